@@ -1,0 +1,165 @@
+"""aiokwire: an asyncio-native Kafka client framework.
+
+Everything public stands here and loads when first used; `aiokwire.broker`, `aiokwire.testing` and `aiokwire.spark`
+are imported by their own names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from aiokwire._version import __version__
+
+if TYPE_CHECKING:
+    from aiokwire.admin import Admin
+    from aiokwire.cluster import Client, ClientConfig
+    from aiokwire.consumer import Consumer, ConsumerConfig
+    from aiokwire.error_codes import ErrorCode
+    from aiokwire.errors import (
+        AuthorizationError,
+        BrokerClosed,
+        BrokerError,
+        BufferFullError,
+        ClosedError,
+        ConfigurationError,
+        ConnectionFailed,
+        CorruptRecord,
+        DeliveryFailed,
+        FencedError,
+        InvalidArgument,
+        InvalidRequestError,
+        KafkaError,
+        NoOffset,
+        OffsetOutOfRange,
+        ProtocolViolation,
+        RecordRejected,
+        RequestTimedOut,
+        RetriableError,
+        StaleMetadataError,
+        StorageError,
+        UnsupportedVersion,
+    )
+    from aiokwire.hooks import Hooks
+    from aiokwire.producer import Delivery, Producer, ProducerConfig
+    from aiokwire.records import Record
+    from aiokwire.types import (
+        Acks,
+        Compression,
+        Headers,
+        IsolationLevel,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        OffsetReset,
+        RecordMetadata,
+        TimestampType,
+        TopicPartition,
+    )
+
+# Where each public name lives. Lazy, because a producer need not load the consumer, nor a test of error codes the kernel.
+_HOMES = {
+    "admin": ("Admin",),
+    "cluster": ("Client", "ClientConfig"),
+    "consumer": ("Consumer", "ConsumerConfig"),
+    "error_codes": ("ErrorCode",),
+    "errors": (
+        "AuthorizationError",
+        "BrokerClosed",
+        "BrokerError",
+        "BufferFullError",
+        "ClosedError",
+        "ConfigurationError",
+        "ConnectionFailed",
+        "CorruptRecord",
+        "DeliveryFailed",
+        "FencedError",
+        "InvalidArgument",
+        "InvalidRequestError",
+        "KafkaError",
+        "NoOffset",
+        "OffsetOutOfRange",
+        "ProtocolViolation",
+        "RecordRejected",
+        "RequestTimedOut",
+        "RetriableError",
+        "StaleMetadataError",
+        "StorageError",
+        "UnsupportedVersion",
+    ),
+    "hooks": ("Hooks",),
+    "producer": ("Delivery", "Producer", "ProducerConfig"),
+    "records": ("Record",),
+    "types": (
+        "Acks",
+        "Compression",
+        "Headers",
+        "IsolationLevel",
+        "OffsetAndMetadata",
+        "OffsetAndTimestamp",
+        "OffsetReset",
+        "RecordMetadata",
+        "TimestampType",
+        "TopicPartition",
+    ),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Acks",
+    "Admin",
+    "AuthorizationError",
+    "BrokerClosed",
+    "BrokerError",
+    "BufferFullError",
+    "Client",
+    "ClientConfig",
+    "ClosedError",
+    "Compression",
+    "ConfigurationError",
+    "ConnectionFailed",
+    "Consumer",
+    "ConsumerConfig",
+    "CorruptRecord",
+    "Delivery",
+    "DeliveryFailed",
+    "ErrorCode",
+    "FencedError",
+    "Headers",
+    "Hooks",
+    "InvalidArgument",
+    "InvalidRequestError",
+    "IsolationLevel",
+    "KafkaError",
+    "NoOffset",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "OffsetOutOfRange",
+    "OffsetReset",
+    "Producer",
+    "ProducerConfig",
+    "ProtocolViolation",
+    "Record",
+    "RecordMetadata",
+    "RecordRejected",
+    "RequestTimedOut",
+    "RetriableError",
+    "StaleMetadataError",
+    "StorageError",
+    "TimestampType",
+    "TopicPartition",
+    "UnsupportedVersion",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'aiokwire' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"aiokwire.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,80 @@
+"""Waiting: exponential backoff with jitter (KIP-580, KIP-144), and deadlines on the loop's clock."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import anyio
+
+from aiokwire.errors import RequestTimedOut
+
+
+class Backoff:
+    """Delays in seconds that grow from `initial` to `maximum`, each spread by `jitter` both ways."""
+
+    def __init__(
+        self,
+        initial: float,
+        maximum: float,
+        *,
+        factor: float = 2.0,
+        jitter: float = 0.2,
+        rng: random.Random,
+    ) -> None:
+        self._initial = initial
+        self._maximum = max(initial, maximum)
+        self._factor = factor
+        self._jitter = jitter
+        self._rng = rng
+        self.attempts = 0  # delays given since the last reset
+
+    def next(self) -> float:
+        """The next delay."""
+        # The exponent is bounded: a client that retries for weeks must not overflow a float.
+        delay = min(self._maximum, self._initial * self._factor ** min(self.attempts, 64))
+        self.attempts += 1
+        return delay * self._rng.uniform(1.0 - self._jitter, 1.0 + self._jitter)
+
+    def reset(self) -> None:
+        """Start over after a success."""
+        self.attempts = 0
+
+
+class Deadline:
+    """A moment on the loop's clock by which something must be done."""
+
+    __slots__ = ("_started", "at", "what")
+
+    def __init__(self, timeout: float | None, what: str) -> None:
+        """`timeout` in seconds (None: never), `what` names the work in the error."""
+        self._started = anyio.current_time()
+        self.at = math.inf if timeout is None else self._started + timeout
+        self.what = what
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.at - anyio.current_time())
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was set."""
+        return anyio.current_time() - self._started
+
+    @property
+    def expired(self) -> bool:
+        return anyio.current_time() >= self.at
+
+    def check(self, last_error: BaseException | None = None) -> None:
+        """Do nothing before the deadline.
+
+        Raises: RequestTimedOut: after it, naming the work, the time it took and the last error.
+        """
+        if self.expired:
+            raise self.error(last_error)
+
+    def error(self, last_error: BaseException | None = None) -> RequestTimedOut:
+        """The error for a deadline that ended."""
+        tail = f"; last error: {last_error}" if last_error is not None else ""
+        return RequestTimedOut(f"{self.what}: no success within {self.elapsed:.3f} s{tail}")

@@ -1,0 +1,60 @@
+"""State machines as tables: an enum of states, an enum of events, a dict of transitions.
+
+One driver fires events; everyone else reads `state`. `mermaid` draws a table for the docs.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from aiokwire.errors import KafkaError
+
+StateT = TypeVar("StateT", bound=enum.Enum)
+EventT = TypeVar("EventT", bound=enum.Enum)
+
+logger = logging.getLogger(__name__)
+
+
+class InvalidTransition(KafkaError):
+    """An event that the state does not know: a fault of this package, not of a broker."""
+
+
+class Machine(Generic[StateT, EventT]):
+    """A state, moved by a table."""
+
+    __slots__ = ("_table", "name", "state")
+
+    def __init__(self, name: str, table: Mapping[tuple[StateT, EventT], StateT], initial: StateT) -> None:
+        self.name = name
+        self.state = initial
+        self._table = table
+
+    def can(self, event: EventT) -> bool:
+        """Whether the present state knows `event`."""
+        return (self.state, event) in self._table
+
+    def fire(self, event: EventT) -> StateT:
+        """Move by `event` and give back the new state.
+
+        Raises: InvalidTransition: the table has no such row.
+        """
+        target = self._table.get((self.state, event))
+        if target is None:
+            raise InvalidTransition(f"{self.name}: no transition from {self.state.name} by {event.name}")
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s: %s --%s--> %s", self.name, self.state.name, event.name, target.name)
+        self.state = target
+        return target
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.name} {self.state.name}>"
+
+
+def mermaid(table: Mapping[tuple[StateT, EventT], StateT], initial: StateT) -> str:
+    """The table as a mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {initial.name}"]
+    lines += [f"    {source.name} --> {target.name}: {event.name}" for (source, event), target in table.items()]
+    return "\n".join(lines) + "\n"

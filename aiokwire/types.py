@@ -1,0 +1,115 @@
+"""Values that cross the public interface, and the choices that options take."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from aiokwire.errors import ConfigurationError
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]"
+
+
+class RecordMetadata(NamedTuple):
+    """Where an acknowledged record lies.
+
+    `offset` is -1 when the producer asked for no acknowledgement (acks=0). `timestamp` is in
+    milliseconds since the epoch: the record's own, or the broker's for topics with log-append time.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+class OffsetAndMetadata(NamedTuple):
+    """A committed position: the offset of the next record to read, and the committer's note."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The answer to a look-up by time: the first record at or after the time asked for."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
+
+class _Choice(enum.Enum):
+    """An option's value, given as the member, its value, or its name in any case."""
+
+    @classmethod
+    def parse(cls, given: object) -> Self:
+        """The member that `given` means.
+
+        Raises: ConfigurationError: naming the choices.
+        """
+        if isinstance(given, cls):
+            return given
+        for member in cls:
+            if given == member.value or (
+                isinstance(given, str) and given.lower().replace("-", "_") in {member.name.lower(), str(member.value)}
+            ):
+                return member
+        choices = ", ".join(member.name.lower() for member in cls)
+        raise ConfigurationError(f"{given!r} is no {cls.__name__}: choose one of {choices}")
+
+
+class Compression(_Choice):
+    """The codec of a record batch; the values are those of the batch's attribute bits."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class Acks(_Choice):
+    """Who must have a batch before its producer is told so."""
+
+    NONE = 0
+    LEADER = 1
+    ALL = -1
+
+
+class IsolationLevel(_Choice):
+    """Whether records of open and aborted transactions are read; the values are those on the wire."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+class OffsetReset(_Choice):
+    """Where a consumer without a position, or with one out of range, starts."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    NONE = "none"
+
+
+class TimestampType(_Choice):
+    """Who set a record's timestamp; the values are those of the batch's attribute bit."""
+
+    NONE = -1
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
