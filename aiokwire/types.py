@@ -65,16 +65,18 @@ class _Choice(enum.Enum):
         """
         if isinstance(given, cls):
             return given
+        spelling = given.lower().replace("-", "_") if isinstance(given, str) else given
         for member in cls:
-            if given == member.value or (
-                isinstance(given, str) and given.lower().replace("-", "_") in {member.name.lower(), str(member.value)}
+            # bool is an int to Python, but `acks=True` is a mistake
+            if spelling in (member.name.lower(), str(member.value)) or (
+                type(given) is int and given == member.value
             ):
                 return member
         choices = ", ".join(member.name.lower() for member in cls)
         raise ConfigurationError(f"{given!r} is no {cls.__name__}: choose one of {choices}")
 
 
-class Compression(_Choice):
+class Compression(int, _Choice):
     """The codec of a record batch; the values are those of the batch's attribute bits."""
 
     NONE = 0
@@ -84,7 +86,7 @@ class Compression(_Choice):
     ZSTD = 4
 
 
-class Acks(_Choice):
+class Acks(int, _Choice):
     """Who must have a batch before its producer is told so."""
 
     NONE = 0
@@ -92,14 +94,14 @@ class Acks(_Choice):
     ALL = -1
 
 
-class IsolationLevel(_Choice):
+class IsolationLevel(int, _Choice):
     """Whether records of open and aborted transactions are read; the values are those on the wire."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 
 
-class OffsetReset(_Choice):
+class OffsetReset(str, _Choice):
     """Where a consumer without a position, or with one out of range, starts."""
 
     EARLIEST = "earliest"
@@ -107,7 +109,7 @@ class OffsetReset(_Choice):
     NONE = "none"
 
 
-class TimestampType(_Choice):
+class TimestampType(int, _Choice):
     """Who set a record's timestamp; the values are those of the batch's attribute bit."""
 
     NONE = -1

@@ -1,16 +1,60 @@
-"""Every async test runs on asyncio's loop and on uvloop; blocking calls and leaked tasks fail it."""
+"""The rules of the suite: every async test runs on asyncio's loop and on uvloop, and a blocking call on the loop or a
+task that outlives its test fails it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+import pytest_asyncio
 import uvloop
-from blockbuster import BlockBuster
+from blockbuster import blockbuster_ctx
+
+# The broker appends to and reads from the page cache on the loop, on purpose: a write of a batch costs less than a
+# hop to a thread. What really blocks there (fsync, deletion) goes through aiokwire.threads.
+BLOCKS_ON_PURPOSE = "aiokwire/broker/log/storage.py"
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop matrix."""
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest_asyncio.fixture
+async def _no_leaked_tasks() -> AsyncIterator[None]:
+    before = asyncio.all_tasks()
+    yield
+    for _ in range(5):  # what the test closed may need a turn of the loop to end
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+    leaked = asyncio.all_tasks() - before - {asyncio.current_task()}
+    assert not leaked, f"tasks outlive their test: {leaked}"
+
+
+@pytest.fixture
+def _no_blocking_calls() -> Iterator[None]:
+    with blockbuster_ctx("aiokwire") as detector:
+        for function in detector.functions.values():
+            function.can_block_in(BLOCKS_ON_PURPOSE, _EVERY_FUNCTION)
+        yield
+
+
+class _Everything(set[str]):
+    """A set that holds every name: blockbuster allows by file and function, this allows a whole file."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+_EVERY_FUNCTION = _Everything()
+
+
+@pytest.fixture(autouse=True)
+def _forbid_the_classic_async_bugs(request: pytest.FixtureRequest) -> None:
+    function = getattr(request.node, "function", None)
+    if function is not None and inspect.iscoroutinefunction(function):
+        request.getfixturevalue("_no_leaked_tasks")
+        request.getfixturevalue("_no_blocking_calls")

@@ -1,0 +1,65 @@
+# Everything a checkout needs, made inside the checkout. `make` alone lists the targets.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
+
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+# The environment is made anew when the dependencies change; nothing is fetched otherwise.
+.venv/base.stamp: pyproject.toml
+	@command -v $${CC:-cc} >/dev/null || { echo "aiokwire: a C compiler is needed to build the record kernel (Debian: apt-get install build-essential)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1' 'setuptools>=77' 'cython>=3.1'
+	$(BIN)/python -m pip install -q --no-build-isolation -e '.[uvloop,arrow,cli]' --group demo
+	@touch $@ .venv/kernel.stamp
+
+.venv/dev.stamp: .venv/base.stamp
+	$(BIN)/python -m pip install -q --no-build-isolation --group test --group lint
+	@touch $@
+
+.venv/kernel.stamp: .venv/base.stamp $(KERNEL)
+	$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
+	@touch $@
+
+build: .venv/kernel.stamp ## compile the kernel in place
+
+demo: build ## the main job on real data: 336,776 flights through the embedded broker
+	$(BIN)/aiokwire demo
+
+test: build .venv/dev.stamp ## every test of the package
+	$(BIN)/python -m pytest
+
+integration: build .venv/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
+	$(BIN)/python -m pytest integration/scenarios integration/interop
+
+lint: build .venv/dev.stamp ## ruff and mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: .venv/dev.stamp ## ruff format and its fixes
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: build .venv/dev.stamp ## aiokwire beside its peers on a real Kafka
+	$(BIN)/python -m integration.bench
+
+generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions
+	$(BIN)/python -m aiokwire.protocol.generate
+
+check-generated: .venv/dev.stamp ## fail when the committed messages differ from Kafka's definitions
+	$(BIN)/python -m aiokwire.protocol.generate --check
+
+wheel: build ## build a wheel and try it outside the checkout
+	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
+	$(BIN)/python integration/wheel.py dist
+
+clean: ## remove what was built, but not the environment
+	rm -rf build dist *.egg-info demo-output
+	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
+
+.PHONY: help build demo test integration lint format bench generate check-generated wheel clean

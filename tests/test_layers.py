@@ -1,0 +1,127 @@
+"""The architecture as a test: imports point down, packages are entered by their front doors, public names are listed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import aiokwire
+
+ROOT = pathlib.Path(aiokwire.__file__).parent
+
+# Who may import whom: a package sees itself, the root modules, and what stands here.
+ROOT_MODULES = {
+    "_version", "backoff", "clock", "config", "error_codes", "errors", "hooks", "machine", "threads", "types",
+}  # fmt: skip
+MAY_IMPORT = {
+    "protocol": set(),
+    "records": set(),
+    "net": {"protocol"},
+    "cluster": {"net", "protocol"},
+    "broker": {"net", "protocol", "records"},
+    "producer": {"cluster", "net", "protocol", "records"},
+    "consumer": {"cluster", "net", "protocol", "records"},
+    "admin": {"cluster", "net", "protocol", "records"},
+    "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records"},
+}
+# Within layer 1: which root modules lean on which.
+ROOT_MAY_IMPORT = {
+    "error_codes": set(),
+    "errors": {"error_codes"},
+    "backoff": {"errors"},
+    "config": {"errors"},
+    "machine": {"errors"},
+    "types": {"errors"},
+}
+
+
+def _sources() -> list[pathlib.Path]:
+    return sorted(path for path in ROOT.rglob("*.py") if "build" not in path.parts)
+
+
+def _imports(path: pathlib.Path) -> list[tuple[int, str, bool]]:
+    """Line, absolute dotted name, and whether it stands under `if TYPE_CHECKING`."""
+    found = []
+    package = ("aiokwire", *path.relative_to(ROOT).parts[:-1])
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name, False) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                stem = ".".join(package[: len(package) - node.level + 1])
+                base = f"{stem}.{base}" if base else stem
+            if base == "aiokwire":
+                found += [(node.lineno, f"aiokwire.{alias.name}", False) for alias in node.names]
+            else:
+                found.append((node.lineno, base, False))
+    return [row for row in found if row[1].split(".")[0] == "aiokwire"]
+
+
+def test_imports_point_down() -> None:
+    wrong = []
+    for path in _sources():
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        owner = parts[0]
+        if owner in {"__init__", "__main__"}:
+            continue
+        for line, name, _ in _imports(path):
+            target = name.split(".")[1] if "." in name else ""
+            if target == owner:
+                continue
+            allowed = ROOT_MAY_IMPORT.get(owner, set()) if owner in ROOT_MODULES else ROOT_MODULES | MAY_IMPORT[owner]
+            if target not in allowed:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_packages_are_entered_by_their_front_doors() -> None:
+    wrong = []
+    for path in _sources():
+        owner = path.relative_to(ROOT).parts[0]
+        for line, name, _ in _imports(path):
+            parts = name.split(".")
+            # Generated messages are modules of their own, so that each loads when first used.
+            if len(parts) <= 2 or parts[1] == owner or parts[1:3] == ["protocol", "messages"]:
+                continue
+            if parts[1] in MAY_IMPORT:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_front_doors_list_their_names(package: str) -> None:
+    module = importlib.import_module(f"aiokwire.{package}")
+    listed = module.__all__
+    assert list(listed) == sorted(set(listed)), "__all__ is sorted and free of doubles"
+    for name in listed:
+        assert getattr(module, name) is not None or name == "__version__"
+
+
+def test_every_public_name_of_the_root_resolves() -> None:
+    for name in aiokwire.__all__:
+        assert getattr(aiokwire, name) is not None
+
+
+def test_every_module_imports_alone() -> None:
+    names = [info.name for info in pkgutil.walk_packages([str(ROOT)], "aiokwire.")]
+    assert len(names) > 20
+    for name in names:
+        if not name.startswith(("aiokwire.protocol.generate.__main__", "aiokwire.__main__")):
+            importlib.import_module(name)
+
+
+def test_import_aiokwire_loads_neither_broker_nor_cli() -> None:
+    script = (
+        "import sys, aiokwire, aiokwire.producer, aiokwire.consumer\n"
+        "heavy = [m for m in sys.modules if m.startswith(('aiokwire.broker', 'aiokwire.cli', 'aiokwire.spark', 'pyarrow', 'rich'))]\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=15)
