@@ -1,0 +1,1 @@
+"""What only real parts can show: scenarios on several brokers, interop with other clients, and the benchmark."""

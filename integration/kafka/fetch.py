@@ -1,0 +1,84 @@
+"""Kafka's jars: Maven copies them into the checkout once, later runs need no network.
+
+`python -m integration.kafka.fetch [VERSION...]` gets them ahead of the tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+_JARS = _HERE.parents[1] / "build" / "kafka"
+_MAVEN_SECONDS = 600
+
+
+class MissingPrerequisite(Exception):
+    """Something that the machine lacks: a failure where CI=true, a named skip elsewhere."""
+
+
+def java() -> str:
+    """The Java launcher.
+
+    Raises:
+        MissingPrerequisite: neither JAVA_HOME nor the path has one.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin"))) if home else None
+    found = found or shutil.which("java")
+    if found is None:
+        raise MissingPrerequisite("Java: install a JDK or JRE 17 or newer")
+    return found
+
+
+def libs(version: str) -> Path:
+    """The directory with the jars of one Kafka release, filled by Maven when it is not complete yet.
+
+    Raises:
+        MissingPrerequisite: Maven is absent, or it could not get the jars.
+    """
+    pom = _HERE / f"pom-{version}.xml"
+    if not pom.exists():
+        raise MissingPrerequisite(f"a pom for Kafka {version} (there are {', '.join(known())})")
+    directory = _JARS / version / "libs"
+    stamp = _JARS / version / "complete"
+    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return directory
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MissingPrerequisite(f"Maven, which gets the jars of Kafka {version}")
+    command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_MAVEN_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise MissingPrerequisite(f"the jars of Kafka {version}: Maven took over {_MAVEN_SECONDS} s") from error
+    if done.returncode:
+        tail = " ".join((done.stdout + done.stderr).split())[-600:]
+        raise MissingPrerequisite(f"the jars of Kafka {version}: Maven ended with {done.returncode}: {tail}")
+    stamp.write_text(wanted)
+    return directory
+
+
+def known() -> list[str]:
+    """The releases that have a pom here."""
+    return sorted(path.stem.removeprefix("pom-") for path in _HERE.glob("pom-*.xml"))
+
+
+def main() -> int:
+    for version in sys.argv[1:] or known():
+        try:
+            directory = libs(version)
+        except MissingPrerequisite as missing:
+            print(f"Kafka {version}: missing {missing}", file=sys.stderr)
+            return 1
+        print(f"Kafka {version}: {len(list(directory.glob('*.jar')))} jars")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,434 @@
+"""Real Kafka for tests and benchmarks: on a JVM or in Docker, on loopback, ended by the id that started it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from integration.kafka.fetch import MissingPrerequisite, java, libs
+
+_START_SECONDS = 90.0
+_STOP_SECONDS = 20.0
+_POLL_SECONDS = 0.05
+_KRAFT_FROM = 4  # releases from here on run without ZooKeeper
+
+_FRUGAL_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_FULL_JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto")
+
+_LOG4J2 = """status=warn
+appender.file.type=File
+appender.file.name=file
+appender.file.fileName={file}
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=%d %p %m (%c)%n
+rootLogger.level=warn
+rootLogger.appenderRef.file.ref=file
+"""
+_LOG4J1 = """log4j.rootLogger=WARN, file
+log4j.appender.file=org.apache.log4j.FileAppender
+log4j.appender.file.File={file}
+log4j.appender.file.layout=org.apache.log4j.PatternLayout
+log4j.appender.file.layout.ConversionPattern=%d %p %m (%c)%n
+"""
+
+
+class KafkaServer(Protocol):
+    """What a scenario needs of a real broker, wherever it runs."""
+
+    version: str
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port`, the same after a restart."""
+
+    def start(self) -> None:
+        """Returns when the broker answers."""
+
+    def kill(self) -> None:
+        """SIGKILL: no farewell, no flush."""
+
+    def restart(self) -> None:
+        """Starts it again after `kill()`, on the same port and data."""
+
+    def close(self) -> None:
+        """Ends it and removes its data."""
+
+
+class ServerFailed(Exception):
+    """A server did not come up; the message ends with what it logged last."""
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(host: str, port: int, topic: str | None = None) -> bool:
+    """Whether a broker there names itself in a Metadata v0 answer: every release serves that version.
+
+    Kafka 0.8 knows no broker, not even itself, before the first topic: asking for one creates it.
+    """
+    topics = b"" if topic is None else struct.pack(">h", len(topic)) + topic.encode()
+    request = struct.pack(">hhihi", 3, 0, 7, -1, int(topic is not None)) + topics
+    try:
+        with socket.create_connection((host, port), timeout=2) as link:
+            link.sendall(struct.pack(">i", len(request)) + request)
+            (size,) = struct.unpack(">i", _exactly(link, 4))
+            _, brokers = struct.unpack_from(">ii", _exactly(link, size))
+    except (OSError, EOFError):
+        return False
+    return bool(brokers > 0)
+
+
+def _exactly(link: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = link.recv(count - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+class RealKafka:
+    """Kafka of one release on a JVM, with a ZooKeeper of its own where the release needs one.
+
+    `full_speed` gives it the heap and the compiler of a production broker, for benchmarks; otherwise it starts fast and
+    stays small.
+    """
+
+    def __init__(
+        self, version: str = "4.3.1", *, settings: Mapping[str, object] | None = None, full_speed: bool = False
+    ) -> None:
+        self.version = version
+        self.port = free_port()
+        self._settings = dict(settings or {})
+        self._full_speed = full_speed
+        self._kraft = int(version.split(".", maxsplit=1)[0]) >= _KRAFT_FROM
+        self._directory: Path | None = None
+        self._broker: subprocess.Popen[bytes] | None = None
+        self._zookeeper: subprocess.Popen[bytes] | None = None
+        self._zookeeper_port = 0
+
+    def __repr__(self) -> str:
+        state = "running" if self._broker is not None and self._broker.poll() is None else "stopped"
+        return f"<RealKafka {self.version} {self.bootstrap_servers} {state}>"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id."""
+        if self._broker is None:
+            raise ServerFailed(f"Kafka {self.version} was not started")
+        return self._broker.pid
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the broker keeps its log directories."""
+        return self._home / "data"
+
+    @property
+    def _home(self) -> Path:
+        if self._directory is None:
+            self._directory = Path(tempfile.mkdtemp(prefix="aiokwire-kafka-"))
+        return self._directory
+
+    def start(self) -> None:
+        """Starts the servers and waits until the broker answers.
+
+        Raises:
+            MissingPrerequisite: no Java, or no jars.
+            ServerFailed: it ended, or did not answer in time.
+        """
+        libs(self.version)
+        try:
+            if self._kraft:
+                self._write("server.properties", self._kraft_settings())
+                self._format()
+            else:
+                self._start_zookeeper()
+            self._start_broker()
+        except BaseException:
+            self.close()
+            raise
+
+    def kill(self) -> None:
+        """Ends the broker with SIGKILL; its ZooKeeper lives on."""
+        if self._broker is not None:
+            self._broker.send_signal(signal.SIGKILL)
+            self._broker.wait(_STOP_SECONDS)
+
+    def restart(self) -> None:
+        """Starts the broker again on the same port and data."""
+        if self._zookeeper is not None:
+            self._await_unregistered()
+        self._start_broker()
+
+    def close(self) -> None:
+        """Ends what was started and removes the data."""
+        for process in (self._broker, self._zookeeper):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait(_STOP_SECONDS)
+        self._broker = self._zookeeper = None
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # how it is started
+
+    def _jvm(self, *arguments: str, heap_mb: int, log: str) -> list[str]:
+        if self._kraft:
+            logging = self._write("log4j2.properties", {}, text=_LOG4J2.format(file=self._home / log))
+            option = f"-Dlog4j2.configurationFile={logging}"
+        else:
+            logging = self._write(f"{log}.log4j", {}, text=_LOG4J1.format(file=self._home / log))
+            option = f"-Dlog4j.configuration=file:{logging}"
+        flags = _FULL_JVM if self._full_speed else _FRUGAL_JVM
+        heap = [f"-Xmx{heap_mb}m", f"-Xms{heap_mb if self._full_speed else 32}m"]
+        return [java(), *heap, *flags, option, "-cp", f"{libs(self.version)}/*", *arguments]
+
+    def _spawn(self, command: list[str], output: str) -> subprocess.Popen[bytes]:
+        with (self._home / output).open("ab") as sink:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
+
+    def _format(self) -> None:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._home / "server.properties"))
+        command = self._jvm(*tool, heap_mb=128, log="format.log")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)
+        if done.returncode:
+            raise ServerFailed(
+                f"Kafka {self.version} could not format its directory: {(done.stdout + done.stderr)[-800:]}"
+            )
+
+    def _start_zookeeper(self) -> None:
+        self._zookeeper_port = port = free_port()
+        settings = {
+            "dataDir": self._home / "zookeeper",
+            "clientPort": port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "tickTime": 500,
+        }
+        path = self._write("zookeeper.properties", settings)
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        self._zookeeper = self._spawn(self._jvm(main, str(path), heap_mb=128, log="zookeeper.log"), "zookeeper.out")
+        self._await(self._zookeeper, port, "ZooKeeper", _listens)
+        self._write("server.properties", self._zookeeper_settings(port))
+
+    def _start_broker(self) -> None:
+        heap_mb = 1024 if self._full_speed else 512 if self._kraft else 384
+        command = self._jvm("kafka.Kafka", str(self._home / "server.properties"), heap_mb=heap_mb, log="broker.log")
+        self._broker = self._spawn(command, "broker.out")
+        self._await(self._broker, self.port, f"Kafka {self.version}", self._answers)
+
+    def _await_unregistered(self) -> None:
+        """Waits until ZooKeeper has dropped a killed broker's session: Kafka 0.8 never gets over finding it alive."""
+        deadline = time.perf_counter() + _START_SECONDS
+        while b"/brokers/ids/0" in self._ask_zookeeper(b"dump"):
+            if time.perf_counter() > deadline:
+                raise ServerFailed(f"ZooKeeper keeps the registration of the killed broker: {self._last_words()}")
+            time.sleep(_POLL_SECONDS)
+
+    def _ask_zookeeper(self, word: bytes) -> bytes:
+        with socket.create_connection(("127.0.0.1", self._zookeeper_port), timeout=5) as link:
+            link.sendall(word)
+            with link.makefile("rb") as answer:
+                return answer.read()
+
+    def _await(self, process: subprocess.Popen[bytes], port: int, name: str, check: Callable[[str, int], bool]) -> None:
+        deadline = time.perf_counter() + _START_SECONDS
+        while not check("127.0.0.1", port):
+            if process.poll() is not None:
+                raise ServerFailed(f"{name} ended with {process.returncode} while starting: {self._last_words()}")
+            if time.perf_counter() > deadline:
+                raise ServerFailed(f"{name} did not answer on port {port} in {_START_SECONDS} s: {self._last_words()}")
+            time.sleep(_POLL_SECONDS)
+
+    def _answers(self, host: str, port: int) -> bool:
+        return answers(host, port, "first-topic" if self.version.startswith("0.8.") else None)
+
+    def _last_words(self) -> str:
+        parts = []
+        for path in sorted([*self._home.glob("*.log"), *self._home.glob("*.out")]):
+            with contextlib.suppress(OSError):
+                parts.append(f"{path.name}: {path.read_text(errors='replace')[-1200:]}")
+        return "\n".join(parts)
+
+    # what it is told
+
+    def _write(self, name: str, settings: Mapping[str, object], *, text: str | None = None) -> Path:
+        path = self._home / name
+        path.write_text(text if text is not None else "".join(f"{key}={value}\n" for key, value in settings.items()))
+        return path
+
+    def _kraft_settings(self) -> dict[str, object]:
+        controller = free_port()
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": self.data_dir,
+            "num.partitions": 4,
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 4,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.num.partitions": 4,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            # a broker that was killed may register again only when its old session has ended
+            "broker.session.timeout.ms": 4000,
+            "broker.heartbeat.interval.ms": 1000,
+            **self._settings,
+        }
+
+    def _zookeeper_settings(self, zookeeper: int) -> dict[str, object]:
+        settings: dict[str, object] = {
+            "broker.id": 0,
+            "log.dirs": self.data_dir,
+            "zookeeper.connect": f"127.0.0.1:{zookeeper}/kafka",
+            "zookeeper.session.timeout.ms": 3000,
+            "num.partitions": 4,
+            "delete.topic.enable": "true",
+        }
+        if self.version.startswith("0.8."):
+            settings |= {"host.name": "127.0.0.1", "port": self.port}
+        else:
+            settings |= {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "offsets.topic.replication.factor": 1}
+        return {**settings, **self._settings}
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+class DockerKafka:
+    """Kafka from its project's image, where a Docker engine answers; the host's port is chosen before the start."""
+
+    def __init__(self, version: str = "4.3.1", *, settings: Mapping[str, object] | None = None) -> None:
+        self.version = version
+        self.port = free_port()
+        self._settings = dict(settings or {})
+        self._container: Any = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Starts the container and waits until the broker answers.
+
+        Raises:
+            ServerFailed: it did not answer in time.
+        """
+        from testcontainers.core.container import DockerContainer
+
+        container = DockerContainer(f"apache/kafka:{self.version}")
+        loopback = ("127.0.0.1", self.port)
+        container.ports["9092/tcp"] = loopback  # type: ignore[assignment]  # the engine takes an address and a port
+        for key, value in self._environment().items():
+            container = container.with_env(key, str(value))
+        self._container = container.start()
+        self._await()
+
+    def kill(self) -> None:
+        self._container.get_wrapped_container().kill()
+
+    def restart(self) -> None:
+        self._container.get_wrapped_container().start()
+        self._await()
+
+    def close(self) -> None:
+        if self._container is not None:
+            self._container.stop()
+            self._container = None
+
+    def _await(self) -> None:
+        deadline = time.perf_counter() + _START_SECONDS
+        while not answers("127.0.0.1", self.port):
+            if time.perf_counter() > deadline:
+                raise ServerFailed(f"Kafka {self.version} in Docker did not answer on port {self.port}")
+            time.sleep(_POLL_SECONDS)
+
+    def _environment(self) -> dict[str, object]:
+        settings = {
+            "node.id": 1,
+            "process.roles": "broker,controller",
+            "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "controller.quorum.voters": "1@localhost:9093",
+            "num.partitions": 4,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            **self._settings,
+        }
+        return {"KAFKA_" + key.upper().replace(".", "_"): value for key, value in settings.items()}
+
+
+def docker_answers() -> bool:
+    """Whether a Docker engine can be used from here."""
+    client = shutil.which("docker")
+    if client is None:
+        return False
+    try:
+        asked = subprocess.run([client, "info"], capture_output=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0
+
+
+def real_kafka(version: str, *, settings: Mapping[str, object] | None = None) -> KafkaServer:
+    """A server of this release, not yet started: in Docker where an engine answers and has an image, else on a JVM.
+
+    Raises:
+        MissingPrerequisite: neither is possible here.
+    """
+    if int(version.split(".", maxsplit=1)[0]) >= _KRAFT_FROM and docker_answers():
+        return DockerKafka(version, settings=settings)
+    java()
+    libs(version)
+    return RealKafka(version, settings=settings)
+
+
+__all__ = ["DockerKafka", "KafkaServer", "MissingPrerequisite", "RealKafka", "ServerFailed", "free_port", "real_kafka"]
