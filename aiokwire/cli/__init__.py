@@ -1,0 +1,16 @@
+"""The command line: one verb per file, each a few lines over the public API."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command that `sys.argv` asks for, and exit with its status."""
+    try:
+        from aiokwire.cli.main import cli
+    except ModuleNotFoundError as error:
+        if error.name not in {"click", "rich", "uvloop"}:
+            raise
+        raise SystemExit(f"aiokwire: the command line needs {error.name}: pip install 'aiokwire[cli]'") from None
+    cli(prog_name="aiokwire")

@@ -1,0 +1,109 @@
+"""What the demo shows at its end: a table, a plot, the throughput, and the check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aiokwire.cli.demo.pipeline import Outcome
+from aiokwire.cli.output import print_table
+
+
+def show(outcome: Outcome, output: Path) -> None:
+    """Print the table and the figures, and write the plot to `output`."""
+    rows = []
+    for carrier, seen in sorted(outcome.delays.items(), key=lambda item: -item[1].flights):
+        flown = seen.flights - seen.cancelled
+        rows.append(
+            [
+                outcome.flights.airlines.get(carrier, carrier),
+                seen.flights,
+                seen.cancelled,
+                seen.minutes / flown if flown else 0.0,
+                100.0 * seen.delayed / flown if flown else 0.0,
+            ]
+        )
+    columns = ["airline", "flights", "no arrival", "mean delay, min", "over 15 min, %"]
+    print_table("Arrival delays, flights from New York City in 2013", columns, rows)
+    plot = draw(outcome, output / "flights.png")
+    total = len(outcome.flights.values)
+    print(
+        f"produced and acknowledged {total:,} flights in {outcome.produce_seconds:.2f} s, "
+        f"{total / outcome.produce_seconds:,.0f}/s"
+        if outcome.produce_seconds
+        else "not every flight was acknowledged"
+    )
+    print(f"end to end in {outcome.total_seconds:.2f} s, {len(outcome.arrived) / outcome.total_seconds:,.0f}/s")
+    shares = ", ".join(f"consumer {number}: {count:,}" for number, count in sorted(outcome.consumed_by.items()))
+    print(f"records read by {shares}")
+    if outcome.killed_at is not None and outcome.back_at is not None:
+        print(
+            f"broker killed after {outcome.killed_at:.2f} s with {outcome.acknowledged_at_kill:,} flights acknowledged, "
+            f"serving again {outcome.back_at - outcome.killed_at:.2f} s later"
+        )
+    print(f"plot: {plot}")
+
+
+def check(outcome: Outcome) -> bool:
+    """Print the check line by line; True when all of it holds."""
+    total = len(outcome.flights.values)
+    lost = outcome.acknowledged - outcome.arrived
+    tests = [
+        ("finished in time", outcome.complete, ""),
+        (
+            "every flight acknowledged",
+            len(outcome.acknowledged) == total,
+            f"{len(outcome.acknowledged):,} of {total:,}",
+        ),
+        ("nothing acknowledged lost", not lost, f"{len(lost):,} lost"),
+        ("every flight arrived", len(outcome.arrived) == total, f"{len(outcome.arrived):,} of {total:,}"),
+        (
+            "in order for each aircraft",
+            not outcome.out_of_order,
+            outcome.out_of_order[0] if outcome.out_of_order else "no exception",
+        ),
+    ]
+    print("check:")
+    for name, held, detail in tests:
+        print(f"  {'ok  ' if held else 'FAIL'} {name}{f' ({detail})' if detail else ''}")
+    print(f"  duplicates: {outcome.duplicates:,}")
+    good = all(held for _, held, _ in tests)
+    print("check passed" if good else "check FAILED")
+    return good
+
+
+def draw(outcome: Outcome, path: Path) -> Path:
+    """Write the plot: flights acknowledged and consumed over time, and the mean delay of each airline."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
+    seconds = [at for at, _, _ in outcome.samples]
+    left.plot(seconds, [count for _, count, _ in outcome.samples], label="acknowledged to the producer")
+    left.plot(seconds, [count for _, _, count in outcome.samples], label="read by the consumers")
+    if outcome.killed_at is not None:
+        left.axvspan(
+            outcome.killed_at,
+            outcome.back_at or seconds[-1],
+            color="tab:red",
+            alpha=0.25,
+            label="broker dead (SIGKILL)",
+        )
+    left.set_xlabel("seconds")
+    left.set_ylabel("flights")
+    left.set_title("Flights through the broker")
+    left.yaxis.set_major_formatter("{x:,.0f}")
+    left.set_ylim(bottom=0)
+    left.legend()
+    means = sorted(
+        (seen.minutes / max(1, seen.flights - seen.cancelled), outcome.flights.airlines.get(carrier, carrier))
+        for carrier, seen in outcome.delays.items()
+    )
+    right.barh([name for _, name in means], [mean for mean, _ in means], color="tab:blue")
+    right.axvline(0, color="black", linewidth=0.8)
+    right.set_xlabel("mean arrival delay, minutes")
+    right.set_title("Delay by airline")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path

@@ -1,0 +1,34 @@
+"""Tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+
+def print_json(value: object) -> None:
+    """One line of JSON on the standard output."""
+    print(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table; columns whose values are all numbers stand to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = [list(row) for row in rows]
+    table = Table(title=title, title_justify="left")
+    for index, name in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row))
+    Console().print(table)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)

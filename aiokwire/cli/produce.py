@@ -1,0 +1,187 @@
+"""`aiokwire produce TOPIC`: lines, whole files, or JSON lines to records."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from aiokwire.cli.lines import read_lines, standard_input
+from aiokwire.cli.options import bootstrap_option, client_options, parse_headers
+from aiokwire.cli.running import run
+from aiokwire.errors import InvalidArgument
+from aiokwire.threads import run_in_thread
+
+
+@dataclass(frozen=True)
+class Message:
+    """One record to send."""
+
+    value: bytes | None
+    key: bytes | None
+    partition: int | None
+    timestamp: int | None
+    headers: list[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How input becomes records: what the options of the command say."""
+
+    json_lines: bool
+    key: bytes | None
+    key_separator: bytes | None
+    partition: int | None
+    headers: list[tuple[str, bytes | None]]
+
+    def message(self, line: bytes, where: str) -> Message:
+        """The record that a line means.
+
+        Raises: InvalidArgument: with the place of the line.
+        """
+        if self.json_lines:
+            return self._from_json(line, where)
+        key = self.key
+        if self.key_separator is not None:
+            key, found, line = line.partition(self.key_separator)
+            if not found:
+                raise InvalidArgument(f"{where}: no key separator {self.key_separator!r} in {line or key!r}")
+        return Message(line, key, self.partition, None, self.headers)
+
+    def _from_json(self, line: bytes, where: str) -> Message:
+        try:
+            fields = json.loads(line)
+        except ValueError as error:
+            raise InvalidArgument(f"{where}: not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise InvalidArgument(f"{where}: a JSON object with value, key, headers, partition, timestamp is expected")
+        known = {"topic", "offset", "value", "value_base64", "key", "key_base64", "headers", "partition", "timestamp"}
+        if unknown := sorted(set(fields) - known):
+            raise InvalidArgument(f"{where}: unknown field {unknown[0]!r}; known: {', '.join(sorted(known))}")
+        try:
+            headers = [
+                *self.headers,
+                *((name, None if text is None else _bytes(text)) for name, text in _pairs(fields.get("headers"))),
+            ]
+            partition = self.partition if self.partition is not None else fields.get("partition")
+            key = _field(fields, "key")
+            return Message(
+                _field(fields, "value"), self.key if key is None else key, partition, fields.get("timestamp"), headers
+            )
+        except (TypeError, ValueError) as error:
+            raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _pairs(headers: Any) -> list[tuple[str, Any]]:
+    if headers is None:
+        return []
+    if isinstance(headers, dict):
+        return list(headers.items())
+    return [(name, value) for name, value in headers]
+
+
+def _field(fields: dict[str, Any], name: str) -> bytes | None:
+    if f"{name}_base64" in fields:
+        return base64.b64decode(fields[f"{name}_base64"], validate=True)
+    value = fields.get(name)
+    return None if value is None else _bytes(value)
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else json.dumps(value, separators=(",", ":")).encode()
+
+
+@click.command("produce")
+@click.argument("topic")
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@bootstrap_option
+@click.option(
+    "--json", "json_lines", is_flag=True, help="Each line is an object: value, key, headers, partition, timestamp."
+)
+@click.option("--whole", is_flag=True, help="Each file (or the whole standard input) is one record.")
+@click.option("--key", "-k", help="The key of every record.")
+@click.option("--key-separator", "-K", help="Split each line into key and value here.")
+@click.option("--partition", "-p", type=click.IntRange(0), help="Send to this partition.")
+@click.option("--header", "-H", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
+@click.option("--compression", "-z", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd.")
+@click.option("--acks", default="all", show_default=True, help="0, 1 or all.")
+@client_options
+def command(
+    topic: str,
+    files: tuple[Path, ...],
+    bootstrap: str,
+    json_lines: bool,
+    whole: bool,
+    key: str | None,
+    key_separator: str | None,
+    partition: int | None,
+    headers: tuple[str, ...],
+    compression: str,
+    acks: str,
+    settings: dict[str, Any],
+) -> None:
+    """Send lines of FILES, or of the standard input, to TOPIC.
+
+    Ctrl-C stops reading; what was read is delivered before the command ends.
+    """
+    if json_lines and (whole or key_separator is not None):
+        raise click.UsageError("--json goes with neither --whole nor --key-separator")
+    if whole and key_separator is not None:
+        raise click.UsageError("--whole goes without --key-separator")
+    form = Form(
+        json_lines,
+        None if key is None else key.encode(),
+        None if key_separator is None else key_separator.encode().decode("unicode_escape").encode(),
+        partition,
+        parse_headers(headers),
+    )
+    options = {"compression_type": compression, "acks": acks, **settings}
+
+    async def produce() -> int:
+        from aiokwire import Producer
+
+        sent = 0
+        async with Producer(bootstrap, **options) as producer:
+            with ExitStack() as stack:
+                for name, source in _sources(files, stack):
+                    if whole:
+                        data = await run_in_thread(source.read)
+                        await _submit(producer, topic, form.message(data, name))
+                        sent += 1
+                        continue
+                    number = 0
+                    async for lines in read_lines(source):
+                        for line in lines:
+                            number += 1
+                            await _submit(producer, topic, form.message(line, f"{name}:{number}"))
+                        sent += len(lines)
+            await producer.flush()
+        print(f"{sent} records sent to {topic}", file=sys.stderr)
+        return 0
+
+    run(produce)
+
+
+def _sources(files: tuple[Path, ...], stack: ExitStack) -> Iterator[tuple[str, BinaryIO]]:
+    if not files:
+        yield "standard input", standard_input()
+    for path in files:
+        yield str(path), stack.enter_context(path.open("rb"))
+
+
+async def _submit(producer: Any, topic: str, message: Message) -> None:
+    await producer.submit(
+        topic,
+        message.value,
+        key=message.key,
+        partition=message.partition,
+        timestamp=message.timestamp,
+        headers=message.headers or None,
+    )

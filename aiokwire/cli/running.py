@@ -1,0 +1,72 @@
+"""How a verb runs: on uvloop, ended cleanly by Ctrl-C or SIGTERM, with its errors in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvloop
+
+from aiokwire.errors import KafkaError
+
+INTERRUPTED = 130  # what shells expect of a program ended by SIGINT
+FAILED = 1
+
+
+def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
+    """Run a verb's coroutine to its end and exit with the status that it gives back."""
+    sys.exit(_status(main))
+
+
+def _status(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_until_signal(main)) or 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # `aiokwire consume ... | head`: the reader has enough. Keep the interpreter from flushing into the closed pipe.
+        sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - lives until the process ends
+        return 0
+    except KafkaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return FAILED
+    except BaseExceptionGroup as group:
+        known, rest = group.split(KafkaError)
+        if rest is not None or known is None:
+            raise
+        print(f"error: {_first(known)}", file=sys.stderr)
+        return FAILED
+
+
+def _first(group: BaseException) -> BaseException:
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    return group
+
+
+async def _until_signal(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int | None:
+    """SIGTERM ends a verb as Ctrl-C does: by cancelling it, so that clients close."""
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    terminated = False
+
+    def on_terminate() -> None:
+        nonlocal terminated
+        terminated = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, on_terminate)
+    try:
+        return await main()
+    except asyncio.CancelledError:
+        if not terminated:
+            raise  # Ctrl-C: asyncio's runner turns it into KeyboardInterrupt
+        task.uncancel()
+        return 0
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
