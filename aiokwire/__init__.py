@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         TopicPartition,
     )
 
-# Where each public name lives. Lazy, because a producer need not load the consumer, nor a test of error codes the kernel.
+# Where each public name lives. Lazy, because a producer need not load the consumer, nor an error code the kernel.
 _HOMES = {
     "admin": ("Admin",),
     "cluster": ("Client", "ClientConfig"),

@@ -68,9 +68,7 @@ class _Choice(enum.Enum):
         spelling = given.lower().replace("-", "_") if isinstance(given, str) else given
         for member in cls:
             # bool is an int to Python, but `acks=True` is a mistake
-            if spelling in (member.name.lower(), str(member.value)) or (
-                type(given) is int and given == member.value
-            ):
+            if spelling in (member.name.lower(), str(member.value)) or (type(given) is int and given == member.value):
                 return member
         choices = ", ".join(member.name.lower() for member in cls)
         raise ConfigurationError(f"{given!r} is no {cls.__name__}: choose one of {choices}")

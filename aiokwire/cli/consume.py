@@ -60,6 +60,7 @@ def parse_start(text: str) -> str | int | datetime.datetime:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `produce --json` reads.")
 @client_options
 def command(
+    *,
     topic: str,
     bootstrap: str,
     start: str | int | datetime.datetime,

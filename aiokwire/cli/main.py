@@ -1,4 +1,7 @@
-"""The root command and its verbs. A verb's module loads when it is called: `aiokwire broker` must answer within 250 ms."""
+"""The root command and its verbs.
+
+A verb's module loads when it is called: `aiokwire broker` is to answer within 250 ms.
+"""
 
 from __future__ import annotations
 

@@ -114,6 +114,7 @@ def _bytes(value: Any) -> bytes:
 @click.option("--acks", default="all", show_default=True, help="0, 1 or all.")
 @client_options
 def command(
+    *,
     topic: str,
     files: tuple[Path, ...],
     bootstrap: str,

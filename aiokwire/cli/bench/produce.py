@@ -25,6 +25,7 @@ from aiokwire.cli.running import run
 @click.option("--json", "as_json", is_flag=True)
 @client_options
 def command(
+    *,
     topic: str,
     bootstrap: str,
     records: int,

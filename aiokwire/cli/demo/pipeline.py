@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 
 from aiokwire.cli.demo.flights import Flights, load_flights
 from aiokwire.cli.demo.server import BrokerProcess
@@ -72,12 +73,16 @@ async def stream_flights(output: Path, *, kill: bool) -> Outcome:
     with console.status("reading 336,776 flights"):
         outcome = Outcome(await run_in_thread(load_flights))
     data_dir = output / "broker-data"
-    await run_in_thread(lambda: shutil.rmtree(data_dir, ignore_errors=True))
-    output.mkdir(parents=True, exist_ok=True)
+    await run_in_thread(_make_empty, data_dir)
     async with BrokerProcess(data_dir, TOPIC, PARTITIONS) as broker:
         console.print(f"a broker on {broker.bootstrap_servers}, its log in {data_dir}")
         await _run(outcome, broker, kill=kill)
     return outcome
+
+
+def _make_empty(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
 
 
 async def _run(outcome: Outcome, broker: BrokerProcess, *, kill: bool) -> None:
@@ -120,7 +125,7 @@ async def _produce(outcome: Outcome, bootstrap: str, halfway: anyio.Event, start
             if number % 2000 == 0:
                 outcome.produced = number
                 deliveries = _collect(outcome, deliveries)
-                await anyio.sleep(0)  # the consumers' turn
+                await anyio.lowlevel.checkpoint()  # the consumers' turn
             if number == len(values) // 2:
                 halfway.set()
         outcome.produced = len(values)
@@ -157,7 +162,7 @@ async def _consume(outcome: Outcome, bootstrap: str, number: int) -> None:
             for record in records:
                 _account(outcome, json.loads(record.value), last)
             outcome.consumed_by[number] += len(records)
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
 
 
 def _account(outcome: Outcome, flight: dict, last: dict[str, int]) -> None:  # type: ignore[type-arg]  # JSON

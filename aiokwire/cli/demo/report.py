@@ -37,7 +37,7 @@ def show(outcome: Outcome, output: Path) -> None:
     print(f"records read by {shares}")
     if outcome.killed_at is not None and outcome.back_at is not None:
         print(
-            f"broker killed after {outcome.killed_at:.2f} s with {outcome.acknowledged_at_kill:,} flights acknowledged, "
+            f"broker killed after {outcome.killed_at:.2f} s ({outcome.acknowledged_at_kill:,} flights acknowledged), "
             f"serving again {outcome.back_at - outcome.killed_at:.2f} s later"
         )
     print(f"plot: {plot}")
