@@ -1,0 +1,85 @@
+"""Format strings and JSON lines of `aiokwire consume`."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import pytest
+
+from aiokwire.cli.formats import compile_format, json_line
+from aiokwire.cli.produce import Form
+from aiokwire.errors import InvalidArgument
+
+
+class Printed(NamedTuple):
+    topic: str = "orders"
+    partition: int = 2
+    offset: int = 7
+    timestamp: int = 1_700_000_000_000
+    key: bytes | None = b"k"
+    value: bytes | None = b"paid"
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("%s\\n", b"paid\n"),
+        ("%t/%p/%o@%T", b"orders/2/7@1700000000000"),
+        ("%k=%s;%K,%S", b"k=paid;1,4"),
+        ("100%% \\x41\\t\\\\", b"100% A\t\\"),
+        ("é %s", "é paid".encode()),
+        ("", b""),
+    ],
+)
+def test_a_format_prints_what_its_letters_say(text: str, printed: bytes) -> None:
+    assert compile_format(text)(Printed()) == printed
+
+
+def test_null_key_and_value_print_as_nothing_with_length_minus_one() -> None:
+    assert compile_format("%k|%s|%K|%S")(Printed(key=None, value=None)) == b"||-1|-1"
+
+
+@pytest.mark.parametrize("text", ["%q", "%s%"])
+def test_an_unknown_directive_is_named(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="no directive"):
+        compile_format(text)
+
+
+def test_json_lines_are_read_back_by_produce() -> None:
+    record = Printed(key=b"\xff\x00", value=b'{"a":1}', headers=(("trace", b"1"), ("none", None)))
+    line = json_line(record)
+    message = Form(True, None, None, None, []).message(line, "test:1")
+    assert (message.key, message.value, message.partition) == (b"\xff\x00", b'{"a":1}', 2)
+    assert message.headers == [("trace", b"1"), ("none", None)]
+    assert message.timestamp == record.timestamp
+    assert json.loads(line)["offset"] == 7
+
+
+def test_a_null_value_stays_null_in_json() -> None:
+    message = Form(True, None, None, None, []).message(json_line(Printed(value=None)), "test:1")
+    assert message.value is None
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"{", "test:9: not JSON"),
+        (b"[1]", "test:9: a JSON object"),
+        (b'{"valeu": 1}', "unknown field 'valeu'"),
+        (b'{"value_base64": "!"}', "test:9"),
+        (b'{"value": "x", "headers": [1]}', "test:9"),
+    ],
+)
+def test_a_bad_json_line_says_where_and_what(line: bytes, complaint: str) -> None:
+    with pytest.raises(InvalidArgument, match=complaint):
+        Form(True, None, None, None, []).message(line, "test:9")
+
+
+def test_lines_are_split_at_the_key_separator() -> None:
+    form = Form(False, None, b":", None, [])
+    message = form.message(b"a:b:c", "test:1")
+    assert (message.key, message.value) == (b"a", b"b:c")
+    with pytest.raises(InvalidArgument, match="test:2: no key separator"):
+        form.message(b"abc", "test:2")

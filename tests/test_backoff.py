@@ -1,0 +1,45 @@
+"""Delays grow, jitter and end; deadlines say what was waited for."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from aiokwire.backoff import Backoff, Deadline
+from aiokwire.errors import RequestTimedOut
+
+
+def test_delays_double_up_to_their_maximum_within_the_jitter() -> None:
+    backoff = Backoff(0.1, 1.0, rng=random.Random(1))
+    for wanted in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0):
+        assert wanted * 0.8 <= backoff.next() <= wanted * 1.2
+    backoff.reset()
+    assert backoff.next() <= 0.12
+
+
+def test_weeks_of_retries_do_not_overflow() -> None:
+    backoff = Backoff(0.1, 1.0, rng=random.Random(1))
+    backoff.attempts = 10**9
+    assert backoff.next() <= 1.2
+
+
+def test_the_same_seed_gives_the_same_delays() -> None:
+    one, two = (Backoff(0.1, 1.0, rng=random.Random(7)) for _ in range(2))
+    assert [one.next() for _ in range(5)] == [two.next() for _ in range(5)]
+
+
+async def test_a_deadline_that_ended_names_the_work_and_the_last_error() -> None:
+    deadline = Deadline(0.0, "fetching metadata")
+    assert deadline.expired
+    assert deadline.remaining == 0.0
+    with pytest.raises(RequestTimedOut, match=r"fetching metadata: no success within .* s; last error: refused"):
+        deadline.check(OSError("refused"))
+
+
+async def test_no_timeout_never_expires() -> None:
+    deadline = Deadline(None, "waiting")
+    assert deadline.remaining == math.inf
+    deadline.check()
+    assert not deadline.expired

@@ -1,0 +1,51 @@
+"""A broker's code becomes the class that says what to do next."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    AuthorizationError,
+    BrokerError,
+    CorruptRecord,
+    FencedError,
+    InvalidRequestError,
+    KafkaError,
+    RecordRejected,
+    RetriableError,
+    StaleMetadataError,
+    UnsupportedVersion,
+    error_for,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, StaleMetadataError),
+        (ErrorCode.REQUEST_TIMED_OUT, RetriableError),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, AuthorizationError),
+        (ErrorCode.PRODUCER_FENCED, FencedError),
+        (ErrorCode.MESSAGE_TOO_LARGE, RecordRejected),
+        (ErrorCode.UNSUPPORTED_VERSION, UnsupportedVersion),
+        (ErrorCode.TOPIC_ALREADY_EXISTS, InvalidRequestError),
+    ],
+)
+def test_a_code_picks_the_class_by_what_to_do_next(code: ErrorCode, kind: type[BrokerError]) -> None:
+    error = error_for(code, "Produce to node 1", topic="orders", partition=2)
+    assert type(error) is kind
+    assert error.code is code
+    assert error.retriable == code.retriable
+    assert (error.topic, error.partition) == ("orders", 2)
+    assert str(error).startswith(f"Produce to node 1: {code.name} (")
+
+
+def test_an_unknown_code_keeps_its_number() -> None:
+    assert "unknown error code 9999" in str(error_for(9999, "Fetch"))
+
+
+def test_corrupt_records_say_where() -> None:
+    error = CorruptRecord("bad CRC", topic="orders", partition=1, offset=42)
+    assert str(error) == "orders[1] at offset 42: bad CRC"
+    assert isinstance(error, KafkaError)

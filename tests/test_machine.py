@@ -1,0 +1,42 @@
+"""A machine moves by its table only."""
+
+from __future__ import annotations
+
+import enum
+
+import pytest
+
+from aiokwire.machine import InvalidTransition, Machine, mermaid
+
+
+class Light(enum.Enum):
+    RED = enum.auto()
+    GREEN = enum.auto()
+
+
+class Signal(enum.Enum):
+    GO = enum.auto()
+    STOP = enum.auto()
+
+
+TABLE = {(Light.RED, Signal.GO): Light.GREEN, (Light.GREEN, Signal.STOP): Light.RED}
+
+
+def test_an_event_moves_the_machine_by_its_table() -> None:
+    machine = Machine("light", TABLE, Light.RED)
+    assert machine.can(Signal.GO)
+    assert machine.fire(Signal.GO) is Light.GREEN
+    assert repr(machine) == "<Machine light GREEN>"
+
+
+def test_an_event_without_a_row_is_our_bug_and_says_so() -> None:
+    machine = Machine("light", TABLE, Light.RED)
+    with pytest.raises(InvalidTransition, match="light: no transition from RED by STOP"):
+        machine.fire(Signal.STOP)
+    assert machine.state is Light.RED
+
+
+def test_a_table_draws_itself() -> None:
+    assert mermaid(TABLE, Light.RED) == (
+        "stateDiagram-v2\n    [*] --> RED\n    RED --> GREEN: GO\n    GREEN --> RED: STOP\n"
+    )
