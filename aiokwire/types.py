@@ -65,10 +65,12 @@ class _Choice(enum.Enum):
         """
         if isinstance(given, cls):
             return given
-        spelling = given.lower().replace("-", "_") if isinstance(given, str) else given
         for member in cls:
-            # bool is an int to Python, but `acks=True` is a mistake
-            if spelling in (member.name.lower(), str(member.value)) or (type(given) is int and given == member.value):
+            if isinstance(given, str):
+                found = given == str(member.value) or given.lower().replace("-", "_") == member.name.lower()
+            else:
+                found = type(given) is int and given == member.value  # not a bool: `acks=True` is a mistake
+            if found:
                 return member
         choices = ", ".join(member.name.lower() for member in cls)
         raise ConfigurationError(f"{given!r} is no {cls.__name__}: choose one of {choices}")
