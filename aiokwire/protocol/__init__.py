@@ -1,0 +1,54 @@
+"""Kafka's wire protocol: messages to bytes and back, without any I/O.
+
+    encode_request(request, version, ...) -> chunks of a frame      decode_request(frame) -> header, request
+    encode_response(response, version, ...) -> chunks of a frame    decode_response(frame, type, version) -> response
+
+The messages themselves are generated modules, one per API: `from aiokwire.protocol.messages import produce`.
+"""
+
+from aiokwire.protocol.api import (
+    NO_VERSION,
+    ZERO_UUID,
+    Buffer,
+    Data,
+    Message,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+    request_type,
+)
+from aiokwire.protocol.api_key import ApiKey
+from aiokwire.protocol.embedded import decode_embedded, encode_embedded
+from aiokwire.protocol.headers import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+
+__all__ = [
+    "NO_VERSION",
+    "ZERO_UUID",
+    "ApiKey",
+    "Buffer",
+    "Data",
+    "Message",
+    "Request",
+    "RequestHeader",
+    "Response",
+    "Struct",
+    "UnknownTags",
+    "VersionRange",
+    "decode_embedded",
+    "decode_request",
+    "decode_request_header",
+    "decode_response",
+    "encode_embedded",
+    "encode_request",
+    "encode_response",
+    "request_type",
+]

@@ -1,0 +1,1 @@
+"""Kafka's message definitions to Python modules. Run by `make generate`; not part of the wheel."""

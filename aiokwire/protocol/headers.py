@@ -1,0 +1,145 @@
+"""The headers before every request and response body, and whole frames.
+
+A request's header is version 2 (tagged fields) where its body is flexible, else 1; only ControlledShutdown version 0
+has version 0, without a client id. A response's header is version 1 where its body is flexible, except that of
+ApiVersions: a client has to read it before it knows what the broker speaks (KIP-511).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+from aiokwire.errors import ProtocolViolation, UnsupportedVersion
+from aiokwire.protocol._codec import CompactReader
+from aiokwire.protocol.api import Buffer, Request, Response, UnknownTags, reader_for, request_type, writer_for
+from aiokwire.protocol.api_key import ApiKey
+
+R = TypeVar("R", bound=Response)
+
+
+class RequestHeader(NamedTuple):
+    """What stands before a request's body."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    unknown_tags: UnknownTags = ()
+
+
+def request_header_version(api_key: int, api_version: int) -> int:
+    """0, 1 or 2. An API that is not known here is taken to have version 1, which every later one begins with."""
+    if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
+        return 0
+    try:
+        flexible = request_type(api_key).VERSIONS.flexible
+    except KeyError:
+        return 1
+    return 2 if api_version >= flexible else 1
+
+
+def response_header_version(response: type[Response], version: int) -> int:
+    """0, or 1 with tagged fields."""
+    return 1 if version >= response.VERSIONS.flexible and response.API is not ApiKey.API_VERSIONS else 0
+
+
+def encode_request(
+    request: Request, version: int, correlation_id: int, client_id: str | None, unknown_tags: UnknownTags = ()
+) -> list[Buffer]:
+    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are not copied.
+
+    Raises:
+        UnsupportedVersion: there is no such version, or it cannot carry what the request holds.
+        InvalidArgument: a value that the protocol cannot express.
+    """
+    _check_version(type(request), version)
+    out = writer_for(request.VERSIONS, version, framed=True)
+    out.int16(request.API)
+    out.int16(version)
+    out.int32(correlation_id)
+    if request_header_version(request.API, version) > 0:
+        out.plain_nullable_string(client_id)
+        out.tags(unknown_tags)
+    request.encode(out, version)
+    return out.chunks()
+
+
+def encode_response(response: Response, version: int, correlation_id: int) -> list[Buffer]:
+    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are not copied.
+
+    Raises:
+        UnsupportedVersion: there is no such version, or it cannot carry what the response holds.
+    """
+    _check_version(type(response), version)
+    out = writer_for(response.VERSIONS, version, framed=True)
+    out.int32(correlation_id)
+    if response_header_version(type(response), version) > 0:
+        out.tags(())
+    response.encode(out, version)
+    return out.chunks()
+
+
+def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
+    """The header of a frame (without its size), and where the body begins.
+
+    Looks no further, so that a broker can answer APIs and versions that it does not know.
+
+    Raises:
+        ProtocolViolation: the bytes are no request header.
+    """
+    src = CompactReader(frame)
+    api_key = src.int16()
+    version = src.int16()
+    correlation_id = src.int32()
+    header_version = request_header_version(api_key, version)
+    client_id = src.plain_nullable_string() if header_version > 0 else None
+    tags = src.tags() if header_version > 1 else ()
+    return RequestHeader(api_key, version, correlation_id, client_id, tags), src.position
+
+
+def decode_request(frame: Buffer) -> tuple[RequestHeader, Request]:
+    """A whole request from a frame without its size.
+
+    Raises:
+        KeyError: there is no such API.
+        UnsupportedVersion: the API has no such version.
+        ProtocolViolation: the bytes are not what the header says.
+    """
+    header, position = decode_request_header(frame)
+    kind = request_type(header.api_key)
+    _check_version(kind, header.api_version)
+    src = reader_for(kind.VERSIONS, header.api_version, frame, position)
+    try:
+        request = kind.decode(src, header.api_version)
+        src.end()
+    except ProtocolViolation as error:
+        raise ProtocolViolation(f"{kind.__name__} version {header.api_version}: {error}") from None
+    return header, request
+
+
+def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
+    """A response from a frame without its size, which begins with the correlation id.
+
+    Raises:
+        UnsupportedVersion: there is no such version.
+        ProtocolViolation: the bytes are no such response.
+    """
+    _check_version(response_type, version)
+    src = reader_for(response_type.VERSIONS, version, frame)
+    try:
+        src.int32()
+        if response_header_version(response_type, version) > 0:
+            src.tags()
+        response = response_type.decode(src, version)
+        src.end()
+    except ProtocolViolation as error:
+        raise ProtocolViolation(f"{response_type.__name__} version {version}: {error}") from None
+    return response
+
+
+def _check_version(kind: type[Request] | type[Response], version: int) -> None:
+    versions = kind.VERSIONS
+    if not versions.min <= version <= versions.max:
+        raise UnsupportedVersion(
+            f"{kind.__name__} has versions {versions.min} to {versions.max}, not {version}", request=kind.__name__
+        )

@@ -1,0 +1,1 @@
+"""Generated modules, one for each API; each loads when it is first used."""

@@ -1,0 +1,93 @@
+"""AllocateProducerIds (key 67), versions 0, flexible from 0.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    Request,
+    Response,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class AllocateProducerIdsResponse(Response):
+    """Answers `AllocateProducerIdsRequest`."""
+
+    API = ApiKey.ALLOCATE_PRODUCER_IDS
+    VERSIONS = VersionRange(0, 0, flexible=0)
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id_start: int = 0,
+        producer_id_len: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id_start = producer_id_start
+        self.producer_id_len = producer_id_len
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.throttle_time_ms)
+        out.int16(self.error_code)
+        out.int64(self.producer_id_start)
+        out.int32(self.producer_id_len)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.throttle_time_ms = src.int32()
+        self.error_code = src.int16()
+        self.producer_id_start = src.int64()
+        self.producer_id_len = src.int32()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class AllocateProducerIdsRequest(Request[AllocateProducerIdsResponse]):
+    """Answered by `AllocateProducerIdsResponse`."""
+
+    API = ApiKey.ALLOCATE_PRODUCER_IDS
+    VERSIONS = VersionRange(0, 0, flexible=0)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("controller",)
+    RESPONSE = AllocateProducerIdsResponse
+    __slots__ = ("broker_id", "broker_epoch", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        broker_id: int = 0,
+        broker_epoch: int = -1,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.broker_id)
+        out.int64(self.broker_epoch)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.broker_id = src.int32()
+        self.broker_epoch = src.int64()
+        self.unknown_tags = src.tags()
+        return self

@@ -1,0 +1,246 @@
+"""AlterPartitionReassignments (key 45), versions 0-1, flexible from 0.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class ReassignablePartitionResponse(Struct):
+    """Stands in `ReassignableTopicResponse.partitions`."""
+
+    __slots__ = ("partition_index", "error_code", "error_message", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition_index)
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition_index = src.int32()
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class ReassignableTopicResponse(Struct):
+    """Stands in `AlterPartitionReassignmentsResponse.responses`."""
+
+    __slots__ = ("name", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        partitions: list[ReassignablePartitionResponse] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.name)
+        out.array_length(len(self.partitions))
+        for reassignable_partition_response in self.partitions:
+            reassignable_partition_response.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.name = src.string()
+        self.partitions = [ReassignablePartitionResponse.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class AlterPartitionReassignmentsResponse(Response):
+    """Answers `AlterPartitionReassignmentsRequest`."""
+
+    API = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+    VERSIONS = VersionRange(0, 1, flexible=0)
+    __slots__ = (
+        "throttle_time_ms",
+        "allow_replication_factor_change",
+        "error_code",
+        "error_message",
+        "responses",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        allow_replication_factor_change: bool = True,  # v1+
+        error_code: int = 0,
+        error_message: str | None = "",
+        responses: list[ReassignableTopicResponse] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
+        self.error_code = error_code
+        self.error_message = error_message
+        self.responses = [] if responses is EMPTY else responses
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.throttle_time_ms)
+        if version >= 1:
+            out.boolean(self.allow_replication_factor_change)
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.array_length(len(self.responses))
+        for reassignable_topic_response in self.responses:
+            reassignable_topic_response.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.throttle_time_ms = src.int32()
+        self.allow_replication_factor_change = src.boolean() if version >= 1 else True
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.responses = [ReassignableTopicResponse.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class ReassignablePartition(Struct):
+    """Stands in `ReassignableTopic.partitions`."""
+
+    __slots__ = ("partition_index", "replicas", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        replicas: list[int] | None = None,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition_index = partition_index
+        self.replicas = replicas
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition_index)
+        out.nullable_int32s(self.replicas)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition_index = src.int32()
+        self.replicas = src.nullable_int32s()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class ReassignableTopic(Struct):
+    """Stands in `AlterPartitionReassignmentsRequest.topics`."""
+
+    __slots__ = ("name", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        partitions: list[ReassignablePartition] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.name = name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.name)
+        out.array_length(len(self.partitions))
+        for reassignable_partition in self.partitions:
+            reassignable_partition.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.name = src.string()
+        self.partitions = [ReassignablePartition.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
+    """Answered by `AlterPartitionReassignmentsResponse`."""
+
+    API = ApiKey.ALTER_PARTITION_REASSIGNMENTS
+    VERSIONS = VersionRange(0, 1, flexible=0)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker", "controller")
+    RESPONSE = AlterPartitionReassignmentsResponse
+    __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        timeout_ms: int = 60000,
+        allow_replication_factor_change: bool = True,  # v1+
+        topics: list[ReassignableTopic] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.timeout_ms = timeout_ms
+        self.allow_replication_factor_change = allow_replication_factor_change
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.timeout_ms)
+        if version >= 1:
+            out.boolean(self.allow_replication_factor_change)
+        elif not self.allow_replication_factor_change:
+            raise self.unsupported("allow_replication_factor_change", version)
+        out.array_length(len(self.topics))
+        for reassignable_topic in self.topics:
+            reassignable_topic.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.timeout_ms = src.int32()
+        self.allow_replication_factor_change = src.boolean() if version >= 1 else True
+        self.topics = [ReassignableTopic.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self

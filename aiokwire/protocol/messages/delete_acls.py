@@ -1,0 +1,257 @@
+"""DeleteAcls (key 31), versions 0-3, flexible from 2.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class DeleteAclsMatchingAcl(Struct):
+    """Stands in `DeleteAclsFilterResult.matching_acls`."""
+
+    __slots__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+        pattern_type: int = 3,  # v1+
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.pattern_type = pattern_type
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.int8(self.resource_type)
+        out.string(self.resource_name)
+        if version >= 1:
+            out.int8(self.pattern_type)
+        elif self.pattern_type != 3:
+            raise self.unsupported("pattern_type", version)
+        out.string(self.principal)
+        out.string(self.host)
+        out.int8(self.operation)
+        out.int8(self.permission_type)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.resource_type = src.int8()
+        self.resource_name = src.string()
+        self.pattern_type = src.int8() if version >= 1 else 3
+        self.principal = src.string()
+        self.host = src.string()
+        self.operation = src.int8()
+        self.permission_type = src.int8()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteAclsFilterResult(Struct):
+    """Stands in `DeleteAclsResponse.filter_results`."""
+
+    __slots__ = ("error_code", "error_message", "matching_acls", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        matching_acls: list[DeleteAclsMatchingAcl] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.matching_acls = [] if matching_acls is EMPTY else matching_acls
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.array_length(len(self.matching_acls))
+        for delete_acls_matching_acl in self.matching_acls:
+            delete_acls_matching_acl.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.matching_acls = [DeleteAclsMatchingAcl.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteAclsResponse(Response):
+    """Answers `DeleteAclsRequest`."""
+
+    API = ApiKey.DELETE_ACLS
+    VERSIONS = VersionRange(0, 3, flexible=2)
+    __slots__ = ("throttle_time_ms", "filter_results", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        filter_results: list[DeleteAclsFilterResult] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.filter_results = [] if filter_results is EMPTY else filter_results
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.throttle_time_ms)
+        out.array_length(len(self.filter_results))
+        for delete_acls_filter_result in self.filter_results:
+            delete_acls_filter_result.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.throttle_time_ms = src.int32()
+        self.filter_results = [DeleteAclsFilterResult.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteAclsFilter(Struct):
+    """Stands in `DeleteAclsRequest.filters`."""
+
+    __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type_filter: int = 0,
+        resource_name_filter: str | None = "",
+        pattern_type_filter: int = 3,  # v1+
+        principal_filter: str | None = "",
+        host_filter: str | None = "",
+        operation: int = 0,
+        permission_type: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.resource_type_filter = resource_type_filter
+        self.resource_name_filter = resource_name_filter
+        self.pattern_type_filter = pattern_type_filter
+        self.principal_filter = principal_filter
+        self.host_filter = host_filter
+        self.operation = operation
+        self.permission_type = permission_type
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int8(self.resource_type_filter)
+        out.nullable_string(self.resource_name_filter)
+        if version >= 1:
+            out.int8(self.pattern_type_filter)
+        elif self.pattern_type_filter != 3:
+            raise self.unsupported("pattern_type_filter", version)
+        out.nullable_string(self.principal_filter)
+        out.nullable_string(self.host_filter)
+        out.int8(self.operation)
+        out.int8(self.permission_type)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.resource_type_filter = src.int8()
+        self.resource_name_filter = src.nullable_string()
+        self.pattern_type_filter = src.int8() if version >= 1 else 3
+        self.principal_filter = src.nullable_string()
+        self.host_filter = src.nullable_string()
+        self.operation = src.int8()
+        self.permission_type = src.int8()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteAclsRequest(Request[DeleteAclsResponse]):
+    """Answered by `DeleteAclsResponse`."""
+
+    API = ApiKey.DELETE_ACLS
+    VERSIONS = VersionRange(0, 3, flexible=2)
+    SERVED_FROM = 1
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker", "controller")
+    RESPONSE = DeleteAclsResponse
+    __slots__ = ("filters", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        filters: list[DeleteAclsFilter] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.filters = [] if filters is EMPTY else filters
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.array_length(len(self.filters))
+        for delete_acls_filter in self.filters:
+            delete_acls_filter.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.filters = [DeleteAclsFilter.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self

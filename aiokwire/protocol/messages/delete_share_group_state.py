@@ -1,0 +1,212 @@
+"""DeleteShareGroupState (key 86), versions 0, flexible from 0.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    ZERO_UUID,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class PartitionResult(Struct):
+    """Stands in `DeleteStateResult.partitions`."""
+
+    __slots__ = ("partition", "error_code", "error_message", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition)
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition = src.int32()
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteStateResult(Struct):
+    """Stands in `DeleteShareGroupStateResponse.results`."""
+
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionResult] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.uuid(self.topic_id)
+        out.array_length(len(self.partitions))
+        for partition_result in self.partitions:
+            partition_result.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_id = src.uuid()
+        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteShareGroupStateResponse(Response):
+    """Answers `DeleteShareGroupStateRequest`."""
+
+    API = ApiKey.DELETE_SHARE_GROUP_STATE
+    VERSIONS = VersionRange(0, 0, flexible=0)
+    __slots__ = ("results", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        results: list[DeleteStateResult] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.results = [] if results is EMPTY else results
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.array_length(len(self.results))
+        for delete_state_result in self.results:
+            delete_state_result.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.results = [DeleteStateResult.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class PartitionData(Struct):
+    """Stands in `DeleteStateData.partitions`."""
+
+    __slots__ = ("partition", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition = partition
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition = src.int32()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteStateData(Struct):
+    """Stands in `DeleteShareGroupStateRequest.topics`."""
+
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.uuid(self.topic_id)
+        out.array_length(len(self.partitions))
+        for partition_data in self.partitions:
+            partition_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_id = src.uuid()
+        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DeleteShareGroupStateRequest(Request[DeleteShareGroupStateResponse]):
+    """Answered by `DeleteShareGroupStateResponse`."""
+
+    API = ApiKey.DELETE_SHARE_GROUP_STATE
+    VERSIONS = VersionRange(0, 0, flexible=0)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker",)
+    RESPONSE = DeleteShareGroupStateResponse
+    __slots__ = ("group_id", "topics", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        topics: list[DeleteStateData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.group_id)
+        out.array_length(len(self.topics))
+        for delete_state_data in self.topics:
+            delete_state_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.group_id = src.string()
+        self.topics = [DeleteStateData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self

@@ -1,0 +1,384 @@
+"""DescribeQuorum (key 55), versions 0-2, flexible from 0.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    ZERO_UUID,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class ReplicaState(Struct):
+    """Stands in `DescribeQuorumResponsePartitionData.current_voters`."""
+
+    __slots__ = (
+        "replica_id",
+        "replica_directory_id",
+        "log_end_offset",
+        "last_fetch_timestamp",
+        "last_caught_up_timestamp",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        replica_id: int = 0,
+        replica_directory_id: bytes = ZERO_UUID,  # v2+
+        log_end_offset: int = 0,
+        last_fetch_timestamp: int = -1,  # v1+
+        last_caught_up_timestamp: int = -1,  # v1+
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_directory_id = replica_directory_id
+        self.log_end_offset = log_end_offset
+        self.last_fetch_timestamp = last_fetch_timestamp
+        self.last_caught_up_timestamp = last_caught_up_timestamp
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.replica_id)
+        if version >= 2:
+            out.uuid(self.replica_directory_id)
+        elif self.replica_directory_id != ZERO_UUID:
+            raise self.unsupported("replica_directory_id", version)
+        out.int64(self.log_end_offset)
+        if version >= 1:
+            out.int64(self.last_fetch_timestamp)
+            out.int64(self.last_caught_up_timestamp)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.replica_id = src.int32()
+        self.replica_directory_id = src.uuid() if version >= 2 else ZERO_UUID
+        self.log_end_offset = src.int64()
+        if version >= 1:
+            self.last_fetch_timestamp = src.int64()
+            self.last_caught_up_timestamp = src.int64()
+        else:
+            self.last_fetch_timestamp = -1
+            self.last_caught_up_timestamp = -1
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DescribeQuorumResponsePartitionData(Struct):
+    """Stands in `DescribeQuorumResponseTopicData.partitions`."""
+
+    __slots__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+        "leader_id",
+        "leader_epoch",
+        "high_watermark",
+        "current_voters",
+        "observers",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",  # v2+
+        leader_id: int = 0,
+        leader_epoch: int = 0,
+        high_watermark: int = 0,
+        current_voters: list[ReplicaState] = EMPTY,
+        observers: list[ReplicaState] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.error_message = error_message
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.high_watermark = high_watermark
+        self.current_voters = [] if current_voters is EMPTY else current_voters
+        self.observers = [] if observers is EMPTY else observers
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition_index)
+        out.int16(self.error_code)
+        if version >= 2:
+            out.nullable_string(self.error_message)
+        out.int32(self.leader_id)
+        out.int32(self.leader_epoch)
+        out.int64(self.high_watermark)
+        out.array_length(len(self.current_voters))
+        for replica_state in self.current_voters:
+            replica_state.encode(out, version)
+        out.array_length(len(self.observers))
+        for replica_state in self.observers:
+            replica_state.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition_index = src.int32()
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string() if version >= 2 else ""
+        self.leader_id = src.int32()
+        self.leader_epoch = src.int32()
+        self.high_watermark = src.int64()
+        self.current_voters = [ReplicaState.decode(src, version) for _ in range(src.array_length())]
+        self.observers = [ReplicaState.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DescribeQuorumResponseTopicData(Struct):
+    """Stands in `DescribeQuorumResponse.topics`."""
+
+    __slots__ = ("topic_name", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        partitions: list[DescribeQuorumResponsePartitionData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.topic_name)
+        out.array_length(len(self.partitions))
+        for describe_quorum_response_partition_data in self.partitions:
+            describe_quorum_response_partition_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_name = src.string()
+        self.partitions = [DescribeQuorumResponsePartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class Listener(Struct):
+    """Stands in `Node.listeners`."""
+
+    __slots__ = ("name", "host", "port", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        host: str = "",
+        port: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.name)
+        out.string(self.host)
+        out.uint16(self.port)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.name = src.string()
+        self.host = src.string()
+        self.port = src.uint16()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class Node(Struct):
+    """Stands in `DescribeQuorumResponse.nodes`."""
+
+    __slots__ = ("node_id", "listeners", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        node_id: int = 0,
+        listeners: list[Listener] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.node_id = node_id
+        self.listeners = [] if listeners is EMPTY else listeners
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.node_id)
+        out.array_length(len(self.listeners))
+        for listener in self.listeners:
+            listener.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.node_id = src.int32()
+        self.listeners = [Listener.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DescribeQuorumResponse(Response):
+    """Answers `DescribeQuorumRequest`."""
+
+    API = ApiKey.DESCRIBE_QUORUM
+    VERSIONS = VersionRange(0, 2, flexible=0)
+    __slots__ = ("error_code", "error_message", "topics", "nodes", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",  # v2+
+        topics: list[DescribeQuorumResponseTopicData] = EMPTY,
+        nodes: list[Node] = EMPTY,  # v2+
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.topics = [] if topics is EMPTY else topics
+        self.nodes = [] if nodes is EMPTY else nodes
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int16(self.error_code)
+        if version >= 2:
+            out.nullable_string(self.error_message)
+        out.array_length(len(self.topics))
+        for describe_quorum_response_topic_data in self.topics:
+            describe_quorum_response_topic_data.encode(out, version)
+        if version >= 2:
+            out.array_length(len(self.nodes))
+            for node in self.nodes:
+                node.encode(out, version)
+        elif self.nodes:
+            raise self.unsupported("nodes", version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string() if version >= 2 else ""
+        self.topics = [DescribeQuorumResponseTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.nodes = [Node.decode(src, version) for _ in range(src.array_length())] if version >= 2 else []
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DescribeQuorumRequestPartitionData(Struct):
+    """Stands in `DescribeQuorumRequestTopicData.partitions`."""
+
+    __slots__ = ("partition_index", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition_index = partition_index
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition_index)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition_index = src.int32()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DescribeQuorumRequestTopicData(Struct):
+    """Stands in `DescribeQuorumRequest.topics`."""
+
+    __slots__ = ("topic_name", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        partitions: list[DescribeQuorumRequestPartitionData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_name = topic_name
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.topic_name)
+        out.array_length(len(self.partitions))
+        for describe_quorum_request_partition_data in self.partitions:
+            describe_quorum_request_partition_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_name = src.string()
+        self.partitions = [DescribeQuorumRequestPartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class DescribeQuorumRequest(Request[DescribeQuorumResponse]):
+    """Answered by `DescribeQuorumResponse`."""
+
+    API = ApiKey.DESCRIBE_QUORUM
+    VERSIONS = VersionRange(0, 2, flexible=0)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker", "controller")
+    RESPONSE = DescribeQuorumResponse
+    __slots__ = ("topics", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topics: list[DescribeQuorumRequestTopicData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.array_length(len(self.topics))
+        for describe_quorum_request_topic_data in self.topics:
+            describe_quorum_request_topic_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topics = [DescribeQuorumRequestTopicData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self

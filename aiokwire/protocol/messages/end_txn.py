@@ -1,0 +1,106 @@
+"""EndTxn (key 26), versions 0-5, flexible from 3.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    Request,
+    Response,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class EndTxnResponse(Response):
+    """Answers `EndTxnRequest`."""
+
+    API = ApiKey.END_TXN
+    VERSIONS = VersionRange(0, 5, flexible=3)
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id", "producer_epoch", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id: int = -1,  # v5+
+        producer_epoch: int = -1,  # v5+
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.throttle_time_ms)
+        out.int16(self.error_code)
+        if version >= 5:
+            out.int64(self.producer_id)
+            out.int16(self.producer_epoch)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.throttle_time_ms = src.int32()
+        self.error_code = src.int16()
+        if version >= 5:
+            self.producer_id = src.int64()
+            self.producer_epoch = src.int16()
+        else:
+            self.producer_id = -1
+            self.producer_epoch = -1
+        self.unknown_tags = src.tags()
+        return self
+
+
+class EndTxnRequest(Request[EndTxnResponse]):
+    """Answered by `EndTxnResponse`."""
+
+    API = ApiKey.END_TXN
+    VERSIONS = VersionRange(0, 5, flexible=3)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker",)
+    RESPONSE = EndTxnResponse
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "committed", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        producer_epoch: int = 0,
+        committed: bool = False,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.committed = committed
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.transactional_id)
+        out.int64(self.producer_id)
+        out.int16(self.producer_epoch)
+        out.boolean(self.committed)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.transactional_id = src.string()
+        self.producer_id = src.int64()
+        self.producer_epoch = src.int16()
+        self.committed = src.boolean()
+        self.unknown_tags = src.tags()
+        return self

@@ -1,0 +1,199 @@
+"""IncrementalAlterConfigs (key 44), versions 0-1, flexible from 1.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class AlterConfigsResourceResponse(Struct):
+    """Stands in `IncrementalAlterConfigsResponse.responses`."""
+
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resource_type: int = 0,
+        resource_name: str = "",
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.int8(self.resource_type)
+        out.string(self.resource_name)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.resource_type = src.int8()
+        self.resource_name = src.string()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class IncrementalAlterConfigsResponse(Response):
+    """Answers `IncrementalAlterConfigsRequest`."""
+
+    API = ApiKey.INCREMENTAL_ALTER_CONFIGS
+    VERSIONS = VersionRange(0, 1, flexible=1)
+    __slots__ = ("throttle_time_ms", "responses", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        responses: list[AlterConfigsResourceResponse] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.responses = [] if responses is EMPTY else responses
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.throttle_time_ms)
+        out.array_length(len(self.responses))
+        for alter_configs_resource_response in self.responses:
+            alter_configs_resource_response.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.throttle_time_ms = src.int32()
+        self.responses = [AlterConfigsResourceResponse.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class AlterableConfig(Struct):
+    """Stands in `AlterConfigsResource.configs`."""
+
+    __slots__ = ("name", "config_operation", "value", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        config_operation: int = 0,
+        value: str | None = "",
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.name = name
+        self.config_operation = config_operation
+        self.value = value
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.name)
+        out.int8(self.config_operation)
+        out.nullable_string(self.value)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.name = src.string()
+        self.config_operation = src.int8()
+        self.value = src.nullable_string()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class AlterConfigsResource(Struct):
+    """Stands in `IncrementalAlterConfigsRequest.resources`."""
+
+    __slots__ = ("resource_type", "resource_name", "configs", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        configs: list[AlterableConfig] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.configs = [] if configs is EMPTY else configs
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int8(self.resource_type)
+        out.string(self.resource_name)
+        out.array_length(len(self.configs))
+        for alterable_config in self.configs:
+            alterable_config.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.resource_type = src.int8()
+        self.resource_name = src.string()
+        self.configs = [AlterableConfig.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
+    """Answered by `IncrementalAlterConfigsResponse`."""
+
+    API = ApiKey.INCREMENTAL_ALTER_CONFIGS
+    VERSIONS = VersionRange(0, 1, flexible=1)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker", "controller")
+    RESPONSE = IncrementalAlterConfigsResponse
+    __slots__ = ("resources", "validate_only", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        resources: list[AlterConfigsResource] = EMPTY,
+        validate_only: bool = False,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.resources = [] if resources is EMPTY else resources
+        self.validate_only = validate_only
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.array_length(len(self.resources))
+        for alter_configs_resource in self.resources:
+            alter_configs_resource.encode(out, version)
+        out.boolean(self.validate_only)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.resources = [AlterConfigsResource.decode(src, version) for _ in range(src.array_length())]
+        self.validate_only = src.boolean()
+        self.unknown_tags = src.tags()
+        return self

@@ -1,0 +1,145 @@
+"""ListTransactions (key 66), versions 0-2, flexible from 0.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class TransactionState(Struct):
+    """Stands in `ListTransactionsResponse.transaction_states`."""
+
+    __slots__ = ("transactional_id", "producer_id", "transaction_state", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        transactional_id: str = "",
+        producer_id: int = 0,
+        transaction_state: str = "",
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = producer_id
+        self.transaction_state = transaction_state
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.transactional_id)
+        out.int64(self.producer_id)
+        out.string(self.transaction_state)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.transactional_id = src.string()
+        self.producer_id = src.int64()
+        self.transaction_state = src.string()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class ListTransactionsResponse(Response):
+    """Answers `ListTransactionsRequest`."""
+
+    API = ApiKey.LIST_TRANSACTIONS
+    VERSIONS = VersionRange(0, 2, flexible=0)
+    __slots__ = ("throttle_time_ms", "error_code", "unknown_state_filters", "transaction_states", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        unknown_state_filters: list[str] = EMPTY,
+        transaction_states: list[TransactionState] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.unknown_state_filters = [] if unknown_state_filters is EMPTY else unknown_state_filters
+        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.throttle_time_ms)
+        out.int16(self.error_code)
+        out.strings(self.unknown_state_filters)
+        out.array_length(len(self.transaction_states))
+        for transaction_state in self.transaction_states:
+            transaction_state.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.throttle_time_ms = src.int32()
+        self.error_code = src.int16()
+        self.unknown_state_filters = src.strings()
+        self.transaction_states = [TransactionState.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class ListTransactionsRequest(Request[ListTransactionsResponse]):
+    """Answered by `ListTransactionsResponse`."""
+
+    API = ApiKey.LIST_TRANSACTIONS
+    VERSIONS = VersionRange(0, 2, flexible=0)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker",)
+    RESPONSE = ListTransactionsResponse
+    __slots__ = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        state_filters: list[str] = EMPTY,
+        producer_id_filters: list[int] = EMPTY,
+        duration_filter: int = -1,  # v1+
+        transactional_id_pattern: str | None = None,  # v2+
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.state_filters = [] if state_filters is EMPTY else state_filters
+        self.producer_id_filters = [] if producer_id_filters is EMPTY else producer_id_filters
+        self.duration_filter = duration_filter
+        self.transactional_id_pattern = transactional_id_pattern
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.strings(self.state_filters)
+        out.int64s(self.producer_id_filters)
+        if version >= 1:
+            out.int64(self.duration_filter)
+        elif self.duration_filter != -1:
+            raise self.unsupported("duration_filter", version)
+        if version >= 2:
+            out.nullable_string(self.transactional_id_pattern)
+        elif self.transactional_id_pattern is not None:
+            raise self.unsupported("transactional_id_pattern", version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.state_filters = src.strings()
+        self.producer_id_filters = src.int64s()
+        self.duration_filter = src.int64() if version >= 1 else -1
+        self.transactional_id_pattern = src.nullable_string() if version >= 2 else None
+        self.unknown_tags = src.tags()
+        return self

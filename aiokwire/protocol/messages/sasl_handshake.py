@@ -1,0 +1,73 @@
+"""SaslHandshake (key 17), versions 0-1, not flexible.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    Request,
+    Response,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class SaslHandshakeResponse(Response):
+    """Answers `SaslHandshakeRequest`."""
+
+    API = ApiKey.SASL_HANDSHAKE
+    VERSIONS = VersionRange(0, 1, flexible=2)
+    __slots__ = ("error_code", "mechanisms")
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        mechanisms: list[str] = EMPTY,
+    ) -> None:
+        self.error_code = error_code
+        self.mechanisms = [] if mechanisms is EMPTY else mechanisms
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int16(self.error_code)
+        out.strings(self.mechanisms)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.error_code = src.int16()
+        self.mechanisms = src.strings()
+        return self
+
+
+class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
+    """Answered by `SaslHandshakeResponse`."""
+
+    API = ApiKey.SASL_HANDSHAKE
+    VERSIONS = VersionRange(0, 1, flexible=2)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker", "controller")
+    RESPONSE = SaslHandshakeResponse
+    __slots__ = ("mechanism",)
+
+    def __init__(
+        self,
+        *,
+        mechanism: str = "",
+    ) -> None:
+        self.mechanism = mechanism
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.mechanism)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.mechanism = src.string()
+        return self

@@ -1,0 +1,307 @@
+"""StopReplica (key 5), versions 0-4, flexible from 2.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class StopReplicaPartitionError(Struct):
+    """Stands in `StopReplicaResponse.partition_errors`."""
+
+    __slots__ = ("topic_name", "partition_index", "error_code", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        partition_index: int = 0,
+        error_code: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_name = topic_name
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.topic_name)
+        out.int32(self.partition_index)
+        out.int16(self.error_code)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_name = src.string()
+        self.partition_index = src.int32()
+        self.error_code = src.int16()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class StopReplicaResponse(Response):
+    """Answers `StopReplicaRequest`."""
+
+    API = ApiKey.STOP_REPLICA
+    VERSIONS = VersionRange(0, 4, flexible=2)
+    __slots__ = ("error_code", "partition_errors", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        error_code: int = 0,
+        partition_errors: list[StopReplicaPartitionError] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.error_code = error_code
+        self.partition_errors = [] if partition_errors is EMPTY else partition_errors
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int16(self.error_code)
+        out.array_length(len(self.partition_errors))
+        for stop_replica_partition_error in self.partition_errors:
+            stop_replica_partition_error.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.error_code = src.int16()
+        self.partition_errors = [StopReplicaPartitionError.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class StopReplicaPartitionV0(Struct):
+    """Stands in `StopReplicaRequest.ungrouped_partitions`."""
+
+    __slots__ = ("topic_name", "partition_index")
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        partition_index: int = 0,
+    ) -> None:
+        self.topic_name = topic_name
+        self.partition_index = partition_index
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.topic_name)
+        out.int32(self.partition_index)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_name = src.string()
+        self.partition_index = src.int32()
+        return self
+
+
+class StopReplicaTopicV1(Struct):
+    """Stands in `StopReplicaRequest.topics`."""
+
+    __slots__ = ("name", "partition_indexes", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        partition_indexes: list[int] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.name = name
+        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.name)
+        out.int32s(self.partition_indexes)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.name = src.string()
+        self.partition_indexes = src.int32s()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class StopReplicaPartitionState(Struct):
+    """Stands in `StopReplicaTopicState.partition_states`."""
+
+    __slots__ = ("partition_index", "leader_epoch", "delete_partition", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        leader_epoch: int = -1,
+        delete_partition: bool = False,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition_index = partition_index
+        self.leader_epoch = leader_epoch
+        self.delete_partition = delete_partition
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition_index)
+        out.int32(self.leader_epoch)
+        out.boolean(self.delete_partition)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition_index = src.int32()
+        self.leader_epoch = src.int32()
+        self.delete_partition = src.boolean()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class StopReplicaTopicState(Struct):
+    """Stands in `StopReplicaRequest.topic_states`."""
+
+    __slots__ = ("topic_name", "partition_states", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_name: str = "",
+        partition_states: list[StopReplicaPartitionState] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_name = topic_name
+        self.partition_states = [] if partition_states is EMPTY else partition_states
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.topic_name)
+        out.array_length(len(self.partition_states))
+        for stop_replica_partition_state in self.partition_states:
+            stop_replica_partition_state.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_name = src.string()
+        self.partition_states = [StopReplicaPartitionState.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class StopReplicaRequest(Request[StopReplicaResponse]):
+    """Answered by `StopReplicaResponse`."""
+
+    API = ApiKey.STOP_REPLICA
+    VERSIONS = VersionRange(0, 4, flexible=2)
+    SERVED_FROM = None
+    UNSTABLE_FROM = None
+    LISTENERS = ()
+    RESPONSE = StopReplicaResponse
+    __slots__ = (
+        "controller_id",
+        "is_kraft_controller",
+        "controller_epoch",
+        "broker_epoch",
+        "delete_partitions",
+        "ungrouped_partitions",
+        "topics",
+        "topic_states",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        controller_id: int = 0,
+        is_kraft_controller: bool = False,  # v4+
+        controller_epoch: int = 0,
+        broker_epoch: int = -1,  # v1+
+        delete_partitions: bool = False,  # v0-2
+        ungrouped_partitions: list[StopReplicaPartitionV0] = EMPTY,  # v0
+        topics: list[StopReplicaTopicV1] = EMPTY,  # v1-2
+        topic_states: list[StopReplicaTopicState] = EMPTY,  # v3+
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.controller_id = controller_id
+        self.is_kraft_controller = is_kraft_controller
+        self.controller_epoch = controller_epoch
+        self.broker_epoch = broker_epoch
+        self.delete_partitions = delete_partitions
+        self.ungrouped_partitions = [] if ungrouped_partitions is EMPTY else ungrouped_partitions
+        self.topics = [] if topics is EMPTY else topics
+        self.topic_states = [] if topic_states is EMPTY else topic_states
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:  # noqa: C901 - flat: a line for each field
+        out.int32(self.controller_id)
+        if version >= 4:
+            out.boolean(self.is_kraft_controller)
+        elif self.is_kraft_controller:
+            raise self.unsupported("is_kraft_controller", version)
+        out.int32(self.controller_epoch)
+        if version >= 1:
+            out.int64(self.broker_epoch)
+        if version <= 2:
+            out.boolean(self.delete_partitions)
+        elif self.delete_partitions:
+            raise self.unsupported("delete_partitions", version)
+        if version <= 0:
+            out.array_length(len(self.ungrouped_partitions))
+            for stop_replica_partition_v0 in self.ungrouped_partitions:
+                stop_replica_partition_v0.encode(out, version)
+        elif self.ungrouped_partitions:
+            raise self.unsupported("ungrouped_partitions", version)
+        if 1 <= version <= 2:
+            out.array_length(len(self.topics))
+            for stop_replica_topic_v1 in self.topics:
+                stop_replica_topic_v1.encode(out, version)
+        elif self.topics:
+            raise self.unsupported("topics", version)
+        if version >= 3:
+            out.array_length(len(self.topic_states))
+            for stop_replica_topic_state in self.topic_states:
+                stop_replica_topic_state.encode(out, version)
+        elif self.topic_states:
+            raise self.unsupported("topic_states", version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.controller_id = src.int32()
+        self.is_kraft_controller = src.boolean() if version >= 4 else False
+        self.controller_epoch = src.int32()
+        self.broker_epoch = src.int64() if version >= 1 else -1
+        self.delete_partitions = src.boolean() if version <= 2 else False
+        self.ungrouped_partitions = (
+            [StopReplicaPartitionV0.decode(src, version) for _ in range(src.array_length())] if version <= 0 else []
+        )
+        self.topics = (
+            [StopReplicaTopicV1.decode(src, version) for _ in range(src.array_length())] if 1 <= version <= 2 else []
+        )
+        self.topic_states = (
+            [StopReplicaTopicState.decode(src, version) for _ in range(src.array_length())] if version >= 3 else []
+        )
+        self.unknown_tags = src.tags()
+        return self

@@ -1,0 +1,281 @@
+"""WriteShareGroupState (key 85), versions 0-1, flexible from 0.
+
+Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol.api import (
+    EMPTY,
+    ZERO_UUID,
+    Request,
+    Response,
+    Struct,
+    UnknownTags,
+    VersionRange,
+)
+from aiokwire.protocol.api_key import ApiKey
+
+
+class PartitionResult(Struct):
+    """Stands in `WriteStateResult.partitions`."""
+
+    __slots__ = ("partition", "error_code", "error_message", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition)
+        out.int16(self.error_code)
+        out.nullable_string(self.error_message)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition = src.int32()
+        self.error_code = src.int16()
+        self.error_message = src.nullable_string()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class WriteStateResult(Struct):
+    """Stands in `WriteShareGroupStateResponse.results`."""
+
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionResult] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.uuid(self.topic_id)
+        out.array_length(len(self.partitions))
+        for partition_result in self.partitions:
+            partition_result.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_id = src.uuid()
+        self.partitions = [PartitionResult.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class WriteShareGroupStateResponse(Response):
+    """Answers `WriteShareGroupStateRequest`."""
+
+    API = ApiKey.WRITE_SHARE_GROUP_STATE
+    VERSIONS = VersionRange(0, 1, flexible=0)
+    __slots__ = ("results", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        results: list[WriteStateResult] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.results = [] if results is EMPTY else results
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.array_length(len(self.results))
+        for write_state_result in self.results:
+            write_state_result.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.results = [WriteStateResult.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class StateBatch(Struct):
+    """Stands in `PartitionData.state_batches`."""
+
+    __slots__ = ("first_offset", "last_offset", "delivery_state", "delivery_count", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        first_offset: int = 0,
+        last_offset: int = 0,
+        delivery_state: int = 0,
+        delivery_count: int = 0,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.delivery_state = delivery_state
+        self.delivery_count = delivery_count
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int64(self.first_offset)
+        out.int64(self.last_offset)
+        out.int8(self.delivery_state)
+        out.int16(self.delivery_count)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.first_offset = src.int64()
+        self.last_offset = src.int64()
+        self.delivery_state = src.int8()
+        self.delivery_count = src.int16()
+        self.unknown_tags = src.tags()
+        return self
+
+
+class PartitionData(Struct):
+    """Stands in `WriteStateData.partitions`."""
+
+    __slots__ = (
+        "partition",
+        "state_epoch",
+        "leader_epoch",
+        "start_offset",
+        "delivery_complete_count",
+        "state_batches",
+        "unknown_tags",
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        state_epoch: int = 0,
+        leader_epoch: int = 0,
+        start_offset: int = 0,
+        delivery_complete_count: int = -1,  # v1+
+        state_batches: list[StateBatch] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.partition = partition
+        self.state_epoch = state_epoch
+        self.leader_epoch = leader_epoch
+        self.start_offset = start_offset
+        self.delivery_complete_count = delivery_complete_count
+        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.int32(self.partition)
+        out.int32(self.state_epoch)
+        out.int32(self.leader_epoch)
+        out.int64(self.start_offset)
+        if version >= 1:
+            out.int32(self.delivery_complete_count)
+        out.array_length(len(self.state_batches))
+        for state_batch in self.state_batches:
+            state_batch.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.partition = src.int32()
+        self.state_epoch = src.int32()
+        self.leader_epoch = src.int32()
+        self.start_offset = src.int64()
+        self.delivery_complete_count = src.int32() if version >= 1 else -1
+        self.state_batches = [StateBatch.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class WriteStateData(Struct):
+    """Stands in `WriteShareGroupStateRequest.topics`."""
+
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.uuid(self.topic_id)
+        out.array_length(len(self.partitions))
+        for partition_data in self.partitions:
+            partition_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.topic_id = src.uuid()
+        self.partitions = [PartitionData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
+
+
+class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
+    """Answered by `WriteShareGroupStateResponse`."""
+
+    API = ApiKey.WRITE_SHARE_GROUP_STATE
+    VERSIONS = VersionRange(0, 1, flexible=0)
+    SERVED_FROM = 0
+    UNSTABLE_FROM = None
+    LISTENERS = ("broker",)
+    RESPONSE = WriteShareGroupStateResponse
+    __slots__ = ("group_id", "topics", "unknown_tags")
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        topics: list[WriteStateData] = EMPTY,
+        unknown_tags: UnknownTags = (),
+    ) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
+        self.unknown_tags = unknown_tags
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        out.string(self.group_id)
+        out.array_length(len(self.topics))
+        for write_state_data in self.topics:
+            write_state_data.encode(out, version)
+        out.tags(self.unknown_tags)
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        self = cls.__new__(cls)
+        self.group_id = src.string()
+        self.topics = [WriteStateData.decode(src, version) for _ in range(src.array_length())]
+        self.unknown_tags = src.tags()
+        return self
