@@ -1,0 +1,345 @@
+"""One connection to one broker: connect, handshake, then requests and answers until it is closed.
+
+    connect() -> resolve -> race the addresses -> handshake -> READY     (dial.py, handshake.py)
+    send() ----> encode --> transport ... transport --> decode --> future   (wire.py, in_flight.py, framing.py)
+
+A connection lives once; `aiokwire.cluster` replaces a closed one, with backoff. Requests are pipelined; the broker
+answers in order, and handles one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import anyio
+
+from aiokwire._version import __version__
+from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation
+from aiokwire.hooks import Hooks
+from aiokwire.machine import Machine
+from aiokwire.net.address import Address
+from aiokwire.net.dial import dial, resolve
+from aiokwire.net.handshake import PLANS, SOFTWARE_NAME, ApiVersions, Exchange, Plan, learn_versions
+from aiokwire.net.in_flight import InFlight
+from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
+from aiokwire.net.wire import Wire
+from aiokwire.protocol import Request, Response
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+logger = logging.getLogger(__name__)
+
+# The weight of the newest answer in the moving average of `latency`.
+LATENCY_WEIGHT = 0.125
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionConfig:
+    """What connections need to know; times in seconds, sizes in bytes."""
+
+    setup_timeout: float = 10.0  # from the look-up of the name to READY
+    request_timeout: float = 30.0
+    max_frame_size: int = 100 * 1024 * 1024
+    write_high_water: int = 1024 * 1024  # the transport's buffer, above which `drained` waits
+    happy_eyeballs_delay: float = 0.25  # RFC 8305
+    software_name: str = SOFTWARE_NAME
+    software_version: str = __version__
+
+
+class Connection:
+    """One connection; see the module's head."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        node_id: int | None = None,
+        client_id: str | None = None,
+        config: ConnectionConfig | None = None,
+        hooks: Hooks | None = None,
+        handshake: Sequence[Exchange] = (),
+    ) -> None:
+        self.address = address
+        self.node_id = node_id  # None for a bootstrap address, whose node is not known yet
+        self.config = config if config is not None else ConnectionConfig()
+        self.versions = ApiVersions({}, who=str(address))
+        self.ips: list[str] = []  # what the name resolved to at this connect
+        self.latency = 0.0  # seconds, a moving average over answers
+        self.answers = 0  # that came since READY
+        self.throttled_until = 0.0  # the loop's clock: the broker asked for silence until then (KIP-219)
+        self.error: KafkaError | None = None  # why it is closed; None when this side closed it without a reason
+        self._client_id = client_id
+        self._hooks = hooks if type(hooks) is not Hooks else None
+        self._handshake = handshake
+        self._machine = Machine(f"connection to {self.who}", TRANSITIONS, ConnectionState.NEW)
+        self._wire: Wire | None = None  # of the present attempt; kept when READY
+        self._connecting: anyio.CancelScope | None = None  # while `connect` runs
+        self._closing_by_us = False  # the loss that comes next is no error
+        self._stage = "resolve"  # how far `connect` came: resolve, connect, handshake, ready
+        self._doing = ""  # what it waits for, for its time-out's message
+
+    # --- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def who(self) -> str:
+        """Node and address, for messages."""
+        return str(self.address) if self.node_id is None else f"node {self.node_id} at {self.address}"
+
+    @property
+    def state(self) -> ConnectionState:
+        return self._machine.state
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests can be sent."""
+        return self._machine.state is ConnectionState.READY
+
+    @property
+    def closed(self) -> bool:
+        return self._machine.state in (ConnectionState.CLOSING, ConnectionState.CLOSED)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose answer has not come."""
+        return 0 if self._wire is None else len(self._wire)
+
+    @property
+    def last_used(self) -> float:
+        """The loop's time of the last request or answer."""
+        return 0.0 if self._wire is None else self._wire.last_used
+
+    @property
+    def write_paused(self) -> bool:
+        """Whether `drained` would wait."""
+        return self._wire is not None and self._wire.paused
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.who} {self.state.name}, {self.in_flight} in flight>"
+
+    # --- connect ---------------------------------------------------------------------------------------------------
+
+    async def connect(self, timeout: float | None = None) -> None:
+        """Resolve, connect, shake hands. `timeout` in seconds replaces the configured `setup_timeout`.
+
+        Raises: ConnectionFailed: with the stage it came to and, by address, what happened; ProtocolViolation: the port
+        does not speak Kafka's protocol; BrokerError: the broker refuses the handshake.
+        """
+        self._machine.fire(ConnectionEvent.CONNECT)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        limit = self.config.setup_timeout if timeout is None else timeout
+        with anyio.CancelScope(deadline=started + limit) as scope:
+            self._connecting = scope
+            try:
+                await self._establish(limit)
+            except KafkaError as error:
+                self.error = error
+                raise
+            finally:
+                self._connecting = None
+                if not self.ready:
+                    self._abandon()
+        if scope.cancelled_caught:
+            elapsed = loop.time() - started
+            reason = "closed meanwhile" if elapsed < limit else f"no success in {elapsed:.3f} s"
+            tried = f" (resolved to {', '.join(self.ips)})" if self.ips else ""
+            self.error = self._failure(f"{self.who}{tried}: {reason}, while {self._doing}")
+            raise self.error
+        if self._hooks is not None:
+            self._call_hook("on_connect", self.node_id, str(self.address), loop.time() - started)
+
+    async def _establish(self, timeout: float) -> None:
+        self._doing = "resolving the name"
+        self.ips = await resolve(self.address)
+        hung_up: list[Plan] = []
+        reason: ConnectionFailed | None = None
+        for plan in PLANS:
+            self._stage = "connect"
+            self._doing = f"connecting to {', '.join(self.ips)}"
+            wire, ip = await dial(
+                self.address, self.ips, self._new_wire, delay=self.config.happy_eyeballs_delay, who=self.who
+            )
+            self._wire = wire
+            self._machine.fire(ConnectionEvent.ESTABLISHED)
+            self._stage = "handshake"
+            self._doing = f"waiting for an answer to {plan} from {ip}"
+            try:
+                versions = await learn_versions(
+                    wire,
+                    plan,
+                    who=self.who,
+                    timeout=timeout,
+                    software_name=self.config.software_name,
+                    software_version=self.config.software_version,
+                )
+            except ConnectionFailed as error:
+                self._machine.fire(ConnectionEvent.REFUSED)
+                hung_up.append(plan)
+                reason = error
+                continue
+            for exchange in self._handshake:
+                self._doing = f"waiting for {exchange.name} with {ip}"
+                await exchange.run(wire, versions, timeout)
+            self._become_ready(wire, versions)
+            return
+        raise self._failure(
+            f"{self.who} ({ip}) takes connections but hangs up on {', '.join(map(str, hung_up))}: a TLS port, "
+            f"a proxy without a broker behind it, or no Kafka at all?"
+        ) from reason
+
+    def _new_wire(self) -> Wire:
+        return Wire(
+            who=self.who,
+            client_id=self._client_id,
+            max_frame_size=self.config.max_frame_size,
+            write_high_water=self.config.write_high_water,
+            stall_timeout=self.config.request_timeout,
+        )
+
+    def _become_ready(self, wire: Wire, versions: ApiVersions) -> None:
+        if wire.error is not None:  # in the same turn of the loop in which the last answer came
+            raise wire.error
+        self.versions = versions
+        wire.on_fail = self._on_fail
+        wire.on_gone = self._on_gone
+        wire.on_answer = self._on_answer
+        wire.on_sent = self._on_sent if self._hooks is not None else None
+        self._stage = "ready"
+        self._machine.fire(ConnectionEvent.ACCEPTED)
+
+    def _abandon(self) -> None:
+        """`connect` ends without success, by an error or because it was cancelled: nothing stays open."""
+        if self._machine.can(ConnectionEvent.CLOSE):
+            self._machine.fire(ConnectionEvent.CLOSE)
+        wire = self._wire
+        if wire is not None:
+            wire.on_gone = self._on_gone
+            wire.fail(self._failure("the connection attempt was given up"))
+        if self.state is ConnectionState.CLOSING and (wire is None or wire.gone):
+            self._on_gone()
+
+    def _failure(self, message: str) -> ConnectionFailed:
+        return ConnectionFailed(message, address=str(self.address), stage=self._stage)
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        request: Request[ResponseT],
+        *,
+        version: int | None = None,
+        timeout: float | None = None,
+        expect_response: bool = True,
+    ) -> asyncio.Future[ResponseT]:
+        """Write a request now; the future has its answer or its error.
+
+        `timeout` in seconds (default: the configured request time-out) is the connection's patience: when it ends, the
+        connection is closed, since a broker answers in order. To wait less for one answer, cancel the waiting: the
+        request keeps its place. Without `expect_response` the future is done, with None.
+
+        Raises: ConnectionFailed: the connection is not READY; UnsupportedVersion: no version fits.
+        """
+        wire = self._wire
+        if wire is None or self._machine.state is not ConnectionState.READY:
+            raise self._not_ready()
+        return wire.send(
+            request,
+            self.versions.pick(type(request)) if version is None else version,
+            timeout=self.config.request_timeout if timeout is None else timeout,
+            expect_response=expect_response,
+        )
+
+    async def request(
+        self, request: Request[ResponseT], *, timeout: float | None = None, version: int | None = None
+    ) -> ResponseT:
+        """Send a request and wait for its answer.
+
+        Raises: ConnectionFailed: the connection was lost or is not READY; RequestTimedOut: no answer in time;
+        ProtocolViolation: the answer cannot be read; UnsupportedVersion: no version fits.
+        """
+        return await self.send(request, timeout=timeout, version=version)
+
+    async def drained(self) -> None:
+        """Wait until the transport's buffer has room again; at once when it has.
+
+        Raises: ConnectionFailed: the connection was lost.
+        """
+        if self._wire is None:
+            raise self._not_ready()
+        await self._wire.drained()
+
+    # --- close -----------------------------------------------------------------------------------------------------
+
+    def close(self, error: KafkaError | None = None) -> None:
+        """Close; requests in flight fail. Without `error`, bytes that the transport still holds go out first."""
+        if self.closed:
+            return
+        if self._connecting is not None:
+            self._connecting.cancel()
+            return
+        if self.state is ConnectionState.NEW:
+            self._machine.fire(ConnectionEvent.CLOSE)
+            return
+        if self._wire is not None:
+            reason = error if error is not None else ConnectionFailed("this side closed the connection", stage="ready")
+            self._closing_by_us = error is None
+            self._wire.fail(reason, flush=error is None)
+
+    def abort(self) -> None:
+        """Close without waiting for what is still to be written."""
+        self.close()
+        if self._wire is not None:
+            self._wire.abort()
+
+    async def wait_closed(self) -> None:
+        """Wait until the transport is gone. Give it a deadline: a peer that reads nothing holds a flush up."""
+        if self._wire is not None:
+            await self._wire.wait_gone()
+
+    # --- called by the wire ------------------------------------------------------------------------------------------
+
+    def _on_fail(self, error: KafkaError) -> None:
+        self.error = None if self._closing_by_us else error
+        self._machine.fire(ConnectionEvent.CLOSE)
+        logger.debug("%s: closed: %s", self.who, error)
+        if self._hooks is not None:
+            self._call_hook("on_disconnect", self.node_id, str(self.address), self.error)
+
+    def _on_gone(self) -> None:
+        if self._machine.can(ConnectionEvent.GONE):
+            self._machine.fire(ConnectionEvent.GONE)
+
+    def _on_sent(self, api: str, version: int, size: int) -> None:
+        self._call_hook("on_request_sent", self.node_id, api, version, size)
+
+    def _on_answer(self, entry: InFlight, size: int, elapsed: float, answer: Any) -> None:
+        self.answers += 1
+        self.latency += (elapsed - self.latency) * (LATENCY_WEIGHT if self.answers > 1 else 1.0)
+        throttle = getattr(answer, "throttle_time_ms", 0)
+        if throttle > 0:
+            self._throttle(throttle / 1000)
+        if self._hooks is not None:
+            self._call_hook("on_response_received", self.node_id, entry.api, entry.version, size, elapsed)
+
+    def _throttle(self, seconds: float) -> None:
+        until = asyncio.get_running_loop().time() + seconds
+        self.throttled_until = max(self.throttled_until, until)
+        if self._hooks is not None:
+            self._call_hook("on_throttle", -1 if self.node_id is None else self.node_id, seconds)
+
+    def _call_hook(self, name: str, *args: object) -> None:
+        """A hook's fault is its author's: logged, never felt here."""
+        try:
+            getattr(self._hooks, name)(*args)
+        except Exception:
+            logger.exception("hook %s of %r raised", name, self._hooks)
+
+    def _not_ready(self) -> KafkaError:
+        if isinstance(self.error, ProtocolViolation):
+            return ProtocolViolation(f"{self.who} is closed: {self.error}")
+        because = f": {self.error}" if self.error is not None else ""
+        return self._failure(f"{self.who} is {self.state.name}, not READY{because}")

@@ -1,0 +1,140 @@
+"""Bytes in, frames out, without I/O: what `asyncio.BufferedProtocol` asks for (`get_buffer`, `buffer_updated`).
+
+Used by client connections and by the embedded broker. A frame is a 4-byte length and that many bytes. Reads go into a
+small shared buffer, which often holds several short frames at once; a frame that goes beyond it gets a `bytearray` of
+its exact size, and the socket writes the rest straight into that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiokwire.errors import ProtocolViolation
+
+HEAD = 4
+SCRATCH = 8 * 1024  # copying this much costs less than the system call that it saves
+
+_FOREIGN = (
+    (b"HTTP", "an HTTP reply: this port belongs to a web server"),
+    (b"\x15\x03", "a TLS alert: the port expects TLS, the connection was made without"),
+    (b"\x16\x03", "a TLS handshake: the other side speaks TLS, this side does not"),
+    (b"SSH-", "an SSH server's greeting"),
+    (b"220", "the greeting of a mail or FTP server"),
+    (b"-ERR", "an error reply of Redis"),
+    (b"AMQP", "an AMQP greeting (RabbitMQ?)"),
+    (b"GET ", "an HTTP request"),
+    (b"POST", "an HTTP request"),
+    (b"PUT ", "an HTTP request"),
+    (b"HEAD", "an HTTP request"),
+)
+
+
+def explain_foreign(start: bytes) -> str | None:
+    """What protocol the first bytes of a stream belong to, when it is a well-known one that is not Kafka's."""
+    for prefix, meaning in _FOREIGN:
+        if start.startswith(prefix):
+            return meaning
+    if len(start) > HEAD and start[1:5] == b"\x00\x00\x00\x0a":
+        return "the greeting of a MySQL server"
+    return None
+
+
+class FrameReader:
+    """Cuts a stream into frames and hands each over as a `bytearray` of its own.
+
+    `on_frame` is called once per frame, in order, without the 4-byte length. After a ProtocolViolation the stream has
+    no meaning any more: close it.
+    """
+
+    __slots__ = ("_filled", "_first", "_frame", "_have", "_max_size", "_min_size", "_on_frame", "_scratch", "_view")
+
+    def __init__(self, on_frame: Callable[[bytearray], None], *, max_size: int, min_size: int = 4) -> None:
+        self._on_frame = on_frame
+        self._max_size = max_size
+        self._min_size = min_size
+        self._scratch = memoryview(bytearray(SCRATCH))
+        self._have = 0  # bytes of the scratch buffer that belong to frames not cut yet
+        self._frame: bytearray | None = None  # a frame beyond the scratch buffer, being filled
+        self._view = memoryview(b"")  # of `_frame`
+        self._filled = 0  # bytes of `_frame` that came
+        self._first = True  # no frame came yet: a foreign protocol shows in the first bytes
+
+    @property
+    def in_frame(self) -> bool:
+        """Whether the stream stands in the middle of a frame."""
+        return self._frame is not None or self._have > 0
+
+    def get_buffer(self) -> memoryview:
+        """Where the next bytes go."""
+        if self._frame is not None:
+            return self._view[self._filled :]
+        return self._scratch[self._have :]
+
+    def buffer_updated(self, count: int) -> None:
+        """`count` bytes were written into what `get_buffer` gave.
+
+        Raises: ProtocolViolation: a length that no honest peer sends.
+        """
+        frame = self._frame
+        if frame is None:
+            self._have += count
+            self._cut()
+            return
+        self._filled += count
+        if self._filled == len(frame):
+            self._frame = None
+            self._view = memoryview(b"")
+            self._on_frame(frame)
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """Take bytes that were read elsewhere (tests, transports that own their buffers).
+
+        Raises: ProtocolViolation: as `buffer_updated`.
+        """
+        view = memoryview(data)
+        while view:
+            target = self.get_buffer()
+            count = min(len(target), len(view))
+            target[:count] = view[:count]
+            self.buffer_updated(count)
+            view = view[count:]
+
+    def _cut(self) -> None:
+        scratch, have, start = self._scratch, self._have, 0
+        while have - start >= HEAD:
+            size = int.from_bytes(scratch[start : start + HEAD], "big", signed=True)
+            if self._first or size < self._min_size or size > self._max_size:
+                self._check(bytes(scratch[start:have]), size)
+                self._first = False
+            body = start + HEAD
+            if body + size > have:
+                if size > SCRATCH - HEAD:
+                    self._begin(size, scratch[body:have])
+                    start = have
+                break
+            start = body + size
+            # The position is kept before the frame leaves: whoever takes it may close the stream or raise.
+            self._on_frame(bytearray(scratch[body:start]))
+        rest = have - start
+        if rest and start:
+            scratch[:rest] = bytes(scratch[start:have])
+        self._have = rest
+
+    def _begin(self, size: int, came: memoryview) -> None:
+        frame = bytearray(size)  # zeroed pages cost nothing until written: a hostile length takes no memory by itself
+        frame[: len(came)] = came
+        self._frame = frame
+        self._view = memoryview(frame)
+        self._filled = len(came)
+
+    def _check(self, start: bytes, size: int) -> None:
+        foreign = explain_foreign(start)
+        if foreign is not None and (self._first or size > self._max_size):
+            raise ProtocolViolation(f"the peer does not speak Kafka's protocol: it sent {start[:16]!r}, {foreign}")
+        if size < self._min_size:
+            raise ProtocolViolation(f"a frame of {size} bytes: shorter than any message (bytes {start[:16].hex(' ')})")
+        if size > self._max_size:
+            raise ProtocolViolation(
+                f"a frame of {size} bytes: more than the limit of {self._max_size} (receive_message_max_bytes), "
+                f"or not Kafka's protocol (bytes {start[:16].hex(' ')})"
+            )

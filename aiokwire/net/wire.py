@@ -1,0 +1,304 @@
+"""One TCP stream to a broker: requests out, answers in. `Connection` opens one (or, in its handshake, several).
+
+Three things end a wire: an error of the socket, the end of the stream, and a request past its deadline. Each ends in
+`fail`, once; then every request that waited has its error, and the owner is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
+
+from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut
+from aiokwire.net.dial import describe_os_error
+from aiokwire.net.framing import FrameReader
+from aiokwire.net.in_flight import InFlight, InFlightQueue
+from aiokwire.protocol import Request, Response, decode_response, encode_request
+
+# Chunks below this are joined before a write on loops whose writelines would join everything: measured, copying this
+# much takes as long as the system call that it saves.
+JOIN_BELOW = 32 * 1024
+# Timers may fire this much (seconds) before their time; a deadline so near has ended.
+TIMER_SLACK = 0.001
+
+Sent = Callable[[str, int, int], None]  # request name, version, bytes
+Answered = Callable[[InFlight, int, float, Any], None]  # entry, bytes of the answer, elapsed seconds, the answer
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+class Wire(asyncio.BufferedProtocol):
+    """The protocol object of one transport."""
+
+    def __init__(
+        self,
+        *,
+        who: str,
+        client_id: str | None,
+        max_frame_size: int,
+        write_high_water: int,
+        stall_timeout: float,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._who = who  # for messages: "node 1 at host:port"
+        self._client_id = client_id
+        self._write_high_water = write_high_water  # bytes
+        self._stall_timeout = stall_timeout  # seconds that writing may make no progress
+        self._reader = FrameReader(self._on_frame, max_size=max_frame_size)
+        self._queue = InFlightQueue()
+        self._transport: asyncio.Transport | None = None
+        self._scatters = False  # whether the transport's writelines writes without joining
+        self._timer: asyncio.TimerHandle | None = None  # one for all deadlines, armed for the earliest
+        self._paused_at: float | None = None  # the loop's clock, when the transport's buffer ran full
+        self._writable = asyncio.Event()
+        self._gone = asyncio.Event()
+        self.last_used = self._loop.time()
+        self.error: KafkaError | None = None  # set once, by `fail`
+        # Set by the owner when the connection is ready; the first two are called at most once.
+        self.on_fail: Callable[[KafkaError], None] | None = None
+        self.on_gone: Callable[[], None] | None = None
+        self.on_sent: Sent | None = None
+        self.on_answer: Answered | None = None
+
+    # --- called by the owner ---------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the transport asked to write no more for now."""
+        return self._paused_at is not None
+
+    @overload
+    def send(
+        self,
+        request: Request[ResponseT],
+        version: int,
+        *,
+        timeout: float,
+        expect_response: bool = ...,
+        raw: Literal[False] = ...,
+    ) -> asyncio.Future[ResponseT]: ...
+
+    @overload
+    def send(
+        self, request: Request[Any], version: int, *, timeout: float, expect_response: bool = ..., raw: Literal[True]
+    ) -> asyncio.Future[bytearray]: ...
+
+    def send(
+        self,
+        request: Request[Any],
+        version: int,
+        *,
+        timeout: float,
+        expect_response: bool = True,
+        raw: bool = False,
+    ) -> asyncio.Future[Any]:
+        """Write a request; the future of its answer, with `raw` of the undecoded frame.
+
+        Raises: KafkaError: what ended the wire; UnsupportedVersion: the request cannot be written in this version.
+        """
+        if self.error is not None:
+            raise self._lost(str(self.error)) from self.error
+        loop = self._loop
+        correlation_id = self._queue.next_id()
+        chunks = encode_request(request, version, correlation_id, self._client_id)
+        future: asyncio.Future[Any] = loop.create_future()
+        now = self.last_used = loop.time()
+        if expect_response:
+            deadline = now + timeout
+            response_type = None if raw else request.RESPONSE
+            entry = InFlight(correlation_id, type(request).__name__, version, response_type, future, now, deadline)
+            self._queue.add(entry)
+            self._arm(deadline)
+        else:
+            future.set_result(None)
+        if self.on_sent is not None:
+            self.on_sent(type(request).__name__, version, sum(map(len, chunks)))
+        self._write(chunks)
+        return future
+
+    async def drained(self) -> None:
+        """Wait while the transport's buffer is over its limit.
+
+        Raises: KafkaError: the wire ended meanwhile.
+        """
+        while self._paused_at is not None:
+            await self._writable.wait()
+        if self.error is not None:
+            raise self._lost(str(self.error)) from self.error
+
+    def fail(self, error: KafkaError, *, flush: bool = False) -> None:
+        """End the wire: each waiting request gets its own error. With `flush` what was written still goes out."""
+        if self.error is not None:
+            return
+        self.error = error
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now = self._loop.time()
+        for entry in self._queue.drain():
+            if not entry.future.done():
+                entry.future.set_exception(self._verdict(entry, error, now))
+        self._paused_at = None
+        self._writable.set()
+        if self._transport is None:
+            self._gone.set()
+        elif flush:
+            self._transport.close()
+        else:
+            self._transport.abort()
+        if self.on_fail is not None:
+            self.on_fail(error)
+
+    def abort(self) -> None:
+        """Drop the transport at once, whatever it still has to write."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the transport is closed."""
+        return self._gone.is_set()
+
+    async def wait_gone(self) -> None:
+        """Wait until the transport is closed."""
+        await self._gone.wait()
+
+    # --- called by the transport -----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # create_connection makes nothing but Transports
+        self._scatters = type(transport).writelines is not asyncio.WriteTransport.writelines  # type: ignore[attr-defined]  # as above
+        self._transport.set_write_buffer_limits(high=self._write_high_water)  # type: ignore[union-attr]  # set above
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self.error is not None:
+            return
+        try:
+            self._reader.buffer_updated(nbytes)
+        except ProtocolViolation as error:
+            self.fail(ProtocolViolation(f"{self._who}: {error}"))
+
+    def eof_received(self) -> bool:
+        where = " in the middle of an answer" if self._reader.in_frame else ""
+        self.fail(self._lost(f"the peer closed the connection{where}"))
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.fail(self._lost(describe_os_error(exc) if exc is not None else "the connection is gone"))
+        self._gone.set()
+        if self.on_gone is not None:
+            self.on_gone()
+
+    def pause_writing(self) -> None:
+        self._paused_at = self._loop.time()
+        self._writable.clear()
+        self._arm(self._paused_at + self._stall_timeout)
+
+    def resume_writing(self) -> None:
+        self._paused_at = None
+        self._writable.set()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _write(self, chunks: list[Any]) -> None:
+        transport = self._transport
+        assert transport is not None
+        try:
+            if self._scatters:
+                transport.writelines(chunks)
+            else:
+                for piece in join_small(chunks):
+                    transport.write(piece)
+        except (OSError, RuntimeError) as error:  # uvloop answers RuntimeError for a closed transport
+            self.fail(self._lost(describe_os_error(error)))
+
+    def _on_frame(self, frame: bytearray) -> None:
+        if self.error is not None:
+            return
+        entry = self._queue.take(int.from_bytes(frame[:4], "big", signed=True))
+        future = entry.future
+        if future.done():  # its caller was cancelled
+            return
+        now = self.last_used = self._loop.time()
+        answer: Any = frame
+        if entry.response_type is not None:
+            try:
+                answer = decode_response(frame, entry.response_type, entry.version)
+            except ProtocolViolation as error:
+                # The framing still holds: one answer that cannot be read fails one request.
+                future.set_exception(ProtocolViolation(f"{self._who}: the answer to {entry!r}: {error}"))
+                return
+        future.set_result(answer)
+        if self.on_answer is not None:
+            self.on_answer(entry, len(frame), now - entry.sent_at, answer)
+
+    def _arm(self, deadline: float) -> None:
+        timer = self._timer
+        if timer is not None:
+            if timer.when() <= deadline:
+                return
+            timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = self._loop.time() + TIMER_SLACK
+        late = self._queue.expired(now)
+        if late:
+            first = late[0]
+            waited = now - first.sent_at
+            self.fail(RequestTimedOut(f"{self._who} did not answer {first.api} v{first.version} in {waited:.3f} s"))
+            return
+        deadlines = []
+        if self._paused_at is not None:
+            stalled = self._paused_at + self._stall_timeout
+            if stalled <= now:
+                self.fail(RequestTimedOut(f"{self._who} took no bytes in {self._stall_timeout:.3f} s"))
+                return
+            deadlines.append(stalled)
+        earliest = self._queue.earliest_deadline()
+        if earliest is not None:
+            deadlines.append(earliest)
+        if deadlines:
+            self._arm(min(deadlines))
+
+    def _verdict(self, entry: InFlight, error: KafkaError, now: float) -> KafkaError:
+        """What one waiting request is told: a deadline of its own, or that the connection went away under it."""
+        asked = f"{entry.api} v{entry.version} to {self._who}, asked {now - entry.sent_at:.3f} s ago"
+        if isinstance(error, RequestTimedOut):
+            if entry.deadline <= now + TIMER_SLACK:
+                return RequestTimedOut(f"{asked}: no answer in time")
+            return self._lost(f"{asked}: closed because an earlier request missed its deadline ({error})")
+        if isinstance(error, ProtocolViolation):
+            return ProtocolViolation(f"{asked}: {error}")
+        return self._lost(f"{asked}: {error}")
+
+    def _lost(self, reason: str) -> ConnectionFailed:
+        message = reason if self._who in reason else f"{self._who}: {reason}"
+        return ConnectionFailed(message, address=self._who, stage="ready")
+
+
+def join_small(chunks: list[Any]) -> list[Any]:
+    """The chunks in order, neighbours below the limit joined; large ones are left as they are, uncopied."""
+    if len(chunks) == 1:
+        return chunks
+    pieces: list[Any] = []
+    small: list[Any] = []
+    for chunk in chunks:
+        if len(chunk) < JOIN_BELOW:
+            small.append(chunk)
+        else:
+            if small:
+                pieces.append(small[0] if len(small) == 1 else b"".join(small))
+                small = []
+            pieces.append(chunk)
+    if small:
+        pieces.append(small[0] if len(small) == 1 else b"".join(small))
+    return pieces
