@@ -1,0 +1,47 @@
+"""The records kernel: Kafka's record batches and message sets, built and read in compiled code.
+
+The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the broker scans and patches (`scan_batches`,
+`assign_offsets`, ...). No I/O, and nothing of the protocol around the records.
+"""
+
+from __future__ import annotations
+
+from crc32c import crc32c
+
+from aiokwire.records._batch import RecordBatch, read_batches, scan_batches
+from aiokwire.records._builder import BatchBuilder, estimate_size
+from aiokwire.records._columns import Columns
+from aiokwire.records._hash import murmur2
+from aiokwire.records._record import DeserializedRecord, Record
+from aiokwire.records.arrow import columns_to_arrow, to_arrow
+from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
+from aiokwire.records.compression import DEFAULT_LIMIT, check_level, compress, decompress
+from aiokwire.records.convert import convert
+from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_producer_state
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "BatchBuilder",
+    "Columns",
+    "DeserializedRecord",
+    "Record",
+    "RecordBatch",
+    "RecordCheck",
+    "assign_offsets",
+    "check_level",
+    "columns_to_arrow",
+    "compress",
+    "convert",
+    "crc32c",
+    "decompress",
+    "estimate_size",
+    "find_offset_for_timestamp",
+    "max_timestamp_record",
+    "murmur2",
+    "read_batches",
+    "scan_batches",
+    "set_log_append_time",
+    "set_producer_state",
+    "to_arrow",
+    "validate_records",
+]

@@ -1,0 +1,34 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from aiokwire.records._cursor cimport Cursor
+from aiokwire.records._columns cimport Columns
+
+
+cdef class RecordBatch:
+    cdef object view                    # keeps the bytes alive and in place
+    cdef const uint8_t* start
+    cdef const uint8_t* payload_start   # compressed or not, as it lies in the batch
+    cdef Py_ssize_t payload_size
+    cdef bytes decompressed
+    cdef Py_ssize_t limit
+    cdef int codec
+    cdef int64_t first                  # base offset; of a compressed message set known after decompression
+    cdef int64_t counted                # likewise; -1 when unknown
+    cdef int64_t shift
+    cdef readonly str topic
+    cdef readonly int32_t partition
+    cdef readonly Py_ssize_t position
+    cdef readonly Py_ssize_t size
+    cdef readonly int magic
+    cdef readonly int attributes
+    cdef readonly int32_t leader_epoch
+    cdef readonly int64_t last_offset
+    cdef readonly int64_t base_timestamp
+    cdef readonly int64_t max_timestamp
+    cdef readonly int64_t producer_id
+    cdef readonly int producer_epoch
+    cdef readonly int32_t base_sequence
+
+    cdef int open(self, Cursor* cursor) except -1
+    cdef object corrupt(self, int fault, int64_t offset)

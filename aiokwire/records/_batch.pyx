@@ -1,0 +1,440 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""`RecordBatch`: a view of one batch inside of a fetch response or log segment, decoded when asked.
+
+`read_batches` is the consumer's door, `scan_batches` the broker's. A batch in format 2 is its 61-byte header and its
+records; in formats 0 and 1 a run of plain messages, or one compressed message, counts as a batch.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
+
+from aiokwire.records._columns cimport Columns
+from aiokwire.records._cursor cimport (
+    FAULT_BATCH_LENGTH,
+    FAULT_CODEC,
+    FAULT_COUNT,
+    FAULT_CRC,
+    FAULT_TRAILING,
+    FAULT_UNKNOWN_MAGIC,
+    FINE,
+    Cursor,
+    Slot,
+    next_slot,
+)
+from aiokwire.records._message_set cimport Inside, Run, measure, scan_run
+from aiokwire.records._record cimport Record, read_headers
+from aiokwire.records._varint cimport add, load_int16, load_int32, load_int64, subtract
+
+from crc32c import crc32c as _crc32c
+
+from aiokwire.errors import CorruptRecord, InvalidArgument
+from aiokwire.records._record import FAULTS
+from aiokwire.records.compression import DEFAULT_LIMIT, decompress
+from aiokwire.types import Compression, TimestampType
+
+cdef extern from "Python.h":
+    const int PyBUF_READ
+    int PyList_SetSlice(object, Py_ssize_t, Py_ssize_t, PyObject*) except -1
+
+cdef enum:
+    HEADER = 61
+    SMALLEST_RECORD = 7
+
+cdef object _CODECS = tuple(Compression)
+cdef object _CREATE_TIME = TimestampType.CREATE_TIME
+cdef object _LOG_APPEND_TIME = TimestampType.LOG_APPEND_TIME
+cdef object _NO_TIME = TimestampType.NONE
+
+
+@cython.final
+cdef class RecordBatch:
+    def __init__(self):
+        raise TypeError("batches come from read_batches and scan_batches")
+
+    # --- the header ---------------------------------------------------------------------------------------------------
+
+    @property
+    def compression(self):
+        return _CODECS[self.codec]
+
+    @property
+    def base_offset(self):
+        if self.counted < 0:
+            self.decompress()
+        return self.first
+
+    @property
+    def next_offset(self):
+        return add(self.last_offset, 1)
+
+    @property
+    def count(self):
+        if self.counted < 0:
+            self.decompress()
+        return self.counted
+
+    @property
+    def timestamp_type(self):
+        if self.attributes & 8:
+            return _LOG_APPEND_TIME
+        return _CREATE_TIME if self.magic else _NO_TIME
+
+    @property
+    def is_transactional(self):
+        return self.magic == 2 and self.attributes & 16 != 0
+
+    @property
+    def is_control(self):
+        return self.magic == 2 and self.attributes & 32 != 0
+
+    @property
+    def delete_horizon(self):
+        return self.base_timestamp if self.magic == 2 and self.attributes & 64 else None
+
+    @property
+    def last_sequence(self):
+        if self.base_sequence < 0:
+            return -1
+        # sequence numbers start again at 0 behind the largest int32
+        return (<int64_t>self.base_sequence + subtract(self.last_offset, self.first)) & 0x7FFFFFFF
+
+    @property
+    def data(self):
+        return self.view[self.position:self.position + self.size]
+
+    def __repr__(self):
+        return (
+            f"RecordBatch(topic={self.topic!r}, partition={self.partition}, last_offset={self.last_offset}, "
+            f"magic={self.magic}, count={self.counted}, size={self.size}, compression={self.compression.name.lower()})"
+        )
+
+    # --- checks -------------------------------------------------------------------------------------------------------
+
+    cdef object corrupt(self, int fault, int64_t offset):
+        return CorruptRecord(FAULTS[fault], topic=self.topic, partition=self.partition, offset=offset)
+
+    def verify(self):
+        cdef Run run
+        cdef int fault = FINE
+        if self.magic == 2:
+            if not _crc_fits(self.start, self.size):
+                fault = FAULT_CRC
+        else:
+            fault = scan_run(self.start, self.start + self.size, True, &run)
+            if not fault and run.size != self.size:
+                fault = FAULT_CRC
+        if fault:
+            raise self.corrupt(fault, self.first)
+        return True
+
+    @property
+    def needs_decompression(self):
+        return self.codec != 0 and self.decompressed is None
+
+    def decompress(self):
+        cdef Inside inside
+        cdef int fault
+        if not self.codec or self.decompressed is not None:
+            return
+        packed = PyMemoryView_FromMemory(<char*>self.payload_start, self.payload_size, PyBUF_READ)
+        try:
+            plain = decompress(self.codec, packed, self.limit)
+        except CorruptRecord as error:
+            raise CorruptRecord(str(error), topic=self.topic, partition=self.partition, offset=self.first) from error
+        if self.magic < 2:
+            fault = measure(<const uint8_t*>PyBytes_AS_STRING(plain),
+                            <const uint8_t*>PyBytes_AS_STRING(plain) + PyBytes_GET_SIZE(plain), self.magic, &inside)
+            if fault:
+                raise self.corrupt(fault, self.last_offset)
+            if self.magic:
+                self.shift = subtract(self.last_offset, inside.last_offset)
+            self.first = add(inside.first_offset, self.shift)
+            self.last_offset = add(inside.last_offset, self.shift)
+            self.counted = inside.count
+        self.decompressed = plain
+
+    # --- the records --------------------------------------------------------------------------------------------------
+
+    cdef int open(self, Cursor* cursor) except -1:
+        """Sets the cursor to the first record; `self.counted` says how many there are."""
+        if self.codec and self.decompressed is None:
+            self.decompress()
+        if self.decompressed is not None:
+            cursor.p = <const uint8_t*>PyBytes_AS_STRING(self.decompressed)
+            cursor.end = cursor.p + PyBytes_GET_SIZE(self.decompressed)
+        else:
+            cursor.p = self.payload_start
+            cursor.end = cursor.p + self.payload_size
+        cursor.magic = self.magic
+        cursor.base_offset = self.first if self.magic == 2 else self.shift
+        cursor.base_timestamp = self.base_timestamp
+        cursor.log_append_time = self.attributes & 8
+        cursor.append_timestamp = self.max_timestamp
+        if self.magic == 2 and self.counted > (cursor.end - cursor.p) // SMALLEST_RECORD:
+            raise self.corrupt(FAULT_COUNT, self.first)
+        return 0
+
+    def records(self, int64_t from_offset=INT64_MIN):
+        cdef Cursor cursor
+        cdef Slot slot
+        cdef Record record
+        cdef Py_ssize_t i, kept = 0
+        cdef int fault
+        cdef signed char kind = self.timestamp_type
+        self.open(&cursor)
+        cdef list out = PyList_New(self.counted)
+        slot.offset = self.first
+        for i in range(self.counted):
+            fault = next_slot(&cursor, &slot)
+            if fault:
+                raise self.corrupt(fault, slot.offset)
+            if slot.offset < from_offset:
+                continue
+            record = Record.__new__(Record)
+            record.topic = self.topic
+            record.partition = self.partition
+            record.offset = slot.offset
+            record.timestamp = slot.timestamp
+            record.timestamp_kind = kind
+            record.leader_epoch = self.leader_epoch
+            if slot.key_size >= 0:
+                record.key = PyBytes_FromStringAndSize(<const char*>slot.key, slot.key_size)
+            if slot.value_size >= 0:
+                record.value = PyBytes_FromStringAndSize(<const char*>slot.value, slot.value_size)
+            record.headers = read_headers(&slot) if slot.header_count else ()
+            Py_INCREF(record)
+            PyList_SET_ITEM(out, kept, record)
+            kept += 1
+        if cursor.p != cursor.end:
+            raise self.corrupt(FAULT_TRAILING, slot.offset)
+        if kept < self.counted:
+            PyList_SetSlice(out, kept, self.counted, NULL)
+        return out
+
+    def values(self, int64_t from_offset=INT64_MIN):
+        cdef Cursor cursor
+        cdef Slot slot
+        cdef Py_ssize_t i, kept = 0
+        cdef int fault
+        cdef object value
+        self.open(&cursor)
+        cdef list out = PyList_New(self.counted)
+        slot.offset = self.first
+        for i in range(self.counted):
+            fault = next_slot(&cursor, &slot)
+            if fault:
+                raise self.corrupt(fault, slot.offset)
+            if slot.offset < from_offset:
+                continue
+            if slot.value_size < 0:
+                value = None
+            else:
+                value = PyBytes_FromStringAndSize(<const char*>slot.value, slot.value_size)
+            Py_INCREF(value)
+            PyList_SET_ITEM(out, kept, value)
+            kept += 1
+        if cursor.p != cursor.end:
+            raise self.corrupt(FAULT_TRAILING, slot.offset)
+        if kept < self.counted:
+            PyList_SetSlice(out, kept, self.counted, NULL)
+        return out
+
+    def add_to(self, Columns columns not None, int64_t from_offset=INT64_MIN):
+        cdef Cursor cursor
+        cdef int64_t at
+        cdef int fault
+        self.open(&cursor)
+        at = self.first
+        fault = columns.fill(&cursor, self.counted, from_offset, cursor.end - cursor.p, self.topic, self.partition,
+                             self.timestamp_type, &at)
+        if fault:
+            raise self.corrupt(fault, at)
+
+    def columns(self, int64_t from_offset=INT64_MIN):
+        columns = Columns()
+        self.add_to(columns, from_offset)
+        return columns
+
+    @property
+    def control_type(self):
+        cdef Cursor cursor
+        cdef Slot slot
+        cdef int fault
+        if not self.is_control:
+            return None
+        self.open(&cursor)
+        if not self.counted:
+            return None  # compaction has emptied it
+        slot.offset = self.first
+        fault = next_slot(&cursor, &slot)
+        if fault:
+            raise self.corrupt(fault, slot.offset)
+        if slot.key_size < 4:
+            raise CorruptRecord("a control record has no type", topic=self.topic, partition=self.partition,
+                                offset=slot.offset)
+        return load_int16(slot.key + 2)
+
+    # --- for the broker: what the records are, without decoding them --------------------------------------------------
+
+    def inspect(self):
+        cdef Cursor cursor
+        cdef Slot slot
+        cdef int64_t i, max_timestamp = -1, max_offset = -1, expected
+        cdef bint contiguous = True
+        cdef int fault
+        cdef list keyless = []
+        self.open(&cursor)
+        expected = self.first
+        slot.offset = self.first
+        for i in range(self.counted):
+            fault = next_slot(&cursor, &slot)
+            if fault:
+                raise self.corrupt(fault, slot.offset)
+            if slot.offset != expected:
+                contiguous = False
+            expected = add(slot.offset, 1)
+            if slot.timestamp > max_timestamp:
+                max_timestamp = slot.timestamp
+                max_offset = slot.offset
+            if slot.key_size < 0:
+                keyless.append(i)
+        if cursor.p != cursor.end:
+            raise self.corrupt(FAULT_TRAILING, slot.offset)
+        return self.counted, contiguous and expected == add(self.last_offset, 1), max_timestamp, max_offset, keyless
+
+    def find_timestamp(self, int64_t timestamp):
+        cdef Cursor cursor
+        cdef Slot slot
+        cdef int64_t i
+        cdef int fault
+        if self.magic == 2 and self.max_timestamp < timestamp:
+            return None
+        self.open(&cursor)
+        slot.offset = self.first
+        for i in range(self.counted):
+            fault = next_slot(&cursor, &slot)
+            if fault:
+                raise self.corrupt(fault, slot.offset)
+            if slot.timestamp >= timestamp:
+                return slot.offset, slot.timestamp
+        return None
+
+
+cdef bint _crc_fits(const uint8_t* p, Py_ssize_t size) except -1:
+    cdef uint32_t found = _crc32c(PyMemoryView_FromMemory(<char*>p + 21, size - 21, PyBUF_READ))
+    return found == <uint32_t>load_int32(p + 17)
+
+
+cdef int _open_batch(RecordBatch batch, const uint8_t* p, Py_ssize_t left, bint check_crcs) except -1:
+    """Reads the header at `p`; answers a fault. A batch of size 0 is one that is cut off."""
+    cdef Py_ssize_t size
+    if left < 17:
+        return FINE
+    if p[16] < 2:
+        return _open_messages(batch, p, left, check_crcs)
+    if p[16] > 2:
+        return FAULT_UNKNOWN_MAGIC
+    size = 12 + <Py_ssize_t>load_int32(p + 8)
+    if size < HEADER:
+        return FAULT_BATCH_LENGTH
+    if size > left:
+        return FINE
+    batch.size = size
+    batch.start = p
+    batch.magic = 2
+    batch.attributes = load_int16(p + 21) & 0xFFFF
+    batch.codec = batch.attributes & 7
+    batch.first = load_int64(p)
+    batch.last_offset = add(batch.first, load_int32(p + 23))
+    batch.leader_epoch = load_int32(p + 12)
+    batch.base_timestamp = load_int64(p + 27)
+    batch.max_timestamp = load_int64(p + 35)
+    batch.producer_id = load_int64(p + 43)
+    batch.producer_epoch = load_int16(p + 51)
+    batch.base_sequence = load_int32(p + 53)
+    batch.counted = load_int32(p + 57)
+    batch.payload_start = p + HEADER
+    batch.payload_size = size - HEADER
+    # the checksum first: damaged bytes should be called so
+    if check_crcs and not _crc_fits(p, size):
+        return FAULT_CRC
+    if batch.codec > 4:
+        return FAULT_CODEC
+    if batch.counted < 0 or load_int32(p + 23) < 0:
+        return FAULT_COUNT
+    return FINE
+
+
+cdef int _open_messages(RecordBatch batch, const uint8_t* p, Py_ssize_t left, bint check_crcs) except -1:
+    cdef Run run
+    cdef int fault = scan_run(p, p + left, check_crcs, &run)
+    if fault or not run.size:
+        return fault
+    batch.size = run.size
+    batch.start = p
+    batch.magic = run.magic
+    batch.codec = run.codec
+    batch.attributes = run.codec | (8 if run.log_append_time else 0)
+    batch.first = run.base_offset
+    batch.last_offset = run.last_offset
+    batch.counted = run.count
+    batch.base_timestamp = run.base_timestamp
+    batch.max_timestamp = run.max_timestamp
+    batch.leader_epoch = batch.producer_epoch = batch.base_sequence = -1
+    batch.producer_id = -1
+    if run.codec:
+        batch.payload_start = run.value
+        batch.payload_size = run.value_size
+    else:
+        batch.payload_start = p
+        batch.payload_size = run.size
+    return FINE
+
+
+cdef list _read(object data, str topic, int partition, bint check_crcs, Py_ssize_t limit, bint stop_at_fault):
+    cdef list batches = []
+    cdef RecordBatch batch
+    cdef const uint8_t* start
+    cdef Py_ssize_t length, position = 0
+    cdef int fault
+    if data is None:
+        return batches
+    view = PyMemoryView_FromObject(data)
+    if not view.c_contiguous:
+        raise InvalidArgument("records must lie in one contiguous buffer")
+    start = <const uint8_t*>PyMemoryView_GET_BUFFER(view).buf
+    length = PyMemoryView_GET_BUFFER(view).len
+    if view.itemsize != 1 or view.ndim != 1:
+        view = view.cast("B")
+    while position < length:
+        batch = RecordBatch.__new__(RecordBatch)
+        batch.view = view
+        batch.topic = topic
+        batch.partition = partition
+        batch.limit = limit
+        batch.position = position
+        fault = _open_batch(batch, start + position, length - position, check_crcs)
+        if fault:
+            # what lies before the damage is good: hand it out, the next read starts at the damage
+            if batches or stop_at_fault:
+                break
+            raise batch.corrupt(fault, load_int64(start + position))
+        if not batch.size:
+            break
+        batches.append(batch)
+        position += batch.size
+    return batches
+
+
+def read_batches(data, str topic not None, int partition, *, bint check_crcs=True, Py_ssize_t max_decompressed=DEFAULT_LIMIT):
+    return _read(data, topic, partition, check_crcs, max_decompressed, False)
+
+
+def scan_batches(data, *, bint check_crcs=False, bint stop_at_fault=False, Py_ssize_t max_decompressed=DEFAULT_LIMIT,
+                 str topic not None="", int partition=-1):
+    return _read(data, topic, partition, check_crcs, max_decompressed, stop_at_fault)

@@ -1,0 +1,46 @@
+# cython: language_level=3
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from aiokwire.records._cursor cimport Cursor, Slot
+
+cdef struct Growable:
+    uint8_t* p
+    Py_ssize_t size
+    Py_ssize_t capacity
+
+# A nullable column of bytes, as Arrow keeps it.
+cdef struct BytesColumn:
+    Growable offsets
+    Growable data
+    Growable validity
+    Py_ssize_t nulls
+
+
+cdef class ArrowBuffer:
+    cdef Growable memory
+
+
+cdef class Columns:
+    cdef Growable offset
+    cdef Growable timestamp
+    cdef Growable timestamp_type
+    cdef Growable partition
+    cdef Growable topic
+    cdef Growable header_offsets
+    cdef BytesColumn key
+    cdef BytesColumn value
+    cdef BytesColumn header_key
+    cdef BytesColumn header_value
+    cdef Py_ssize_t rows
+    cdef Py_ssize_t header_rows
+    cdef list topics
+    cdef dict taken
+
+    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, str topic,
+                  int partition, int timestamp_kind, int64_t* at_offset) except -1
+    cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept
+    cdef int _reserve_all(self, Py_ssize_t count, int64_t payload_size) noexcept nogil
+    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, int32_t topic_index,
+                   int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil
+    cdef int _fill_headers(self, Slot* slot) noexcept nogil
+    cdef int _add_text(self, const uint8_t* p, int64_t size) noexcept nogil

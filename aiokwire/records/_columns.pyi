@@ -1,0 +1,33 @@
+from typing import TypedDict
+
+BytesBuffers = tuple[ArrowBuffer | None, ArrowBuffer, ArrowBuffer, int]
+
+class ArrowBuffer:
+    """Owns the memory of one buffer; exports it read-only."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+class ColumnBuffers(TypedDict):
+    """Arrow's buffers by column; bytes columns are (validity or None, int32 offsets, data, null count)."""
+
+    topics: tuple[str, ...]
+    topic: ArrowBuffer
+    partition: ArrowBuffer
+    offset: ArrowBuffer
+    timestamp: ArrowBuffer
+    timestamp_type: ArrowBuffer
+    key: BytesBuffers
+    value: BytesBuffers
+    header_offsets: ArrowBuffer
+    header_count: int
+    header_key: BytesBuffers
+    header_value: BytesBuffers
+
+class Columns:
+    """Records as columns: filled by `RecordBatch.add_to`, then handed out once."""
+
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def buffers(self) -> ColumnBuffers:
+        """The buffers. Nothing can be added afterwards."""

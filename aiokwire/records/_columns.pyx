@@ -1,0 +1,283 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""`Columns`: records as Arrow's own buffers, copied once, straight from the batches' bytes.
+
+`RecordBatch.columns` and `arrow.to_arrow` fill it; the filling runs without the interpreter's lock.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport INT32_MAX, int8_t, int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from aiokwire.records._cursor cimport FAULT_LENGTH, FAULT_MEMORY, FAULT_TRAILING, FINE, Cursor, Slot, next_header, next_slot
+
+from aiokwire.errors import InvalidArgument
+
+
+cdef inline int _reserve(Growable* g, Py_ssize_t extra) noexcept nogil:
+    cdef Py_ssize_t wanted = g.size + extra
+    cdef uint8_t* moved
+    if wanted <= g.capacity:
+        return 0
+    if wanted < 2 * g.capacity:
+        wanted = 2 * g.capacity
+    moved = <uint8_t*>realloc(g.p, wanted)
+    if moved == NULL:
+        return 1
+    g.p = moved
+    g.capacity = wanted
+    return 0
+
+
+cdef inline int _reserve_rows(BytesColumn* column, Py_ssize_t row, Py_ssize_t rows) noexcept nogil:
+    if _reserve(&column.offsets, 4 * (rows + 1)) or _reserve(&column.validity, rows // 8 + 2):
+        return 1
+    if not row:
+        (<int32_t*>column.offsets.p)[0] = 0
+        column.offsets.size = 4
+    return 0
+
+
+cdef inline int _add(BytesColumn* column, Py_ssize_t row, const uint8_t* p, int64_t size) noexcept nogil:
+    """One more row; the room for its offset and its validity bit is there already."""
+    cdef uint8_t* bits = column.validity.p + row // 8
+    cdef uint8_t mask = 1 << (row & 7)
+    if not row & 7:
+        bits[0] = 0
+        column.validity.size = row // 8 + 1
+    if size < 0:
+        bits[0] &= ~mask
+        column.nulls += 1
+    else:
+        bits[0] |= mask
+        if size:
+            if column.data.size + size > INT32_MAX or _reserve(&column.data, size):
+                return 1
+            memcpy(column.data.p + column.data.size, p, size)
+            column.data.size += size
+    (<int32_t*>(column.offsets.p + column.offsets.size))[0] = <int32_t>column.data.size
+    column.offsets.size += 4
+    return 0
+
+
+cdef void _free_column(BytesColumn* column) noexcept:
+    free(column.offsets.p)
+    free(column.data.p)
+    free(column.validity.p)
+
+
+cdef inline bint _is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
+    cdef uint8_t seen = 0
+    cdef int64_t i
+    for i in range(size):
+        seen |= p[i]
+    return seen < 0x80
+
+
+cdef class ArrowBuffer:
+    """Owns the memory of one buffer."""
+
+    def __dealloc__(self):
+        free(self.memory.p)
+
+    def __len__(self):
+        return self.memory.size
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.memory.p if self.memory.p != NULL else <void*>b"", self.memory.size, 1, flags)
+
+
+cdef ArrowBuffer _hand_over(Growable* g):
+    cdef ArrowBuffer buffer = ArrowBuffer.__new__(ArrowBuffer)
+    cdef uint8_t* shrunk
+    if g.size and g.capacity > g.size + g.size // 8 + 4096:
+        shrunk = <uint8_t*>realloc(g.p, g.size)
+        if shrunk != NULL:
+            g.p = shrunk
+    buffer.memory = g[0]
+    memset(g, 0, sizeof(Growable))
+    return buffer
+
+
+cdef tuple _column(BytesColumn* column):
+    nulls = column.nulls
+    offsets = _hand_over(&column.offsets)
+    data = _hand_over(&column.data)
+    validity = _hand_over(&column.validity)
+    return (validity if nulls else None, offsets, data, nulls)
+
+
+cdef class Columns:
+    def __cinit__(self):
+        self.topics = []
+        self.taken = None
+
+    def __dealloc__(self):
+        free(self.offset.p)
+        free(self.timestamp.p)
+        free(self.timestamp_type.p)
+        free(self.partition.p)
+        free(self.topic.p)
+        free(self.header_offsets.p)
+        _free_column(&self.key)
+        _free_column(&self.value)
+        _free_column(&self.header_key)
+        _free_column(&self.header_value)
+
+    def __len__(self):
+        return self.rows
+
+    def buffers(self):
+        if self.taken is None:
+            # an empty column still has one offset
+            if _reserve_rows(&self.key, self.rows, 0) or _reserve_rows(&self.value, self.rows, 0):
+                raise MemoryError
+            if _reserve_rows(&self.header_key, self.header_rows, 0):
+                raise MemoryError
+            if _reserve_rows(&self.header_value, self.header_rows, 0) or _reserve(&self.header_offsets, 4):
+                raise MemoryError
+            if not self.rows:
+                (<int32_t*>self.header_offsets.p)[0] = 0
+                self.header_offsets.size = 4
+            self.taken = {
+                "topics": tuple(self.topics),
+                "topic": _hand_over(&self.topic),
+                "partition": _hand_over(&self.partition),
+                "offset": _hand_over(&self.offset),
+                "timestamp": _hand_over(&self.timestamp),
+                "timestamp_type": _hand_over(&self.timestamp_type),
+                "key": _column(&self.key),
+                "value": _column(&self.value),
+                "header_offsets": _hand_over(&self.header_offsets),
+                "header_count": self.header_rows,
+                "header_key": _column(&self.header_key),
+                "header_value": _column(&self.header_value),
+            }
+        return self.taken
+
+    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, str topic,
+                  int partition, int timestamp_kind, int64_t* at_offset) except -1:
+        """Adds a batch's rows, all or none; answers the fault, and in `at_offset` where it is."""
+        if self.taken is not None:
+            raise InvalidArgument("the columns were handed out already")
+        if self.value.data.size + payload_size > INT32_MAX or self.key.data.size + payload_size > INT32_MAX:
+            raise InvalidArgument("more than 2 GiB of records for one Arrow batch: convert fewer at a time")
+        cdef int32_t topic_index
+        if topic not in self.topics:
+            self.topics.append(topic)
+        topic_index = self.topics.index(topic)
+        cdef Py_ssize_t rows = self.rows, header_rows = self.header_rows
+        cdef BytesColumn key = self.key, value = self.value
+        cdef BytesColumn header_key = self.header_key, header_value = self.header_value
+        cdef int fault
+        with nogil:
+            fault = self._fill(cursor, count, from_offset, payload_size, topic_index, partition, timestamp_kind,
+                               at_offset)
+        if fault:
+            self.rows = rows
+            self.header_rows = header_rows
+            self._restore(&self.key, &key)
+            self._restore(&self.value, &value)
+            self._restore(&self.header_key, &header_key)
+            self._restore(&self.header_value, &header_value)
+            self.header_offsets.size = 4 * (rows + 1) if rows else 0
+        return fault
+
+    cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept:
+        # memory may have moved: only sizes go back
+        column.offsets.size = before.offsets.size
+        column.data.size = before.data.size
+        column.validity.size = before.validity.size
+        column.nulls = before.nulls
+
+    cdef int _reserve_all(self, Py_ssize_t count, int64_t payload_size) noexcept nogil:
+        self.topic.size = 4 * self.rows
+        self.partition.size = 4 * self.rows
+        self.offset.size = 8 * self.rows
+        self.timestamp.size = 8 * self.rows
+        self.timestamp_type.size = self.rows
+        if _reserve(&self.topic, 4 * count) or _reserve(&self.partition, 4 * count) or _reserve(&self.offset, 8 * count):
+            return 1
+        if _reserve(&self.timestamp, 8 * count) or _reserve(&self.timestamp_type, count):
+            return 1
+        if _reserve_rows(&self.key, self.rows, count) or _reserve_rows(&self.value, self.rows, count):
+            return 1
+        if _reserve(&self.header_offsets, 4 * (count + 1)) or _reserve(&self.value.data, payload_size):
+            return 1
+        if not self.rows:
+            (<int32_t*>self.header_offsets.p)[0] = 0
+            self.header_offsets.size = 4
+        return 0
+
+    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, int32_t topic_index,
+                   int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil:
+        cdef Slot slot
+        cdef int fault
+        cdef int64_t i
+        cdef Py_ssize_t row = self.rows
+        if self._reserve_all(count, payload_size):
+            return FAULT_MEMORY
+        for i in range(count):
+            fault = next_slot(cursor, &slot)
+            if fault:
+                return fault
+            at_offset[0] = slot.offset
+            if slot.offset < from_offset:
+                continue
+            if _add(&self.key, row, slot.key, slot.key_size) or _add(&self.value, row, slot.value, slot.value_size):
+                return FAULT_MEMORY
+            (<int32_t*>self.topic.p)[row] = topic_index
+            (<int32_t*>self.partition.p)[row] = partition
+            (<int64_t*>self.offset.p)[row] = slot.offset
+            (<int64_t*>self.timestamp.p)[row] = slot.timestamp
+            (<int8_t*>self.timestamp_type.p)[row] = <int8_t>timestamp_kind
+            if slot.header_count:
+                fault = self._fill_headers(&slot)
+                if fault:
+                    return fault
+            row += 1
+            (<int32_t*>self.header_offsets.p)[row] = <int32_t>self.header_rows
+            self.header_offsets.size += 4
+        if cursor.p != cursor.end:
+            return FAULT_TRAILING
+        self.rows = row
+        self.topic.size = self.partition.size = 4 * row
+        self.offset.size = self.timestamp.size = 8 * row
+        self.timestamp_type.size = row
+        return FINE
+
+    cdef int _fill_headers(self, Slot* slot) noexcept nogil:
+        cdef const uint8_t* p = slot.headers
+        cdef const uint8_t* key
+        cdef const uint8_t* value
+        cdef int64_t key_size, value_size
+        cdef int64_t i
+        cdef int fault
+        if self.header_rows + slot.header_count > INT32_MAX:
+            return FAULT_MEMORY
+        if _reserve_rows(&self.header_key, self.header_rows, slot.header_count):
+            return FAULT_MEMORY
+        if _reserve_rows(&self.header_value, self.header_rows, slot.header_count):
+            return FAULT_MEMORY
+        for i in range(slot.header_count):
+            fault = next_header(&p, slot.end, &key, &key_size, &value, &value_size)
+            if fault:
+                return fault
+            if _is_ascii(key, key_size):
+                fault = _add(&self.header_key, self.header_rows, key, key_size)
+            else:
+                fault = self._add_text(key, key_size)
+            if fault or _add(&self.header_value, self.header_rows, value, value_size):
+                return FAULT_MEMORY
+            self.header_rows += 1
+        return FINE
+
+    cdef int _add_text(self, const uint8_t* p, int64_t size) noexcept nogil:
+        """A header's name that may not be UTF-8, which Arrow's strings must be."""
+        with gil:
+            try:
+                text = (<bytes>(<const char*>p)[:size]).decode("utf-8", "replace").encode()
+                return _add(&self.header_key, self.header_rows, <const uint8_t*><const char*>text, len(text))
+            except MemoryError:
+                return 1

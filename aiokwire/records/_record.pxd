@@ -1,0 +1,30 @@
+# cython: language_level=3
+from libc.stdint cimport int8_t, int32_t, int64_t
+
+from aiokwire.records._cursor cimport Slot
+
+cdef tuple read_headers(Slot* slot)
+
+
+cdef class Record:
+    cdef readonly str topic
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
+    cdef readonly bytes key
+    cdef readonly bytes value
+    cdef readonly tuple headers
+    cdef readonly int32_t partition
+    cdef readonly int32_t leader_epoch
+    cdef int8_t timestamp_kind
+
+
+cdef class DeserializedRecord:
+    cdef readonly str topic
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
+    cdef readonly object key
+    cdef readonly object value
+    cdef readonly tuple headers
+    cdef readonly int32_t partition
+    cdef readonly int32_t leader_epoch
+    cdef int8_t timestamp_kind

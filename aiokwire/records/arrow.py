@@ -1,0 +1,89 @@
+"""Batches as a `pyarrow.RecordBatch`, without a Python object per record. Needs the extra `arrow`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.records._batch import RecordBatch
+from aiokwire.records._columns import BytesBuffers, ColumnBuffers, Columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None = None) -> pa.RecordBatch:
+    """The records of `batches`, each from its entry of `from_offsets` on, as one Arrow record batch.
+
+    Columns: topic (dictionary), partition, offset, timestamp (milliseconds, UTC), timestamp_type, key, value, headers
+    (a list of name and value). Bytes are copied once, from the batch into Arrow's memory. A timestamp of -1 means
+    that the broker kept none.
+
+    Raises: ConfigurationError: without pyarrow; CorruptRecord: naming topic, partition and offset; InvalidArgument: for
+        more than 2 GiB.
+    """
+    columns = Columns()
+    if from_offsets is None:
+        for batch in batches:
+            batch.add_to(columns)
+    else:
+        for batch, from_offset in zip(batches, from_offsets, strict=True):
+            batch.add_to(columns, from_offset)
+    return columns_to_arrow(columns)
+
+
+def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
+    """Filled columns as an Arrow record batch, not copied.
+
+    Raises: ConfigurationError: without pyarrow.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ConfigurationError("Arrow needs pyarrow: install aiokwire[arrow]") from error
+    rows = len(columns)
+    parts = columns.buffers()
+
+    def plain(kind: pa.DataType, name: str) -> pa.Array:
+        return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts[name])])  # type: ignore[literal-required]  # the names are the literals below
+
+    topics = pa.DictionaryArray.from_arrays(plain(pa.int32(), "topic"), pa.array(parts["topics"], pa.string()))
+    return pa.RecordBatch.from_arrays(
+        [
+            topics,
+            plain(pa.int32(), "partition"),
+            plain(pa.int64(), "offset"),
+            plain(pa.timestamp("ms", "UTC"), "timestamp"),
+            plain(pa.int8(), "timestamp_type"),
+            _bytes_array(pa.binary(), rows, parts["key"]),
+            _bytes_array(pa.binary(), rows, parts["value"]),
+            _headers_array(rows, parts),
+        ],
+        names=["topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"],
+    )
+
+
+def _bytes_array(kind: pa.DataType, rows: int, column: BytesBuffers) -> pa.Array:
+    import pyarrow as pa
+
+    validity, offsets, data, nulls = column
+    buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, rows, buffers, null_count=nulls)
+
+
+def _headers_array(rows: int, parts: ColumnBuffers) -> pa.Array:
+    import pyarrow as pa
+
+    count = parts["header_count"]
+    name = pa.field("name", pa.string(), nullable=False)
+    value = pa.field("value", pa.binary())
+    pairs = pa.StructArray.from_arrays(
+        [
+            _bytes_array(pa.string(), count, parts["header_key"]),
+            _bytes_array(pa.binary(), count, parts["header_value"]),
+        ],
+        fields=[name, value],
+    )
+    kind = pa.list_(pa.struct([name, value]))
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts["header_offsets"])], children=[pairs])

@@ -1,0 +1,47 @@
+"""What the broker asks of a batch's records: are they sound, which is the newest, which comes first after a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from aiokwire.records._batch import RecordBatch
+
+
+class RecordCheck(NamedTuple):
+    """The result of walking a batch's records.
+
+    `contiguous`: the offsets rise by one from the base offset to the last one. `max_timestamp` and the offset of the
+    first record that has it are -1 when no record has a timestamp. `keyless` lists the indices of records without a
+    key, which a compacted topic refuses.
+    """
+
+    count: int
+    contiguous: bool
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    keyless: list[int]
+
+
+def validate_records(batch: RecordBatch) -> RecordCheck:
+    """Walk every record of `batch` in compiled code, decoding none.
+
+    Raises: CorruptRecord: when a record, or their number, does not fit the batch's bytes.
+    """
+    return RecordCheck(*batch.inspect())
+
+
+def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, int] | None:
+    """Offset and timestamp of the first record at or after `timestamp`, or None.
+
+    Raises: CorruptRecord: when a record before it is damaged.
+    """
+    return batch.find_timestamp(timestamp)
+
+
+def max_timestamp_record(batch: RecordBatch) -> tuple[int, int]:
+    """The largest timestamp and the offset of the first record that has it; (-1, -1) when there is none.
+
+    Raises: CorruptRecord: when a record is damaged.
+    """
+    check = validate_records(batch)
+    return check.max_timestamp, check.offset_of_max_timestamp

@@ -1,0 +1,279 @@
+"""The five codecs of Kafka's batches, by number, with a limit on what decompression may yield.
+
+The kernel calls `compress` and `decompress` once per batch. The limit holds while decompressing: a hostile batch never
+gets the memory that it asks for. Codec libraries load when their codec is first used.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from aiokwire.errors import ConfigurationError, CorruptRecord, InvalidArgument
+from aiokwire.records._hash import xxh32
+from aiokwire.types import Compression
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+DEFAULT_LIMIT = 256 << 20
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK = 32 << 10
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LEVELS = {
+    Compression.GZIP: range(-1, 10),
+    Compression.LZ4: range(1, 18),
+    Compression.ZSTD: range(-131072, 23),
+}
+_per_thread = threading.local()
+
+
+def check_level(codec: int, level: int | None) -> None:
+    """Fail early when `compress` would not take these.
+
+    Raises: InvalidArgument: for an unknown codec or a level that it does not have.
+    """
+    if codec not in tuple(Compression):
+        raise InvalidArgument(f"{codec} is no compression codec: choose 0 to 4")
+    if level is None:
+        return
+    levels = _LEVELS.get(Compression(codec))
+    name = Compression(codec).name.lower()
+    if levels is None:
+        raise InvalidArgument(f"{name} has no compression level")
+    if level not in levels:
+        raise InvalidArgument(f"{name} has levels {levels[0]} to {levels[-1]}, not {level}")
+
+
+def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int = 2) -> bytes:
+    """`data` as one compressed stream; `magic` is the message format that it is for.
+
+    Raises: InvalidArgument: for an unknown codec or level; ConfigurationError: when the codec's library is missing.
+    """
+    check_level(codec, level)
+    view = memoryview(data).cast("B")
+    match codec:
+        case Compression.GZIP:
+            packer = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+            return packer.compress(view) + packer.flush()
+        case Compression.SNAPPY:
+            return _compress_snappy(view)
+        case Compression.LZ4:
+            return _compress_lz4(view, level, old_checksum=magic == 0)
+        case Compression.ZSTD:
+            return _compress_zstd(view, 3 if level is None else level)
+    return bytes(view)
+
+
+def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
+    """What `data` was before compression.
+
+    Raises: CorruptRecord: for damaged bytes, an unknown codec, or more than `limit` bytes; ConfigurationError: when
+        the codec's library is missing.
+    """
+    view = memoryview(data).cast("B")
+    reader = _READERS.get(codec)
+    if reader is None:
+        raise CorruptRecord(f"the compression codec {codec} is unknown")
+    try:
+        return reader(view, limit)
+    except (CorruptRecord, ConfigurationError, MemoryError):
+        raise
+    except Exception as error:  # each library has classes of its own, some of them plain RuntimeError
+        name = Compression(codec).name.lower()
+        raise CorruptRecord(f"the {name} data is damaged: {error}") from error
+
+
+def _too_large(limit: int) -> CorruptRecord:
+    return CorruptRecord(f"decompresses to more than {limit} bytes (the limit for one batch)")
+
+
+def _library(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigurationError(f"the compression library {name} cannot be loaded: {error}") from error
+
+
+def _plain(view: memoryview, limit: int) -> bytes:
+    if len(view) > limit:
+        raise _too_large(limit)
+    return bytes(view)
+
+
+def _gunzip(view: memoryview, limit: int) -> bytes:
+    parts: list[bytes] = []
+    room = limit
+    rest: Buffer = view
+    while True:
+        unpacker = zlib.decompressobj(31)
+        part = unpacker.decompress(rest, room + 1)
+        if len(part) > room:
+            raise _too_large(limit)
+        if not unpacker.eof:
+            raise CorruptRecord("the gzip data is cut off")
+        parts.append(part)
+        room -= len(part)
+        rest = unpacker.unused_data
+        if not rest:
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+# --- snappy: Kafka writes xerial's framing (blocks with an int32 length); some clients write one raw block ------------
+
+
+def _compress_snappy(view: memoryview) -> bytes:
+    pack = _library("snappy").compress
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK):
+        block = pack(view[start : start + _XERIAL_BLOCK])
+        parts += (struct.pack(">i", len(block)), block)
+    return b"".join(parts)
+
+
+def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
+    if view[:8] != _XERIAL_MAGIC:
+        yield view
+        return
+    at = 0
+    while at < len(view):
+        if view[at : at + 8] == _XERIAL_MAGIC:  # again where streams were joined
+            at += 16
+            continue
+        if len(view) - at < 4:
+            raise CorruptRecord("the snappy data is cut off")
+        (size,) = struct.unpack_from(">i", view, at)
+        at += 4
+        if not 0 < size <= len(view) - at:
+            raise CorruptRecord("a snappy block's length does not fit")
+        yield view[at : at + size]
+        at += size
+
+
+def _snappy_size(block: memoryview) -> int:
+    size = 0
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            # a copy of 64 bytes takes at least 2: no honest block grows more than 32 times
+            if size > 32 * len(block):
+                break
+            return size
+    raise CorruptRecord("a snappy block's size is impossible")
+
+
+def _unsnappy(view: memoryview, limit: int) -> bytes:
+    unpack = _library("snappy").uncompress
+    parts: list[bytes] = []
+    room = limit
+    for block in _snappy_blocks(view):
+        room -= _snappy_size(block)
+        if room < 0:
+            raise _too_large(limit)
+        parts.append(unpack(block))
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+# --- lz4: the frame format; up to 0.9, and in format 0 for ever, Kafka hashed the frame's magic into the header
+# checksum too (KAFKA-3160) --------------------------------------------------------------------------------------------
+
+
+def _lz4_header_end(frame: Buffer) -> int:
+    """Where the header checksum of the frame lies; 0 when there is no such header."""
+    head = memoryview(frame)[:20]
+    if len(head) < 7 or head[:4] != _LZ4_MAGIC:
+        return 0
+    at = 6 + (8 if head[4] & 8 else 0) + (4 if head[4] & 1 else 0)
+    return at if at < len(head) else 0
+
+
+def _compress_lz4(view: memoryview, level: int | None, *, old_checksum: bool) -> bytes:
+    # Java's reader takes independent blocks only
+    packed: bytes = _library("lz4.frame").compress(
+        view,
+        compression_level=0 if level is None else min(level, 16),
+        block_linked=False,
+        block_size=4,
+        store_size=False,
+    )
+    if not old_checksum:
+        return packed
+    at = _lz4_header_end(packed)
+    return packed[:at] + bytes([xxh32(packed[:at]) >> 8 & 0xFF]) + packed[at + 1 :]
+
+
+def _mend_lz4_header(view: memoryview) -> memoryview:
+    at = _lz4_header_end(view)
+    if not at or view[at] != xxh32(view[:at]) >> 8 & 0xFF:
+        return view
+    mended = bytearray(view)
+    mended[at] = xxh32(view[4:at]) >> 8 & 0xFF
+    return memoryview(mended)
+
+
+def _unlz4(view: memoryview, limit: int) -> bytes:
+    new_reader = _library("lz4.frame").LZ4FrameDecompressor
+    parts: list[bytes] = []
+    room = limit
+    step = max(4 * len(view), 64 << 10)
+    while view:
+        reader = new_reader()
+        chunk: Buffer = _mend_lz4_header(view)
+        while not reader.eof:
+            part = reader.decompress(chunk, max_length=min(step, room + 1))
+            if len(part) > room:
+                raise _too_large(limit)
+            if not part and reader.needs_input and not reader.eof:
+                raise CorruptRecord("the lz4 data is cut off")
+            parts.append(part)
+            room -= len(part)
+            chunk = b""
+        view = memoryview(reader.unused_data or b"")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+# --- zstd: one or more frames, with or without their size -------------------------------------------------------------
+
+
+def _compress_zstd(view: memoryview, level: int) -> bytes:
+    packers: dict[int, Any] = _per_thread.__dict__.setdefault("zstd_packers", {})
+    packer = packers.get(level)
+    if packer is None:
+        packer = packers[level] = _library("zstandard").ZstdCompressor(level=level)
+    packed: bytes = packer.compress(view)
+    return packed
+
+
+def _unzstd(view: memoryview, limit: int) -> bytes:
+    unpacker = _per_thread.__dict__.get("zstd_unpacker")
+    if unpacker is None:
+        unpacker = _per_thread.__dict__["zstd_unpacker"] = _library("zstandard").ZstdDecompressor()
+    parts: list[bytes] = []
+    room = limit
+    step = max(4 * len(view), 64 << 10)
+    with unpacker.stream_reader(view, read_size=max(len(view), 1), read_across_frames=True, closefd=False) as reader:
+        while True:
+            part = reader.read(min(step, room + 1))
+            if not part:
+                break
+            parts.append(part)
+            room -= len(part)
+            if room < 0:
+                raise _too_large(limit)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_READERS: dict[int, Callable[[memoryview, int], bytes]] = {
+    Compression.NONE: _plain,
+    Compression.GZIP: _gunzip,
+    Compression.SNAPPY: _unsnappy,
+    Compression.LZ4: _unlz4,
+    Compression.ZSTD: _unzstd,
+}

@@ -1,0 +1,70 @@
+"""Changes to sealed batches without decoding a record: what a broker stamps on them, and a producer at a retry.
+
+Buffers may hold several batches of format 2, one behind the other. Offsets and leader epoch lie outside of the
+checksum; a change of anything else is followed by a new one.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from crc32c import crc32c
+
+from aiokwire.errors import CorruptRecord, InvalidArgument
+from aiokwire.records._batch import RecordBatch, scan_batches
+
+WritableBuffer = bytearray | memoryview
+
+_LOG_APPEND_TIME = 8
+
+
+def _batches(buffer: WritableBuffer) -> list[RecordBatch]:
+    batches = scan_batches(buffer)
+    end = batches[-1].position + batches[-1].size if batches else 0
+    if not batches or end != memoryview(buffer).nbytes:
+        raise CorruptRecord(f"the batch at byte {end} is cut off")
+    for batch in batches:
+        if batch.magic != 2:
+            raise InvalidArgument(f"only format 2 can be patched in place, not {batch.magic}: convert it")
+    return batches
+
+
+def _seal_again(buffer: WritableBuffer, batch: RecordBatch) -> None:
+    start = batch.position
+    view = memoryview(buffer)[start + 21 : start + batch.size]
+    struct.pack_into(">I", buffer, start + 17, crc32c(view))
+
+
+def assign_offsets(buffer: WritableBuffer, base_offset: int, leader_epoch: int) -> int:
+    """Give the batches their place in the log; the answer is the offset behind the last one.
+
+    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1.
+    """
+    for batch in _batches(buffer):
+        struct.pack_into(">q", buffer, batch.position, base_offset)
+        struct.pack_into(">i", buffer, batch.position + 12, leader_epoch)
+        base_offset += batch.next_offset - batch.base_offset
+    return base_offset
+
+
+def set_log_append_time(buffer: WritableBuffer, timestamp: int) -> None:
+    """Let all records carry the broker's time.
+
+    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1.
+    """
+    for batch in _batches(buffer):
+        struct.pack_into(">h", buffer, batch.position + 21, (batch.attributes | _LOG_APPEND_TIME) & 0x7FFF)
+        struct.pack_into(">q", buffer, batch.position + 35, timestamp)
+        _seal_again(buffer, batch)
+
+
+def set_producer_state(buffer: WritableBuffer, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+    """Give a sealed batch another producer id, epoch and first sequence number: after the epoch was bumped.
+
+    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1, or several batches.
+    """
+    batches = _batches(buffer)
+    if len(batches) != 1:
+        raise InvalidArgument(f"one batch has one first sequence number; these are {len(batches)}")
+    struct.pack_into(">qhi", buffer, batches[0].position + 43, producer_id, producer_epoch, base_sequence)
+    _seal_again(buffer, batches[0])
