@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.records._batch import RecordBatch
-from aiokwire.records._columns import BytesBuffers, ColumnBuffers, Columns
+from aiokwire.records._columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from aiokwire.records._columns import BytesBuffers, ColumnBuffers
 
 
 def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None = None) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ class RecordCheck(NamedTuple):
     key, which a compacted topic refuses.
     """
 
-    count: int
+    records: int
     contiguous: bool
     max_timestamp: int
     offset_of_max_timestamp: int
