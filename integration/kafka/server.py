@@ -219,7 +219,8 @@ class RealKafka:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
 
     def _format(self) -> None:
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # a first byte of 0 makes it begin with "A": the tool takes an id with a leading dash for an option
+        cluster_id = base64.urlsafe_b64encode(bytes(1) + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._home / "server.properties"))
         command = self._jvm(*tool, heap_mb=128, log="format.log")
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_SECONDS, check=False)

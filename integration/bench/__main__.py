@@ -1,0 +1,165 @@
+"""`python -m integration.bench [produce|consume|send ...]`: runs the plan, prints tables, writes JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from rich.console import Console
+
+from integration.bench.meter import PARTITIONS, Figures, Job
+from integration.bench.plan import CLIENTS, FILL, FILLER, Row, order, rows
+from integration.bench.report import Runs, machine, show, summary
+from integration.kafka import RealKafka
+
+_ROOT = Path(__file__).resolve().parents[2]
+_JOB_SECONDS = 120
+_GROUPS = ("produce", "consume", "send")
+
+
+class Bench:
+    """One run of the plan against one broker."""
+
+    def __init__(self, bootstrap: str, console: Console, scale: float) -> None:
+        self._bootstrap = bootstrap
+        self._console = console
+        self._scale = scale
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._filled: str | None = None
+
+    def run(self, row: Row, repeat: int) -> Runs:
+        """Every client once per repetition, in turning order."""
+        runs: Runs = {client: [] for client in row.counts}
+        for turn in range(repeat):
+            for client in order(list(row.counts), turn):
+                figures = self._job(row, client)
+                runs[client].append(figures)
+                rate = "failed" if figures is None else f"{figures.count / figures.seconds:,.0f}/s"
+                self._console.print(f"[dim]{row.name}, repetition {turn + 1}: {client} {rate}[/dim]")
+        return runs
+
+    def warm_up(self) -> None:
+        """Lets the broker compile its hot paths, so that nobody pays for being first."""
+        with self._topic() as topic:
+            for task in ("produce", "consume"):
+                self._work(Job(task, FILLER, self._bootstrap, topic, 1_000_000))
+
+    def close(self) -> None:
+        """Removes the topic that the consumers read."""
+        if self._filled is not None:
+            self._delete(self._filled)
+
+    def _job(self, row: Row, client: str) -> Figures | None:
+        count = row.counts[client]
+        if row.task in ("consume", "iterate"):
+            return self._work(Job(row.task, client, self._bootstrap, self._full_topic(), count))
+        with self._topic() as topic:
+            figures = self._work(Job(row.task, client, self._bootstrap, topic, count, tasks=row.tasks))
+            if figures is None:
+                return None
+            stored = self._stored(topic)
+            if stored < count:
+                self._console.print(f"[red]{client}: {stored:,} of {count:,} records reached the broker[/red]")
+                return None
+            return figures
+
+    def _work(self, job: Job) -> Figures | None:
+        command = [sys.executable, "-m", "integration.bench.worker", json.dumps(asdict(job))]
+        try:
+            done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            self._console.print(f"[red]{job.client} did not end its {job.task} in {_JOB_SECONDS} s[/red]")
+            return None
+        if done.returncode:
+            self._console.print(f"[red]{job.client} failed:[/red]", done.stderr[-1500:], markup=False)
+            return None
+        return Figures(**json.loads(done.stdout))
+
+    def _full_topic(self) -> str:
+        if self._filled is None:
+            self._filled = self._create()
+            filled = self._work(Job("produce", FILLER, self._bootstrap, self._filled, max(1, int(FILL * self._scale))))
+            if filled is None:
+                raise SystemExit("the topic for the consumers could not be filled")
+        return self._filled
+
+    @contextmanager
+    def _topic(self) -> Iterator[str]:
+        name = self._create()
+        try:
+            yield name
+        finally:
+            self._delete(name)
+
+    def _create(self) -> str:
+        name = f"bench-{uuid.uuid4().hex[:12]}"
+        self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+        return name
+
+    def _delete(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result(30)
+
+    def _stored(self, topic: str) -> int:
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": topic})
+        try:
+            marks = [consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=30) for n in range(PARTITIONS)]
+        finally:
+            consumer.close()
+        return sum(high - low for low, high in marks)
+
+
+@contextmanager
+def broker(bootstrap: str | None) -> Iterator[str]:
+    """The broker that was named, or a Kafka 4.3.1 of our own."""
+    if bootstrap:
+        yield bootstrap
+        return
+    with RealKafka("4.3.1", full_speed=True) as kafka:
+        yield kafka.bootstrap_servers
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m integration.bench", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="|".join(_GROUPS), help="what to measure (default: all)")
+    parser.add_argument("--clients", default=",".join(CLIENTS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of records (default: 1)")
+    parser.add_argument("--out", type=Path, metavar="FILE.json")
+    options = parser.parse_args()
+    groups, clients = options.groups or list(_GROUPS), options.clients.split(",")
+    if unknown := [name for name in groups if name not in _GROUPS] + [name for name in clients if name not in CLIENTS]:
+        parser.error(f"unknown: {', '.join(unknown)} (there are {', '.join((*_GROUPS, *CLIENTS))})")
+    console = Console(width=None if sys.stdout.isatty() else 130)
+    written: list[dict[str, Any]] = []
+    failed = 0
+    with broker(options.bootstrap) as bootstrap:
+        bench = Bench(bootstrap, console, options.scale)
+        bench.warm_up()
+        for row in rows(groups, clients, options.scale):
+            runs = bench.run(row, options.repeat)
+            said = summary(runs)
+            failed += sum(entry["failed"] for entry in said.values())
+            show(console, row, said)
+            raw = {client: [figures and asdict(figures) for figures in list_] for client, list_ in runs.items()}
+            written.append({"name": row.name, "task": row.task, "tasks": row.tasks, "clients": said, "runs": raw})
+        bench.close()
+    if options.out:
+        options.out.write_text(json.dumps({"machine": machine(), "rows": written}, indent=1) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

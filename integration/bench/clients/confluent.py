@@ -1,0 +1,47 @@
+"""confluent-kafka's plain Producer and Consumer (librdkafka)."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from integration.bench.meter import PARTITIONS, Figures, Job, Meter
+
+_POLL_EVERY = 10_000
+_ROUND_TRIP_SECONDS = 30.0
+
+
+def produce(job: Job) -> Figures:
+    producer = Producer({"bootstrap.servers": job.bootstrap, "acks": "all", "queue.buffering.max.messages": 1_000_000})
+    producer.list_topics(job.topic, timeout=_ROUND_TRIP_SECONDS)
+    value, topic, append = job.value(), job.topic, producer.produce
+    meter = Meter()
+    meter.start()
+    for number in range(job.count):
+        while True:
+            try:
+                append(topic, value)
+                break
+            except BufferError:
+                producer.poll(0.01)
+        if number % _POLL_EVERY == 0:
+            producer.poll(0)
+    if left := producer.flush(_ROUND_TRIP_SECONDS):
+        raise RuntimeError(f"{left} records were not acknowledged")
+    return meter.stop(job.count)
+
+
+def consume(job: Job) -> Figures:
+    consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": job.topic, "enable.auto.commit": False})
+    consumer.list_topics(job.topic, timeout=_ROUND_TRIP_SECONDS)
+    meter = Meter()
+    meter.start()
+    consumer.assign([TopicPartition(job.topic, partition, 0) for partition in range(PARTITIONS)])
+    seen = size = 0
+    while seen < job.count:
+        records = consumer.consume(10_000, timeout=1.0)
+        seen += len(records)
+        for record in records:
+            size += len(record.value() or b"")
+    figures = meter.stop(seen)
+    consumer.close()
+    return figures

@@ -1,0 +1,87 @@
+"""What one client process measures of itself; the orchestrator and the clients share these shapes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PARTITIONS = 4
+LATENCY_SAMPLES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One task for one client: `task` is produce, consume, iterate or send."""
+
+    task: str
+    client: str
+    bootstrap: str
+    topic: str
+    count: int
+    value_size: int = 100
+    tasks: int = 1
+
+    def value(self) -> bytes:
+        """The value of every record: half of it random, as in real data."""
+        half = self.value_size // 2
+        return os.urandom(half) + b"x" * (self.value_size - half)
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a job came to; times in seconds, memory in MiB, latencies in milliseconds."""
+
+    count: int
+    seconds: float
+    cpu: float
+    peak_mib: float
+    latencies: dict[str, float] = field(default_factory=dict)
+
+
+class Meter:
+    """Wall time and this process's own CPU time (user and system) from `start()` to `stop()`."""
+
+    def __init__(self) -> None:
+        self._wall = self._cpu = 0.0
+        self._latencies: list[float] = []
+
+    def start(self) -> None:
+        """Begins when the client is connected and knows its topic."""
+        self._cpu = _cpu()
+        self._wall = time.perf_counter()
+
+    def latency(self, seconds: float) -> None:
+        """One awaited send; only so many are kept."""
+        if len(self._latencies) < LATENCY_SAMPLES:
+            self._latencies.append(seconds)
+
+    def stop(self, count: int) -> Figures:
+        """Ends when the last record is acknowledged, or in the caller's hands."""
+        seconds = time.perf_counter() - self._wall
+        cpu = _cpu() - self._cpu
+        return Figures(count, seconds, cpu, _peak_mib(), self._percentiles())
+
+    def _percentiles(self) -> dict[str, float]:
+        if not self._latencies:
+            return {}
+        ordered = sorted(self._latencies)
+        last = len(ordered) - 1
+        return {name: 1e3 * ordered[round(last * share)] for name, share in (("p50", 0.5), ("p99", 0.99))}
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _peak_mib() -> float:
+    # on Linux ru_maxrss survives an exec and tells of the parent; the high water mark is this program's own
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
