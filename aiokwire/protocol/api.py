@@ -80,8 +80,6 @@ class Message:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]  # mutable
-
     def __repr__(self) -> str:
         fields = ((name, getattr(self, name)) for name in self.__slots__)
         shown = (f"{name}={_shown(value)}" for name, value in fields if name != "unknown_tags" or value)

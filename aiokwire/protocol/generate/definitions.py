@@ -98,8 +98,10 @@ def read_jar(path: Path) -> dict[str, Message]:
 
 
 def join(newer: dict[str, Message], older: dict[str, Message]) -> dict[str, Message]:
-    """What `newer` defines, with the versions that it dropped and `older` still has."""
-    return {name: _join_message(message, older.get(name)) for name, message in newer.items()}
+    """What `newer` defines, with the versions that it dropped and `older` still has, unless they were unstable there."""
+    unstable = {message.api_key for message in older.values() if message.unstable_from is not None}
+    stable = {name: message for name, message in older.items() if message.api_key not in unstable - {None}}
+    return {name: _join_message(message, stable.get(name)) for name, message in newer.items()}
 
 
 def snake_case(name: str) -> str:
@@ -160,7 +162,7 @@ def _join_message(newer: Message, older: Message | None) -> Message:
     if not newer.versions:
         return replace(older, served_from=None, listeners=newer.listeners)
     dropped = Versions(older.versions.min, newer.versions.min - 1)
-    if not dropped or older.unstable_from is not None:
+    if not dropped:
         return newer
     kept = Versions(newer.versions.min, NO_END)
     flexible_from = newer.flexible_from

@@ -162,7 +162,7 @@ class ShareAcknowledgeResponse(Response):
     """Answers `ShareAcknowledgeRequest`."""
 
     API = ApiKey.SHARE_ACKNOWLEDGE
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    VERSIONS = VersionRange(1, 2, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",

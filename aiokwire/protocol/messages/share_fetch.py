@@ -225,7 +225,7 @@ class ShareFetchResponse(Response):
     """Answers `ShareFetchRequest`."""
 
     API = ApiKey.SHARE_FETCH
-    VERSIONS = VersionRange(0, 2, flexible=0)
+    VERSIONS = VersionRange(1, 2, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
@@ -242,7 +242,7 @@ class ShareFetchResponse(Response):
         throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = None,
-        acquisition_lock_timeout_ms: int = 0,  # v1+
+        acquisition_lock_timeout_ms: int = 0,
         responses: list[ShareFetchableTopicResponse] = EMPTY,
         node_endpoints: list[NodeEndpoint] = EMPTY,
         unknown_tags: UnknownTags = (),
@@ -259,10 +259,7 @@ class ShareFetchResponse(Response):
         out.int32(self.throttle_time_ms)
         out.int16(self.error_code)
         out.nullable_string(self.error_message)
-        if version >= 1:
-            out.int32(self.acquisition_lock_timeout_ms)
-        elif self.acquisition_lock_timeout_ms != 0:
-            raise self.unsupported("acquisition_lock_timeout_ms", version)
+        out.int32(self.acquisition_lock_timeout_ms)
         out.array_length(len(self.responses))
         for share_fetchable_topic_response in self.responses:
             share_fetchable_topic_response.encode(out, version)
@@ -277,7 +274,7 @@ class ShareFetchResponse(Response):
         self.throttle_time_ms = src.int32()
         self.error_code = src.int16()
         self.error_message = src.nullable_string()
-        self.acquisition_lock_timeout_ms = src.int32() if version >= 1 else 0
+        self.acquisition_lock_timeout_ms = src.int32()
         self.responses = [ShareFetchableTopicResponse.decode(src, version) for _ in range(src.array_length())]
         self.node_endpoints = [NodeEndpoint.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()

@@ -216,7 +216,7 @@ class ShareGroupDescribeResponse(Response):
     """Answers `ShareGroupDescribeRequest`."""
 
     API = ApiKey.SHARE_GROUP_DESCRIBE
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    VERSIONS = VersionRange(1, 1, flexible=0)
     __slots__ = ("throttle_time_ms", "groups", "unknown_tags")
 
     def __init__(

@@ -82,7 +82,7 @@ class ShareGroupHeartbeatResponse(Response):
     """Answers `ShareGroupHeartbeatRequest`."""
 
     API = ApiKey.SHARE_GROUP_HEARTBEAT
-    VERSIONS = VersionRange(0, 1, flexible=0)
+    VERSIONS = VersionRange(1, 1, flexible=0)
     __slots__ = (
         "throttle_time_ms",
         "error_code",
