@@ -1,0 +1,125 @@
+"""Changing configs by request: what AlterConfigs and IncrementalAlterConfigs have in common.
+
+A change is checked whole before any of it is made.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aiokwire.broker.configs import ConfigKey, ConfigType, broker_keys, check_topic_configs, topic_keys
+from aiokwire.broker.state import BrokerState
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConfigurationError
+
+TOPIC = 2
+BROKER = 4
+
+
+class Operation(enum.IntEnum):
+    """What to do with one config, numbered as in IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One config of a resource, and what to do with it."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def alter(
+    state: BrokerState, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
+) -> None:
+    """Change the configs of a topic or a broker; with `replace` those that are not named lose their value.
+
+    Raises: BrokerError: nothing was changed; the code says why. ConfigurationError: a bad value.
+    """
+    if len({change.name for change in changes}) != len(changes):
+        raise BrokerError("a config is named twice", code=ErrorCode.INVALID_REQUEST)
+    if kind == TOPIC:
+        topic = state.topics.require(name)
+        wanted = _applied(topic_keys(), {} if replace else topic.configs, _in_force(state, changes, topic.configs))
+        check_topic_configs(wanted)
+        if not validate_only:
+            state.topics.set_configs(topic, wanted)
+    elif kind == BROKER and name in {"", str(state.node_id)}:
+        _check_dynamic(changes)
+        present = state.configs.dynamic.get(name, {})
+        wanted = _applied(broker_keys(), {} if replace else present, _lists_of_broker(state, changes))
+        for one, value in wanted.items():
+            broker_keys()[one].parse(value)
+        if not validate_only:
+            state.topics.set_broker_configs(name, wanted)
+    elif kind == BROKER:
+        raise BrokerError(f"this is broker {state.node_id}, not {name}", code=ErrorCode.INVALID_REQUEST)
+    else:
+        raise BrokerError(f"resources of type {kind} have no configs here", code=ErrorCode.INVALID_REQUEST)
+
+
+def _check_dynamic(changes: list[Change]) -> None:
+    for change in changes:
+        key = broker_keys().get(change.name)
+        if key is None:
+            raise ConfigurationError(f"Unknown broker config name: {change.name}")
+        if not key.dynamic:
+            raise BrokerError(f"{change.name} cannot be changed while the broker runs", code=ErrorCode.INVALID_REQUEST)
+
+
+class _Edit(NamedTuple):
+    """A change and the value in force that APPEND and SUBTRACT begin with."""
+
+    change: Change
+    present: str
+
+
+def _in_force(state: BrokerState, changes: list[Change], topic: Mapping[str, str]) -> list[_Edit]:
+    return [
+        _Edit(
+            change, (state.configs.topic_value(change.name, topic).value if change.name in topic_keys() else "") or ""
+        )
+        for change in changes
+    ]
+
+
+def _lists_of_broker(state: BrokerState, changes: list[Change]) -> list[_Edit]:
+    return [_Edit(change, state.configs.text(change.name) or "") for change in changes]
+
+
+def _applied(keys: Mapping[str, ConfigKey], start: Mapping[str, str], edits: list[_Edit]) -> dict[str, str]:
+    wanted = dict(start)
+    for change, present in edits:
+        key = keys.get(change.name)
+        if key is None:
+            raise ConfigurationError(f"Unknown config name: {change.name}")
+        if change.operation == Operation.DELETE:
+            wanted.pop(change.name, None)
+            continue
+        if change.value is None:
+            raise BrokerError(f"{change.name} must have a value", code=ErrorCode.INVALID_REQUEST)
+        if change.operation == Operation.SET:
+            wanted[change.name] = change.value
+        elif change.operation in {Operation.APPEND, Operation.SUBTRACT}:
+            wanted[change.name] = _edited_list(key, change, present)
+        else:
+            raise BrokerError(f"there is no operation {change.operation}", code=ErrorCode.INVALID_REQUEST)
+    return wanted
+
+
+def _edited_list(key: ConfigKey, change: Change, present: str) -> str:
+    if key.type is not ConfigType.LIST:
+        raise ConfigurationError(f"{key.name} is no list: {Operation(change.operation).name} is not possible")
+    items = [item for item in present.split(",") if item]
+    given = [item.strip() for item in (change.value or "").split(",") if item.strip()]
+    if change.operation == Operation.APPEND:
+        items += [item for item in given if item not in items]
+    else:
+        items = [item for item in items if item not in given]
+    return ",".join(items)

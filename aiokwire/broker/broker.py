@@ -1,0 +1,254 @@
+"""The embedded broker: its configuration and its life. `async with Broker() as broker` is all a program needs.
+
+One supervisor task owns the task group, so that `start` and `close` may come from different tasks. It opens the log,
+then listens, then works until it is told to close; the log is closed last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
+from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
+from aiokwire.broker.maintenance import Maintenance
+from aiokwire.broker.server import Server, parse_endpoint
+from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.broker.topics import INTERNAL, Topic, name_fault
+from aiokwire.config import require_bool, require_int
+from aiokwire.errors import BrokerClosed, ConfigurationError
+from aiokwire.threads import run_in_thread
+
+logger = logging.getLogger(__name__)
+
+MAX_PARTITIONS = 10_000  # of one topic: each is a directory with open files
+
+
+class Broker:
+    """A Kafka broker in this process.
+
+    `data_dir` keeps its data across runs in Kafka's own format; without it everything is in memory. Further keyword
+    options are Kafka's broker configs in snake_case (`log_segment_bytes`, `message_max_bytes`, ...).
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        *,
+        listen: str = "127.0.0.1:0",
+        advertised: str | None = None,
+        topics: Mapping[str, int] | None = None,
+        auto_create_topics: bool = True,
+        num_partitions: int = 4,
+        node_id: int = 1,
+        cluster_id: str | None = None,
+        storage: Storage | None = None,
+        rng: random.Random | None = None,
+        **configs: object,
+    ) -> None:
+        """`advertised` is the address told to clients when it differs from `listen`; `storage` replaces `data_dir`.
+
+        Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
+        """
+        if data_dir is not None and storage is not None:
+            raise ConfigurationError("give data_dir or storage, not both")
+        require_bool("auto_create_topics", auto_create_topics)
+        require_int("num_partitions", num_partitions, minimum=1, maximum=MAX_PARTITIONS)
+        require_int("node_id", node_id, minimum=0, maximum=2**31 - 1)
+        self._listen = parse_endpoint(listen, "listen")
+        self._advertised = parse_endpoint(advertised, "advertised") if advertised is not None else None
+        self._wanted = dict(topics or {})
+        for name, partitions in self._wanted.items():
+            _check_new_topic(name, partitions)
+        if storage is None:
+            storage = DiskStorage(data_dir) if data_dir is not None else MemoryStorage()
+        self._storage = storage
+        defaults: dict[str, object] = {
+            "node_id": node_id,
+            "auto_create_topics_enable": auto_create_topics,
+            "num_partitions": num_partitions,
+        }
+        if data_dir is not None:
+            defaults["log_dirs"] = str(data_dir)
+        self._static = static_configs({**defaults, **configs})
+        self._node_id = node_id
+        self._cluster_id = cluster_id
+        self._rng = rng if rng is not None else random.Random()
+        self._supervisor: asyncio.Task[None] | None = None
+        self._closing: anyio.Event | None = None
+        self._state: BrokerState | None = None  # while it serves
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the log, listen, serve. Any task may call it.
+
+        Raises: StorageError: another broker has the data directory, or it cannot be used. ConnectionFailed: the address
+        cannot be listened on. BrokerClosed: it was started before.
+        """
+        if self._supervisor is not None:
+            raise BrokerClosed("this Broker was started before; make a new one")
+        loop = asyncio.get_running_loop()
+        started: asyncio.Future[None] = loop.create_future()
+        self._closing = anyio.Event()
+        # The one task without a group: it holds the group, so that start and close may come from different tasks.
+        self._supervisor = loop.create_task(self._supervise(started), name="aiokwire broker")
+        try:
+            await started
+        except BaseException:
+            self._closing.set()
+            self._supervisor.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([self._supervisor], timeout=10)
+            raise
+
+    async def close(self) -> None:
+        """Stop serving, flush and release the data directory. Any task may call it, more than once."""
+        if self._supervisor is None or self._closing is None:
+            return
+        self._closing.set()
+        await asyncio.wait([self._supervisor])
+        if not self._supervisor.cancelled():
+            self._supervisor.result()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _supervise(self, started: asyncio.Future[None]) -> None:
+        try:
+            state = await self._open()
+            try:
+                await self._serve(state, started)
+            finally:
+                self._state = None
+                with anyio.CancelScope(shield=True):
+                    await run_in_thread(state.close)
+        except Exception as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    async def _open(self) -> BrokerState:
+        configs = BrokerConfigs(self._static, node_id=self._node_id)
+        state = BrokerState(self._storage, configs, self._rng, cluster_id=self._cluster_id)
+        # Recovery reads whole segments: in a thread, so that a program that embeds a broker stays responsive.
+        if isinstance(self._storage, MemoryStorage):
+            state.open()
+        else:
+            await run_in_thread(state.open)
+        return state
+
+    async def _serve(self, state: BrokerState, started: asyncio.Future[None]) -> None:
+        assert self._closing is not None
+        for name, partitions in self._wanted.items():
+            if state.topics.get(name) is None:
+                state.topics.create(name, partitions, {})
+        await state.topics.save()
+        async with anyio.create_task_group() as tasks:
+            server = Server(state, tasks)
+            try:
+                bound = await server.listen(self._listen, state.configs.integer("socket.listen.backlog.size"))
+                self._advertise(state, bound)
+                await server.serve()
+                tasks.start_soon(Maintenance(state, server).run)
+                self._state = state
+                if not started.cancelled():
+                    started.set_result(None)
+                await self._closing.wait()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await server.close()
+            tasks.cancel_scope.cancel()
+
+    def _advertise(self, state: BrokerState, bound: Endpoint) -> None:
+        told = self._advertised or bound
+        state.endpoint = Endpoint(told.host, told.port or bound.port)
+        static = state.configs.static
+        static["listeners"] = f"PLAINTEXT://{_join(bound)}"
+        static["advertised.listeners"] = f"PLAINTEXT://{_join(state.endpoint)}"
+
+    # --- what a program asks of it ------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> BrokerState:
+        """Topics, logs and configs of the broker while it serves.
+
+        Raises: BrokerClosed: it does not.
+        """
+        if self._state is None:
+            raise BrokerClosed("this Broker does not serve: start it first, or use `async with`")
+        return self._state
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients of this machine, `host:port`.
+
+        Raises: BrokerClosed: it does not serve.
+        """
+        host, port = self.state.endpoint
+        return _join(Endpoint("127.0.0.1" if host == "0.0.0.0" else "::1" if host == "::" else host, port))
+
+    @property
+    def port(self) -> int:
+        """The port that clients connect to."""
+        return self.state.endpoint.port
+
+    @property
+    def node_id(self) -> int:
+        return self._node_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster that this broker is, kept in the data directory."""
+        return self.state.cluster_id
+
+    async def create_topic(
+        self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic, without a request.
+
+        Raises: ConfigurationError: a bad name, number or config. BrokerError: the topic exists. StorageError: the disk
+        refuses.
+        """
+        state = self.state
+        count = state.configs.integer("num.partitions") if partitions is None else partitions
+        _check_new_topic(name, count)
+        check_topic_configs(configs or {})
+        state.topics.create(name, count, configs or {})
+        await state.topics.save()
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic, without a request.
+
+        Raises: BrokerError: there is none of that name.
+        """
+        topic: Topic = self.state.topics.require(name)
+        await self.state.topics.delete(topic)
+
+    def __repr__(self) -> str:
+        where = f"on {self.bootstrap_servers}" if self._state is not None else "not serving"
+        return f"<Broker {self._node_id} {where}, {self._storage!r}>"
+
+
+def _join(endpoint: Endpoint) -> str:
+    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+
+
+def _check_new_topic(name: str, partitions: int) -> None:
+    require_int(f"partitions of topic {name!r}", partitions, minimum=1, maximum=MAX_PARTITIONS)
+    fault = name_fault(name) or (f"{name} is an internal topic" if name in INTERNAL else None)
+    if fault is not None:
+        raise ConfigurationError(fault)

@@ -1,0 +1,206 @@
+"""The server's side of one connection: frames in, answers out, one request after the other.
+
+Kafka mutes a channel while it works on a request, so that answers leave in the order of the requests; here a request
+that must wait (a long poll, a flush) keeps the next ones in the queue, and the socket is read no further than the next
+whole frame. Everything else is answered within the read event, without a task. Each connection has one driver, which
+does the waiting.
+
+    socket -> FrameReader -> queue -> dispatch -> handler --answer--> socket
+                                                        `-awaitable-> driver --answer--> socket
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from aiokwire.broker.dispatch import Answer, Call, CloseConnection, read_call
+from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.errors import ProtocolViolation
+from aiokwire.net import FrameReader
+from aiokwire.protocol import ApiKey, Response, encode_response
+
+if TYPE_CHECKING:
+    from aiokwire.broker.server import Server
+
+logger = logging.getLogger(__name__)
+
+HEADER = 8  # no request is shorter: API, version, correlation id
+WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next request is looked at
+
+
+class ServerConnection(asyncio.BufferedProtocol):
+    """One client."""
+
+    def __init__(self, server: Server, state: BrokerState, connection_id: int) -> None:
+        self._server = server
+        self._state = state
+        self.connection_id = connection_id
+        self._reader = FrameReader(
+            self._on_frame, max_size=state.configs.integer("socket.request.max.bytes"), min_size=HEADER
+        )
+        self._queue: deque[bytearray] = deque()  # whole requests that nobody looked at yet
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._peer = ""
+        self._local: Endpoint | None = None
+        self._pumping = False  # within `_pump`: a frame that comes now waits for its turn
+        self._writable = True
+        self._reading = True
+        self._closed = False
+        # The request that waits, for the driver; while it is there nothing else is handled.
+        self._waiting: tuple[Call, Awaitable[Answer]] | None = None
+        self._scope: anyio.CancelScope | None = None  # around a long poll: nobody waits for it once the client is gone
+        self._wake = anyio.Event()
+        self.last_used = self._loop.time()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is asked at the moment."""
+        return self._waiting is None and not self._queue and not self._reader.in_frame
+
+    # --- the transport's events ---------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
+        peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
+        self._local = Endpoint(local[0], local[1]) if local else None
+        self._server.opened(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._closed:
+            return
+        try:
+            self._reader.buffer_updated(nbytes)
+        except ProtocolViolation as error:
+            self._fail(str(error))
+            return
+        self._pump()
+
+    def eof_received(self) -> bool:
+        return False  # close: a client that will not read the answers any more needs none
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        self._queue.clear()
+        self._transport = None
+        self._wake.set()
+        if self._scope is not None:
+            self._scope.cancel()
+        self._server.lost(self)
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self._pump()
+
+    # --- requests in, answers out -------------------------------------------------------------------------------------
+
+    def _on_frame(self, frame: bytearray) -> None:
+        self._queue.append(frame)
+
+    def _pump(self) -> None:
+        """Handle what is in the queue, as far as it may be handled now."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while self._queue and self._writable and self._waiting is None and not self._closed:
+                self._handle(self._queue.popleft())
+        finally:
+            self._pumping = False
+        self._read_while_empty()
+
+    def _read_while_empty(self) -> None:
+        transport = self._transport
+        if transport is None or transport.is_closing() or self._reading is not bool(self._queue):
+            return
+        if self._reading:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+        self._reading = not self._reading
+
+    def _handle(self, frame: bytearray) -> None:
+        self.last_used = self._loop.time()
+        try:
+            call, work = read_call(
+                self._state, frame, peer=self._peer, local=self._local, connection_id=self.connection_id
+            )
+            result = work()
+            if result is None or isinstance(result, Response):
+                self._answer(call, result)
+            else:
+                self._waiting = (call, result)
+                self._wake.set()
+        except (CloseConnection, ProtocolViolation) as error:
+            self._fail(str(error))
+        except Exception:
+            logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
+            self.close()
+
+    def _answer(self, call: Call, response: Answer) -> None:
+        if response is None or self._transport is None:
+            return
+        chunks = encode_response(response, call.version, call.correlation_id)
+        if len(chunks) == 1:
+            self._transport.write(chunks[0])
+        else:
+            self._transport.writelines(chunks)
+
+    async def drive(self) -> None:
+        """Wait for the requests that cannot be answered at once. Runs in the server's task group."""
+        while not self._closed:
+            if self._waiting is None:
+                await self._wake.wait()
+                self._wake = anyio.Event()
+                continue
+            call, awaitable = self._waiting
+            try:
+                with anyio.CancelScope() as scope:
+                    self._scope = scope if call.api == ApiKey.FETCH else None
+                    self._answer(call, await awaitable)
+            except CloseConnection as error:
+                self._fail(str(error))
+            except Exception:
+                logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
+                self.close()
+            self._scope = None
+            self._waiting = None
+            self.last_used = self._loop.time()
+            self._pump()
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _fail(self, why: str) -> None:
+        logger.warning("connection from %s closed: %s", self._peer, why)
+        self.close()
+
+    def close(self) -> None:
+        """Write out what is answered, then close."""
+        self._closed = True
+        self._queue.clear()
+        self._wake.set()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what was not written is lost."""
+        self.close()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def __repr__(self) -> str:
+        return f"<ServerConnection {self.connection_id} from {self._peer}>"

@@ -1,0 +1,152 @@
+"""Which APIs the broker has, in which versions, and who handles them.
+
+The versions advertised are those of Kafka 4.3.1, to the number: clients infer a broker's age from them. What is served
+goes further down where old clients, which ask for no versions, still come. A handler module and its messages load at
+their first request, so that a broker is up before most of them are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.errors import KafkaError
+from aiokwire.protocol import ApiKey, Response, decode_request
+
+# What a handler gives back: the answer, None for no answer (acks=0), or something to wait for that ends so.
+Answer = Response | None
+Result = Answer | Awaitable[Answer]
+
+
+class Api(NamedTuple):
+    """One API: versions advertised, and the oldest one served."""
+
+    key: ApiKey
+    first: int
+    last: int
+    served_from: int
+
+    @property
+    def module(self) -> str:
+        return self.key.name.lower()
+
+
+def _table(*rows: tuple[ApiKey, int, int, int]) -> dict[int, Api]:
+    return {int(row[0]): Api(*row) for row in rows}
+
+
+APIS = _table(
+    # Advertised from 0 although a current Kafka refuses versions below 3: else old librdkafka stops to compress.
+    (ApiKey.PRODUCE, 0, 13, 0),
+    (ApiKey.FETCH, 4, 18, 0),
+    (ApiKey.LIST_OFFSETS, 1, 11, 0),
+    (ApiKey.METADATA, 0, 13, 0),
+    (ApiKey.FIND_COORDINATOR, 0, 6, 0),
+    (ApiKey.API_VERSIONS, 0, 4, 0),
+    (ApiKey.CREATE_TOPICS, 2, 7, 0),
+    (ApiKey.DELETE_TOPICS, 1, 6, 0),
+    (ApiKey.DELETE_RECORDS, 0, 2, 0),
+    (ApiKey.INIT_PRODUCER_ID, 0, 5, 0),
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, 0),
+    (ApiKey.DESCRIBE_CONFIGS, 1, 4, 0),
+    (ApiKey.ALTER_CONFIGS, 0, 2, 0),
+    (ApiKey.CREATE_PARTITIONS, 0, 3, 0),
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, 0),
+    (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, 0),
+    (ApiKey.DESCRIBE_CLUSTER, 0, 2, 0),
+    (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, 0),
+)
+
+
+class CloseConnection(KafkaError):
+    """The connection must be closed instead of answered; the message says why."""
+
+
+class Call:
+    """One request on its way through the broker, without the request itself."""
+
+    __slots__ = ("api", "client_id", "connection_id", "correlation_id", "local", "peer", "state", "version")
+
+    def __init__(
+        self,
+        state: BrokerState,
+        *,
+        api: int,
+        version: int,
+        correlation_id: int = 0,
+        client_id: str | None = None,
+        peer: str = "",
+        local: Endpoint | None = None,
+        connection_id: int = 0,
+    ) -> None:
+        self.state = state
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.peer = peer  # the client's host
+        self.local = local  # the address by which the client came in
+        self.connection_id = connection_id
+
+    def advertised(self) -> Endpoint:
+        """The broker's address as this client can use it."""
+        endpoint = self.state.endpoint
+        if endpoint.host in {"0.0.0.0", "::", ""} and self.local is not None:
+            return Endpoint(self.local.host, endpoint.port)
+        return endpoint
+
+
+Handler = Callable[[Any, Call], Result]
+_handlers: dict[int, Handler] = {}
+
+
+def handler_of(api: Api) -> Handler:
+    """The function that answers an API; its module loads when first asked for."""
+    handler: Handler | None = _handlers.get(api.key)
+    if handler is None:
+        handler = import_module(f"aiokwire.broker.handlers.{api.module}").handle
+        _handlers[api.key] = handler
+    return handler
+
+
+def read_call(
+    state: BrokerState, frame: bytearray, *, peer: str, local: Endpoint | None, connection_id: int
+) -> tuple[Call, Callable[[], Result]]:
+    """The call in a frame, and what to do for it.
+
+    Raises: CloseConnection: an API or version that the broker does not have. ProtocolViolation: a malformed request.
+    """
+    key = int.from_bytes(frame[0:2], "big", signed=True)
+    version = int.from_bytes(frame[2:4], "big", signed=True)
+    api = APIS.get(key)
+    if api is None or not api.served_from <= version <= api.last:
+        return _unsupported(state, frame, api, key, version)
+    header, request = decode_request(frame)
+    call = Call(
+        state,
+        api=key,
+        version=version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+        peer=peer,
+        local=local,
+        connection_id=connection_id,
+    )
+    handler = _handlers.get(key) or handler_of(api)
+    return call, lambda: handler(request, call)
+
+
+def _unsupported(
+    state: BrokerState, frame: bytearray, api: Api | None, key: int, version: int
+) -> tuple[Call, Callable[[], Result]]:
+    if key != ApiKey.API_VERSIONS:
+        known = ApiKey(key).name if key in set(ApiKey) else f"unknown API {key}"
+        has = f"only versions {api.served_from} to {api.last}" if api is not None else "no such API"
+        raise CloseConnection(f"{known} version {version}: this broker has {has}")
+    # KIP-511: whatever version was asked for, version 0 of the answer says what there is.
+    from aiokwire.broker.handlers.api_versions import refuse
+
+    correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
+    return Call(state, api=key, version=0, correlation_id=correlation_id), refuse

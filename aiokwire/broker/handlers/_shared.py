@@ -1,0 +1,37 @@
+"""What several handlers say in the same way."""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.topics import Partition, Topic
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol import ZERO_UUID
+
+# Bits by ACL operation, as a broker without an authorizer answers: everything is allowed.
+TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+NOT_ASKED = -(2**31)
+
+# Resource types of the config APIs.
+TOPIC = 2
+BROKER = 4
+BROKER_LOGGER = 8
+GROUP = 32
+
+
+def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | None, ErrorCode]:
+    """A topic by its id where one is given, else by name; the code says what is wrong when there is none."""
+    if topic_id != ZERO_UUID:
+        topic = call.state.topics.by_id(topic_id)
+        return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_ID
+    topic = call.state.topics.get(name or "")
+    return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def epoch_fault(partition: Partition, current_leader_epoch: int) -> ErrorCode:
+    """What is wrong with the leader epoch that a client believes in (KIP-320); -1 is none."""
+    if current_leader_epoch < 0 or current_leader_epoch == partition.leader_epoch:
+        return ErrorCode.NONE
+    if current_leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -1,0 +1,50 @@
+"""AlterConfigs: v0-2
+
+Replaces all configs of a topic or of this broker: those that are not named lose their value. Deprecated, and still sent
+by clients other than Java's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.altering import Change, Operation, alter
+from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConfigurationError
+from aiokwire.protocol.messages import alter_configs as messages
+
+
+def handle(request: messages.AlterConfigsRequest, call: Call) -> Awaitable[messages.AlterConfigsResponse]:
+    """Answer once the changes are written down."""
+    return _alter(request, call)
+
+
+async def _alter(request: messages.AlterConfigsRequest, call: Call) -> messages.AlterConfigsResponse:
+    results = []
+    for resource in request.resources:
+        code, message = ErrorCode.NONE, None
+        changes = [Change(one.name, Operation.SET, one.value) for one in resource.configs]
+        try:
+            alter(
+                call.state,
+                resource.resource_type,
+                resource.resource_name,
+                changes,
+                replace=True,
+                validate_only=request.validate_only,
+            )
+        except BrokerError as error:
+            code, message = error.code, str(error)
+        except ConfigurationError as error:
+            code, message = ErrorCode.INVALID_CONFIG, str(error)
+        results.append(
+            messages.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    await call.state.topics.save()
+    return messages.AlterConfigsResponse(responses=results)

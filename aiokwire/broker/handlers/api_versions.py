@@ -1,0 +1,70 @@
+"""ApiVersions: v0-4
+
+What the broker has, with the versions of Kafka 4.3.1.
+
+Version notes:
+- an unknown version is answered by version 0 with UNSUPPORTED_VERSION and the list (KIP-511)
+- v3: the client's software name and version, checked as Kafka does; features
+- v4: features may begin at version 0
+"""
+
+from __future__ import annotations
+
+import re
+
+from aiokwire.broker.dispatch import APIS, Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages import api_versions
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+# Name, levels supported, level in force in Kafka 4.3, and the API without which clients could not use it.
+FEATURES = (
+    ("kraft.version", 0, 1, 1, None),
+    ("metadata.version", 7, 30, 30, None),
+    ("transaction.version", 0, 2, 2, ApiKey.END_TXN),
+    ("group.version", 0, 1, 1, ApiKey.CONSUMER_GROUP_HEARTBEAT),
+    ("share.version", 0, 1, 1, ApiKey.SHARE_FETCH),
+    ("streams.version", 0, 1, 1, ApiKey.STREAMS_GROUP_HEARTBEAT),
+)
+
+
+def handle(request: api_versions.ApiVersionsRequest, call: Call) -> api_versions.ApiVersionsResponse:
+    """Answer at once."""
+    if call.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return api_versions.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    features = [row for row in FEATURES if row[4] is None or row[4] in APIS]
+    return api_versions.ApiVersionsResponse(
+        api_keys=_api_keys(),
+        supported_features=[
+            # Versions before 4 took a lowest level of 0 for an error (KAFKA-17011): such features begin at 1 there.
+            api_versions.SupportedFeatureKey(
+                name=name, min_version=first if call.version >= 4 else max(first, 1), max_version=last
+            )
+            for name, first, last, _, _ in features
+        ]
+        if call.version >= 3
+        else [],
+        finalized_features_epoch=0 if call.version >= 3 else -1,
+        finalized_features=[
+            api_versions.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, _, _, level, _ in features
+        ]
+        if call.version >= 3
+        else [],
+    )
+
+
+def refuse() -> api_versions.ApiVersionsResponse:
+    """The answer to a version that the broker does not have, to be sent as version 0."""
+    return api_versions.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys())
+
+
+def _api_keys() -> list[api_versions.ApiVersion]:
+    return [
+        api_versions.ApiVersion(api_key=key, min_version=api.first, max_version=api.last)
+        for key, api in sorted(APIS.items())
+    ]

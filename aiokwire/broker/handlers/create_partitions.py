@@ -1,0 +1,60 @@
+"""CreatePartitions: v0-3
+
+Adds partitions to topics; each topic succeeds or fails by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, StorageError
+from aiokwire.protocol.messages import create_partitions
+
+MAX_PARTITIONS = 10_000
+
+
+def handle(
+    request: create_partitions.CreatePartitionsRequest, call: Call
+) -> Awaitable[create_partitions.CreatePartitionsResponse]:
+    """Answer once the partitions are written down."""
+    return _create(request, call)
+
+
+async def _create(
+    request: create_partitions.CreatePartitionsRequest, call: Call
+) -> create_partitions.CreatePartitionsResponse:
+    results = []
+    for wanted in request.topics:
+        code, message = ErrorCode.NONE, None
+        try:
+            _check(call, wanted)
+            if not request.validate_only:
+                call.state.topics.add_partitions(call.state.topics.require(wanted.name), wanted.count)
+        except BrokerError as error:
+            code, message = error.code, str(error)
+        except StorageError as error:
+            code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+        results.append(
+            create_partitions.CreatePartitionsTopicResult(name=wanted.name, error_code=code, error_message=message)
+        )
+    await call.state.topics.save()
+    return create_partitions.CreatePartitionsResponse(results=results)
+
+
+def _check(call: Call, wanted: create_partitions.CreatePartitionsTopic) -> None:
+    have = len(call.state.topics.require(wanted.name).partitions)
+    if not have < wanted.count <= MAX_PARTITIONS:
+        raise BrokerError(
+            f"topic {wanted.name!r} has {have} partitions: {wanted.count} is not more, or more than {MAX_PARTITIONS}",
+            code=ErrorCode.INVALID_PARTITIONS,
+        )
+    if wanted.assignments is not None and (
+        len(wanted.assignments) != wanted.count - have
+        or any(one.broker_ids != [call.state.node_id] for one in wanted.assignments)
+    ):
+        raise BrokerError(
+            f"each of the {wanted.count - have} new partitions can only be assigned to broker {call.state.node_id}",
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        )

@@ -1,0 +1,115 @@
+"""CreateTopics: v0-7
+
+Each topic succeeds or fails by itself. One broker means one replica of everything.
+
+Version notes:
+- v1: validate_only, error messages; v4: -1 partitions or replicas stand for the broker's defaults
+- v5: the configs in force are told; v7: topic ids
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable
+
+from aiokwire.broker.configs import check_topic_configs, topic_keys
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.topics import Topic
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConfigurationError, StorageError
+from aiokwire.protocol.messages import create_topics
+
+MAX_PARTITIONS = 10_000
+
+
+def handle(request: create_topics.CreateTopicsRequest, call: Call) -> Awaitable[create_topics.CreateTopicsResponse]:
+    """Answer once the topics are written down."""
+    return _create(request, call)
+
+
+async def _create(request: create_topics.CreateTopicsRequest, call: Call) -> create_topics.CreateTopicsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    results = []
+    for name in dict.fromkeys(topic.name for topic in request.topics):
+        wanted = next(topic for topic in request.topics if topic.name == name)
+        try:
+            if times[name] > 1:
+                raise BrokerError(f"topic {name!r} stands in the request twice", code=ErrorCode.INVALID_REQUEST)
+            results.append(_create_one(call, wanted, validate_only=request.validate_only))
+        except BrokerError as error:
+            results.append(_fault(name, error.code, str(error)))
+        except ConfigurationError as error:
+            results.append(_fault(name, ErrorCode.INVALID_CONFIG, str(error)))
+        except StorageError as error:
+            results.append(_fault(name, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+    await call.state.topics.save()
+    return create_topics.CreateTopicsResponse(topics=results)
+
+
+def _create_one(
+    call: Call, wanted: create_topics.CreatableTopic, *, validate_only: bool
+) -> create_topics.CreatableTopicResult:
+    topics = call.state.topics
+    topics.check_new(wanted.name)
+    partitions = _partitions(call, wanted)
+    configs = {config.name: config.value for config in wanted.configs}
+    check_topic_configs(configs)
+    given = {name: value for name, value in configs.items() if value is not None}
+    topic = Topic(wanted.name, bytes(16), given) if validate_only else topics.create(wanted.name, partitions, given)
+    return create_topics.CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.id,
+        error_message=None,
+        num_partitions=partitions if call.version >= 5 else -1,
+        replication_factor=1 if call.version >= 5 else -1,
+        configs=_configs(call, topic) if call.version >= 5 else [],
+    )
+
+
+def _partitions(call: Call, wanted: create_topics.CreatableTopic) -> int:
+    if wanted.assignments:
+        return _assigned(call, wanted)
+    if wanted.replication_factor not in {-1, 1}:
+        raise BrokerError(
+            f"replication factor {wanted.replication_factor}: this is a single broker, only 1 is possible",
+            code=ErrorCode.INVALID_REPLICATION_FACTOR,
+        )
+    if wanted.num_partitions == -1:
+        return call.state.configs.integer("num.partitions")
+    if not 1 <= wanted.num_partitions <= MAX_PARTITIONS:
+        raise BrokerError(
+            f"{wanted.num_partitions} partitions: must be in 1 .. {MAX_PARTITIONS}, or -1 for the default",
+            code=ErrorCode.INVALID_PARTITIONS,
+        )
+    return wanted.num_partitions
+
+
+def _assigned(call: Call, wanted: create_topics.CreatableTopic) -> int:
+    if wanted.num_partitions != -1 or wanted.replication_factor != -1:
+        raise BrokerError(
+            "with replica assignments, partitions and replication factor must be -1", code=ErrorCode.INVALID_REQUEST
+        )
+    assigned = {one.partition_index: one.broker_ids for one in wanted.assignments}
+    if sorted(assigned) != list(range(len(wanted.assignments))):
+        raise BrokerError(
+            "replica assignments must be for partitions 0, 1, ... without a gap",
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        )
+    if any(brokers != [call.state.node_id] for brokers in assigned.values()):
+        raise BrokerError(
+            f"replicas can only be assigned to broker {call.state.node_id}, the only one",
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        )
+    return len(assigned)
+
+
+def _configs(call: Call, topic: Topic) -> list[create_topics.CreatableTopicConfigs]:
+    told = []
+    for name in topic_keys():
+        value = call.state.configs.topic_value(name, topic.configs)
+        told.append(create_topics.CreatableTopicConfigs(name=name, value=value.value, config_source=value.source))
+    return told
+
+
+def _fault(name: str, code: ErrorCode, message: str) -> create_topics.CreatableTopicResult:
+    return create_topics.CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)

@@ -1,0 +1,54 @@
+"""DeleteRecords: v0-2
+
+Moves the start of partitions up; -1 stands for their end.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import OffsetOutOfRange, StorageError
+from aiokwire.protocol.messages import delete_records
+
+logger = logging.getLogger(__name__)
+
+
+def handle(request: delete_records.DeleteRecordsRequest, call: Call) -> delete_records.DeleteRecordsResponse:
+    """Answer at once; the files go with the next retention."""
+    return delete_records.DeleteRecordsResponse(
+        topics=[
+            delete_records.DeleteRecordsTopicResult(
+                name=topic.name, partitions=[_partition(call, topic.name, wanted) for wanted in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(
+    call: Call, name: str, wanted: delete_records.DeleteRecordsPartition
+) -> delete_records.DeleteRecordsPartitionResult:
+    index = wanted.partition_index
+    topic = call.state.topics.get(name)
+    partition = topic.partition(index) if topic is not None else None
+    if topic is None or partition is None:
+        return _fault(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if topic.is_internal:
+        return _fault(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if not topic.log_config.deletes:
+        return _fault(index, ErrorCode.POLICY_VIOLATION)
+    try:
+        low = partition.log.delete_records(wanted.offset)
+    except OffsetOutOfRange:
+        return _fault(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+    except StorageError as error:
+        logger.error("%s[%d]: %s", name, index, error)
+        return _fault(index, ErrorCode.KAFKA_STORAGE_ERROR)
+    partition.changed()
+    return delete_records.DeleteRecordsPartitionResult(partition_index=index, low_watermark=low)
+
+
+def _fault(index: int, code: ErrorCode) -> delete_records.DeleteRecordsPartitionResult:
+    return delete_records.DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=code)

@@ -1,0 +1,50 @@
+"""DeleteTopics: v0-6
+
+Gone at once; the files follow after file.delete.delay.ms.
+
+Version notes:
+- v5: error messages; v6: by topic id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import find_topic
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import StorageError
+from aiokwire.protocol.messages import delete_topics
+
+
+def handle(request: delete_topics.DeleteTopicsRequest, call: Call) -> Awaitable[delete_topics.DeleteTopicsResponse]:
+    """Answer once the deletion is written down."""
+    return _delete(request, call)
+
+
+async def _delete(request: delete_topics.DeleteTopicsRequest, call: Call) -> delete_topics.DeleteTopicsResponse:
+    wanted = (
+        request.topics
+        if call.version >= 6
+        else [delete_topics.DeleteTopicState(name=name) for name in request.topic_names]
+    )
+    return delete_topics.DeleteTopicsResponse(responses=[await _delete_one(call, one) for one in wanted])
+
+
+async def _delete_one(call: Call, wanted: delete_topics.DeleteTopicState) -> delete_topics.DeletableTopicResult:
+    topic, code = find_topic(call, wanted.name, wanted.topic_id)
+    message = None
+    if topic is not None and not call.state.configs.boolean("delete.topic.enable"):
+        code, message = ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"
+    elif topic is not None:
+        try:
+            await call.state.topics.delete(topic)
+        except StorageError as error:
+            code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    name = topic.name if topic is not None else wanted.name
+    return delete_topics.DeletableTopicResult(
+        name=name if name is not None or call.version >= 6 else "",
+        topic_id=topic.id if topic is not None else wanted.topic_id,
+        error_code=code,
+        error_message=message if call.version >= 5 else None,
+    )

@@ -1,0 +1,35 @@
+"""DescribeCluster: v0-2
+
+Version notes:
+- v1: endpoint types; there are no controllers to be described
+- v2: fenced brokers; there are none
+"""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import describe_cluster
+
+BROKERS = 1
+
+
+def handle(request: describe_cluster.DescribeClusterRequest, call: Call) -> describe_cluster.DescribeClusterResponse:
+    """Answer at once."""
+    if request.endpoint_type != BROKERS:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == 2 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        return describe_cluster.DescribeClusterResponse(
+            error_code=code,
+            error_message="this is a broker's listener: it describes brokers only",
+        )
+    host, port = call.advertised()
+    node = call.state.node_id
+    return describe_cluster.DescribeClusterResponse(
+        cluster_id=call.state.cluster_id,
+        controller_id=node,
+        brokers=[describe_cluster.DescribeClusterBroker(broker_id=node, host=host, port=port)],
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
+    )

@@ -1,0 +1,70 @@
+"""DescribeTopicPartitions: v0
+
+Topics by name, in pieces of at most `response_partition_limit` partitions; the cursor says where the next begins.
+"""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import TOPIC_OPERATIONS
+from aiokwire.broker.topics import Partition, Topic, name_fault
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import describe_topic_partitions as messages
+
+
+def handle(request: messages.DescribeTopicPartitionsRequest, call: Call) -> messages.DescribeTopicPartitionsResponse:
+    """Answer at once."""
+    names = sorted({topic.name for topic in request.topics} or {topic.name for topic in call.state.topics})
+    all_asked = not request.topics
+    first = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        first = request.cursor.partition_index if names and names[0] == request.cursor.topic_name else 0
+    room = max(1, min(request.response_partition_limit, call.state.configs.integer("max.request.partition.size.limit")))
+    told: list[messages.DescribeTopicPartitionsResponseTopic] = []
+    for name in names:
+        topic = call.state.topics.get(name)
+        if topic is None:
+            if not all_asked:
+                told.append(_unknown(name))
+            continue
+        if room == 0:
+            return messages.DescribeTopicPartitionsResponse(
+                topics=told, next_cursor=messages.Cursor(topic_name=name, partition_index=first)
+            )
+        piece = topic.partitions[first : first + room]
+        told.append(_topic(call, topic, piece))
+        room -= len(piece)
+        if first + len(piece) < len(topic.partitions):
+            return messages.DescribeTopicPartitionsResponse(
+                topics=told, next_cursor=messages.Cursor(topic_name=name, partition_index=first + len(piece))
+            )
+        first = 0
+    return messages.DescribeTopicPartitionsResponse(topics=told)
+
+
+def _unknown(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION if name_fault(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return messages.DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+
+
+def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.DescribeTopicPartitionsResponseTopic:
+    node = call.state.node_id
+    return messages.DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[
+            messages.DescribeTopicPartitionsResponsePartition(
+                partition_index=partition.index,
+                leader_id=node,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=[node],
+                isr_nodes=[node],
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+            )
+            for partition in partitions
+        ],
+    )

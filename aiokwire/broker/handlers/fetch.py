@@ -1,0 +1,223 @@
+"""Fetch: v0-18
+
+Records from an offset on; waits until there are `min_bytes`, or `max_wait_ms` have passed.
+
+Version notes:
+- v0-1 are answered in message format 0, v2-3 in format 1
+- v3: a limit for the whole answer; partitions are served in the order of the request
+- v4: isolation level, aborted transactions; v5: log start offset; v7: sessions (KIP-227)
+- v9: leader epochs (KIP-320); v10: zstd; v12: truncation is detected (KIP-595)
+- v13: topics by id; v18: high watermark of followers, there are none
+
+The first batch comes whole even when it is larger than the limits, so that a consumer always gets on; every limit is
+hard after that. A batch may be cut off at a limit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+import anyio
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.fetch_sessions import FetchPlan, FetchRow
+from aiokwire.broker.handlers._shared import epoch_fault, find_topic
+from aiokwire.broker.topics import Partition
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
+from aiokwire.protocol.messages import fetch
+from aiokwire.records import convert, scan_batches
+from aiokwire.types import Compression
+
+logger = logging.getLogger(__name__)
+
+READ_COMMITTED = 1
+
+
+class Served(NamedTuple):
+    """One partition's part of an answer."""
+
+    row: FetchRow
+    data: fetch.PartitionData
+    partition: Partition | None  # None: it does not exist
+    size: int
+    urgent: bool  # answered without waiting: an error, or the log was cut
+
+
+class _Limits:
+    """The bytes that one answer may still take."""
+
+    __slots__ = ("nothing_yet", "room")
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.nothing_yet = True
+
+
+def handle(request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse | Awaitable[fetch.FetchResponse]:
+    """Answer at once when there is enough, or nothing to wait for."""
+    plan = call.state.sessions.plan(request, call.version, anyio.current_time())
+    if plan.error is not ErrorCode.NONE:
+        return fetch.FetchResponse(error_code=plan.error)
+    served = _serve(plan, request, call)
+    if _is_enough(served, request):
+        return _response(plan, served)
+    return _wait(plan, served, request, call)
+
+
+def _is_enough(served: list[Served], request: fetch.FetchRequest) -> bool:
+    if request.max_wait_ms <= 0 or not served or any(one.urgent for one in served):
+        return True
+    return sum(one.size for one in served) >= request.min_bytes
+
+
+async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse:
+    with anyio.move_on_after(request.max_wait_ms / 1000):
+        while not _is_enough(served, request):
+            await _more_came(
+                [one.partition for one in served if one.partition is not None],
+                request.min_bytes - sum(one.size for one in served),
+            )
+            served = _serve(plan, request, call)
+    return _response(plan, served)
+
+
+async def _more_came(partitions: list[Partition], missing: int) -> None:
+    """Wait until as many bytes were appended to the partitions, or one of them changed otherwise."""
+    changed = anyio.Event()
+
+    def appended(size: int) -> None:
+        nonlocal missing
+        missing -= size
+        if size < 0 or missing <= 0:
+            changed.set()
+
+    for partition in partitions:
+        partition.wait(appended)
+    try:
+        await changed.wait()
+    finally:
+        for partition in partitions:
+            partition.forget(appended)
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _serve(plan: FetchPlan, request: fetch.FetchRequest, call: Call) -> list[Served]:
+    limits = _Limits(min(request.max_bytes, call.state.configs.integer("fetch.max.bytes")))
+    committed = request.isolation_level == READ_COMMITTED
+    return [_serve_row(row, call, limits, committed=committed) for row in plan.rows]
+
+
+def _serve_row(row: FetchRow, call: Call, limits: _Limits, *, committed: bool) -> Served:
+    topic, code = find_topic(call, row.topic, row.topic_id)
+    partition = topic.partition(row.index) if topic is not None else None
+    if partition is None:
+        return _fault(row, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    code = epoch_fault(partition, row.leader_epoch)
+    if code is not ErrorCode.NONE:
+        return _fault(row, code, partition)
+    diverging = _diverging(row, partition)
+    if diverging is not None:
+        data = _partition_data(partition, row, committed=committed)
+        data.diverging_epoch = diverging
+        return Served(row, data, partition, 0, urgent=True)
+    try:
+        return _read(row, partition, call, limits, committed=committed)
+    except OffsetOutOfRange:
+        return _fault(row, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
+    except (StorageError, CorruptRecord) as error:
+        logger.error("%r: %s", partition, error)
+        return _fault(row, ErrorCode.KAFKA_STORAGE_ERROR, partition)
+
+
+def _diverging(row: FetchRow, partition: Partition) -> fetch.EpochEndOffset | None:
+    """Where the log and what the consumer read of it part, None when they do not."""
+    if row.last_fetched_epoch < 0:
+        return None
+    epoch, end = partition.log.leader_epochs.end_offset_for(row.last_fetched_epoch, partition.log.end_offset)
+    if epoch < row.last_fetched_epoch or end < row.offset:
+        return fetch.EpochEndOffset(epoch=epoch, end_offset=end)
+    return None
+
+
+def _read(row: FetchRow, partition: Partition, call: Call, limits: _Limits, *, committed: bool) -> Served:
+    log = partition.log
+    data = _partition_data(partition, row, committed=committed)
+    upto = log.last_stable_offset if committed else None
+    found = log.read(row.offset, max(0, min(row.max_bytes, limits.room)), min_one=limits.nothing_yet, upto=upto)
+    records = found.data
+    if records:
+        limits.nothing_yet = False
+        limits.room -= len(records)
+        if call.version < 10:
+            code, records = _for_old_client(records, call.version)
+            if code is not ErrorCode.NONE:
+                return _fault(row, code, partition)
+    data.records = records
+    if committed:
+        data.aborted_transactions = [
+            fetch.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            for aborted in log.aborted_transactions(row.offset, found.upper_bound)
+        ]
+    return Served(row, data, partition, len(records), urgent=False)
+
+
+def _for_old_client(records: bytes, version: int) -> tuple[ErrorCode, bytes]:
+    batches = scan_batches(records)
+    if version < 4:
+        # A batch that was cut off cannot be converted; the client asks for it again.
+        whole = memoryview(records)[: batches[-1].position + batches[-1].size] if batches else b""
+        return ErrorCode.NONE, convert(whole, 0 if version < 2 else 1)
+    if any(batch.compression is Compression.ZSTD for batch in batches):
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
+    return ErrorCode.NONE, records
+
+
+def _partition_data(partition: Partition, row: FetchRow, *, committed: bool) -> fetch.PartitionData:
+    log = partition.log
+    return fetch.PartitionData(
+        partition_index=row.index,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=[] if committed else None,
+        records=b"",
+    )
+
+
+def _fault(row: FetchRow, code: ErrorCode, partition: Partition | None = None) -> Served:
+    data = fetch.PartitionData(
+        partition_index=row.index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
+    )
+    return Served(row, data, partition, 0, urgent=True)
+
+
+# --- answering --------------------------------------------------------------------------------------------------------
+
+
+def _response(plan: FetchPlan, served: list[Served]) -> fetch.FetchResponse:
+    response = fetch.FetchResponse(session_id=plan.session.session_id if plan.session is not None else 0)
+    last: fetch.FetchableTopicResponse | None = None
+    for one in served:
+        if plan.session is not None and not _is_news(plan, one):
+            continue
+        row = one.row
+        if last is None or last.topic != row.topic or last.topic_id != row.topic_id:
+            last = fetch.FetchableTopicResponse(topic=row.topic, topic_id=row.topic_id)
+            response.responses.append(last)
+        last.partitions.append(one.data)
+    return response
+
+
+def _is_news(plan: FetchPlan, one: Served) -> bool:
+    """Whether an incremental answer must name this partition; notes what was told."""
+    marks = (one.data.high_watermark, one.data.log_start_offset)
+    news = one.row.sent != marks or one.size > 0 or one.urgent
+    one.row.sent = None if one.urgent else marks
+    if one.size and plan.session is not None:
+        plan.session.served(one.row)
+    return news or not plan.incremental

@@ -1,0 +1,53 @@
+"""IncrementalAlterConfigs: v0-1
+
+Sets, deletes, appends to and subtracts from single configs of topics and of this broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.altering import Change, alter
+from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConfigurationError
+from aiokwire.protocol.messages import incremental_alter_configs as messages
+
+
+def handle(
+    request: messages.IncrementalAlterConfigsRequest, call: Call
+) -> Awaitable[messages.IncrementalAlterConfigsResponse]:
+    """Answer once the changes are written down."""
+    return _alter(request, call)
+
+
+async def _alter(
+    request: messages.IncrementalAlterConfigsRequest, call: Call
+) -> messages.IncrementalAlterConfigsResponse:
+    results = []
+    for resource in request.resources:
+        code, message = ErrorCode.NONE, None
+        changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
+        try:
+            alter(
+                call.state,
+                resource.resource_type,
+                resource.resource_name,
+                changes,
+                replace=False,
+                validate_only=request.validate_only,
+            )
+        except BrokerError as error:
+            code, message = error.code, str(error)
+        except ConfigurationError as error:
+            code, message = ErrorCode.INVALID_CONFIG, str(error)
+        results.append(
+            messages.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    await call.state.topics.save()
+    return messages.IncrementalAlterConfigsResponse(responses=results)

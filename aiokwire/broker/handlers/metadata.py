@@ -1,0 +1,105 @@
+"""Metadata: v0-13
+
+Brokers, topics, partitions; makes topics that do not exist yet where that is allowed.
+
+Version notes:
+- v0: an empty list means all topics; v1 and up: null does
+- v4: the client says whether topics may be made
+- v8-10: operations allowed on the cluster; v8: on topics
+- v10: topic ids in answers; v12: topics asked for by id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
+from aiokwire.broker.topics import Topic
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, StorageError
+from aiokwire.protocol.messages import metadata
+
+
+def handle(
+    request: metadata.MetadataRequest, call: Call
+) -> metadata.MetadataResponse | Awaitable[metadata.MetadataResponse]:
+    """Answer at once, unless a topic must be made."""
+    if request.topics is None or (call.version == 0 and not request.topics):
+        return _response(call, request, [_topic(topic, call, request) for topic in call.state.topics])
+    missing = []
+    if request.allow_auto_topic_creation and call.state.configs.boolean("auto.create.topics.enable"):
+        missing = [one.name for one in request.topics if one.name and call.state.topics.get(one.name) is None]
+    if missing:
+        return _after_creating(call, request, missing)
+    return _response(call, request, _asked(call, request, {}))
+
+
+async def _after_creating(call: Call, request: metadata.MetadataRequest, names: list[str]) -> metadata.MetadataResponse:
+    faults: dict[str, ErrorCode] = {}
+    partitions = call.state.configs.integer("num.partitions")
+    for name in dict.fromkeys(names):
+        try:
+            call.state.topics.create(name, partitions, {})
+        except BrokerError as error:
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                faults[name] = error.code
+        except StorageError:
+            faults[name] = ErrorCode.KAFKA_STORAGE_ERROR
+    await call.state.topics.save()
+    return _response(call, request, _asked(call, request, faults))
+
+
+def _asked(
+    call: Call, request: metadata.MetadataRequest, faults: dict[str, ErrorCode]
+) -> list[metadata.MetadataResponseTopic]:
+    answered = []
+    for one in request.topics or []:
+        topic, code = find_topic(call, one.name, one.topic_id)
+        if topic is not None:
+            answered.append(_topic(topic, call, request))
+            continue
+        answered.append(
+            metadata.MetadataResponseTopic(
+                error_code=faults.get(one.name or "", code),
+                # Versions before 12 have no null for the name.
+                name=one.name if one.name is not None or call.version >= 12 else "",
+                topic_id=one.topic_id,
+            )
+        )
+    return answered
+
+
+def _topic(topic: Topic, call: Call, request: metadata.MetadataRequest) -> metadata.MetadataResponseTopic:
+    node = call.state.node_id
+    return metadata.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.is_internal,
+        partitions=[
+            metadata.MetadataResponsePartition(
+                partition_index=partition.index,
+                leader_id=node,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=[node],
+                isr_nodes=[node],
+            )
+            for partition in topic.partitions
+        ],
+        topic_authorized_operations=TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED,
+    )
+
+
+def _response(
+    call: Call, request: metadata.MetadataRequest, topics: list[metadata.MetadataResponseTopic]
+) -> metadata.MetadataResponse:
+    host, port = call.advertised()
+    return metadata.MetadataResponse(
+        brokers=[metadata.MetadataResponseBroker(node_id=call.state.node_id, host=host, port=port)],
+        cluster_id=call.state.cluster_id,
+        controller_id=call.state.node_id,
+        topics=topics,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations and 8 <= call.version <= 10
+        else NOT_ASKED,
+    )

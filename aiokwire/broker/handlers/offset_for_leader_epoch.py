@@ -1,0 +1,49 @@
+"""OffsetForLeaderEpoch: v0-4
+
+Where the records of a leader epoch end, by which a consumer notices that a log was cut.
+
+Version notes:
+- v1: the epoch found is told; v2: the client says which epoch it takes for the present one
+"""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import epoch_fault
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import offset_for_leader_epoch as messages
+
+
+def handle(request: messages.OffsetForLeaderEpochRequest, call: Call) -> messages.OffsetForLeaderEpochResponse:
+    """Answer at once."""
+    return messages.OffsetForLeaderEpochResponse(
+        topics=[
+            messages.OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_partition(call, topic.topic, wanted) for wanted in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(call: Call, name: str, wanted: messages.OffsetForLeaderPartition) -> messages.EpochEndOffset:
+    partition = call.state.topics.partition(name, wanted.partition)
+    if partition is None:
+        return messages.EpochEndOffset(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=wanted.partition, leader_epoch=-1
+        )
+    code = epoch_fault(partition, wanted.current_leader_epoch)
+    if code is not ErrorCode.NONE:
+        return messages.EpochEndOffset(error_code=code, partition=wanted.partition)
+    log = partition.log
+    if wanted.leader_epoch == partition.leader_epoch:
+        # The epoch in force ends where the log ends, also while it has no record yet.
+        return messages.EpochEndOffset(
+            partition=wanted.partition,
+            leader_epoch=partition.leader_epoch if call.version >= 1 else -1,
+            end_offset=log.end_offset,
+        )
+    epoch, end = log.leader_epochs.end_offset_for(wanted.leader_epoch, log.end_offset)
+    return messages.EpochEndOffset(
+        partition=wanted.partition, leader_epoch=epoch if call.version >= 1 else -1, end_offset=end
+    )

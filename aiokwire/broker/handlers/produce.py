@@ -1,0 +1,185 @@
+"""Produce: v0-13
+
+Checks each partition's batch, stamps its offsets, appends it. Partitions succeed or fail by themselves.
+
+Version notes:
+- v0-2: message sets of formats 0 and 1, brought to format 2; v2 tells the log append time
+- v3: format 2 only, one batch a partition; transactional ids (refused, see MISSING.md)
+- v5: log start offset; v7: zstd; v8: the records that are at fault
+- v13: topics by id
+
+acks=0 is not answered: an error closes the connection, the only way to tell. A flush is waited for where flush.messages
+asks for it; everything else is answered at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call, CloseConnection
+from aiokwire.broker.handlers._shared import find_topic
+from aiokwire.broker.log import PartitionLog
+from aiokwire.broker.state import run_work
+from aiokwire.broker.topics import Partition, Topic
+from aiokwire.broker.validation import RejectedRecords, check_batches
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, StorageError
+from aiokwire.protocol import Buffer
+from aiokwire.protocol.messages import produce
+
+logger = logging.getLogger(__name__)
+
+ALL_IN_SYNC = -1
+NO_ANSWER = 0
+
+
+def handle(
+    request: produce.ProduceRequest, call: Call
+) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
+    """Answer at once where nothing must reach the medium first."""
+    fresh = [log for log in _logs(request, call) if log.metadata_to_sync is not None]
+    if fresh:
+        return _after_naming(request, call, fresh)
+    response = _append(request, call)
+    unflushed = [log for log in _logs(request, call) if log.flush_needed]
+    if unflushed:
+        return _after_flushing(request, response, unflushed)
+    return _answer(request, response)
+
+
+async def _after_naming(
+    request: produce.ProduceRequest, call: Call, fresh: list[PartitionLog]
+) -> produce.ProduceResponse | None:
+    """A new partition's topic id must survive what its first records survive."""
+    for log in fresh:
+        try:
+            await run_work(log.metadata_work())
+        except StorageError as error:
+            logger.error("%s", error)  # the append will say so too, or works and this is tried again
+    response = _append(request, call)
+    unflushed = [log for log in _logs(request, call) if log.flush_needed]
+    return await _after_flushing(request, response, unflushed)
+
+
+async def _after_flushing(
+    request: produce.ProduceRequest, response: produce.ProduceResponse, unflushed: list[PartitionLog]
+) -> produce.ProduceResponse | None:
+    for log in unflushed:
+        try:
+            await run_work(log.prepare_flush(wall_ms()))
+        except StorageError as error:
+            logger.error("%s[%d]: %s", log.topic, log.partition, error)
+            _mark_unflushed(response, log)
+    return _answer(request, response)
+
+
+def _mark_unflushed(response: produce.ProduceResponse, log: PartitionLog) -> None:
+    for topic in response.responses:
+        if topic.name == log.topic or topic.topic_id == log.topic_id:
+            for partition in topic.partition_responses:
+                if partition.index == log.partition:
+                    partition.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                    partition.base_offset = -1
+
+
+def _logs(request: produce.ProduceRequest, call: Call) -> list[PartitionLog]:
+    found = []
+    for wanted in request.topic_data:
+        topic, _ = find_topic(call, wanted.name, wanted.topic_id)
+        if topic is not None:
+            partitions = (topic.partition(one.index) for one in wanted.partition_data)
+            found += [partition.log for partition in partitions if partition is not None]
+    return found
+
+
+def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) -> produce.ProduceResponse | None:
+    if request.acks != NO_ANSWER:
+        return response
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                raise CloseConnection(
+                    f"acks=0, and {topic.name}[{partition.index}] was refused: "
+                    f"{ErrorCode.of(partition.error_code).name} {partition.error_message or ''}"
+                )
+    return None
+
+
+def _append(request: produce.ProduceRequest, call: Call) -> produce.ProduceResponse:
+    now = wall_ms()
+    return produce.ProduceResponse(
+        responses=[_append_topic(wanted, call, request.acks, now) for wanted in request.topic_data]
+    )
+
+
+def _append_topic(wanted: produce.TopicProduceData, call: Call, acks: int, now: int) -> produce.TopicProduceResponse:
+    topic, code = find_topic(call, wanted.name, wanted.topic_id)
+    answers = []
+    for one in wanted.partition_data:
+        partition = topic.partition(one.index) if topic is not None else None
+        if topic is None or partition is None:
+            answers.append(_fault(call, one.index, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None))
+        else:
+            answers.append(_append_partition(call, topic, partition, one.records, acks, now))
+    return produce.TopicProduceResponse(name=wanted.name, topic_id=wanted.topic_id, partition_responses=answers)
+
+
+def _append_partition(
+    call: Call, topic: Topic, partition: Partition, records: Buffer | None, acks: int, now: int
+) -> produce.PartitionProduceResponse:
+    rules = topic.rules
+    try:
+        _check_request(topic, acks)
+        checked = check_batches(records, call.version, rules, now)
+        info = partition.log.append(
+            checked.data,
+            now_ms=now,
+            leader_epoch=partition.leader_epoch,
+            headers=checked.headers,
+            log_append_time=now if rules.log_append_time else None,
+        )
+    except RejectedRecords as error:
+        return _fault(call, partition.index, error.code, str(error), error.indices)
+    except BrokerError as error:
+        return _fault(call, partition.index, error.code, str(error))
+    except StorageError as error:
+        logger.error("%s[%d]: %s", topic.name, partition.index, error)
+        return _fault(call, partition.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+    if not info.is_duplicate:
+        partition.appended(len(checked.data))
+    return produce.PartitionProduceResponse(
+        index=partition.index,
+        base_offset=info.base_offset,
+        log_append_time_ms=info.log_append_time if rules.log_append_time else -1,
+        log_start_offset=info.log_start_offset,
+    )
+
+
+def _check_request(topic: Topic, acks: int) -> None:
+    if acks not in {-1, 0, 1}:
+        raise BrokerError(f"acks must be -1, 0 or 1, not {acks}", code=ErrorCode.INVALID_REQUIRED_ACKS)
+    if topic.is_internal:
+        raise BrokerError(f"{topic.name} is an internal topic of the broker", code=ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if acks == ALL_IN_SYNC and topic.rules.min_insync_replicas > 1:
+        raise BrokerError(
+            f"min.insync.replicas is {topic.rules.min_insync_replicas}, and this is a single broker",
+            code=ErrorCode.NOT_ENOUGH_REPLICAS,
+        )
+
+
+def _fault(
+    call: Call, index: int, code: ErrorCode, message: str | None, records: list[int] | None = None
+) -> produce.PartitionProduceResponse:
+    named = [
+        produce.BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
+        for record in records or ()
+    ]
+    return produce.PartitionProduceResponse(
+        index=index,
+        error_code=code,
+        base_offset=-1,
+        record_errors=named if call.version >= 8 else [],
+        error_message=message if call.version >= 8 else None,
+    )

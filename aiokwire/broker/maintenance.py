@@ -1,0 +1,77 @@
+"""What a broker does by itself: flushing, retention, deletion of files, checkpoints, expiry.
+
+One task, one beat a second; what is slow happens in a thread. A fault of one chore (a full disk) is logged and tried
+again at its next turn, and never ends the broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from aiokwire.broker.server import Server
+from aiokwire.broker.state import BrokerState, run_work
+from aiokwire.clock import wall_ms
+from aiokwire.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+BEAT = 1.0  # seconds
+EXPIRY_INTERVAL = 600.0  # Java: producer.id.expiration.check.interval.ms
+
+
+class Maintenance:
+    """The chores of a broker and when each is due."""
+
+    def __init__(self, state: BrokerState, server: Server) -> None:
+        self._state = state
+        self._server = server
+        configs = state.configs
+        self._idle = configs.integer("connections.max.idle.ms") / 1000
+        self._chores: list[tuple[float, Callable[[], Awaitable[None]]]] = [
+            (BEAT, self._flush),
+            (BEAT, self._delete_files),
+            (configs.integer("log.retention.check.interval.ms") / 1000, self._retain),
+            (configs.integer("log.flush.offset.checkpoint.interval.ms") / 1000, self._checkpoint),
+            (EXPIRY_INTERVAL, self._expire),
+            (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
+        ]
+
+    async def run(self) -> None:
+        """Do each chore when it is due, until cancelled."""
+        due = [anyio.current_time() + interval for interval, _ in self._chores]
+        while True:
+            await anyio.sleep(BEAT)
+            for index, (interval, chore) in enumerate(self._chores):
+                if anyio.current_time() < due[index]:
+                    continue
+                try:
+                    await chore()
+                except StorageError as error:
+                    logger.error("%s", error)
+                except Exception:
+                    logger.exception("a chore of the broker failed; it is tried again in %.0f s", interval)
+                due[index] = anyio.current_time() + interval
+
+    async def _flush(self) -> None:
+        for work in self._state.logs.flush_due(wall_ms()):
+            await run_work(work)
+
+    async def _delete_files(self) -> None:
+        await run_work(self._state.logs.deletions_due(wall_ms()))
+
+    async def _retain(self) -> None:
+        self._state.logs.apply_retention(wall_ms())
+
+    async def _checkpoint(self) -> None:
+        await run_work(self._state.logs.prepare_checkpoint())
+
+    async def _expire(self) -> None:
+        self._state.logs.expire_producers(wall_ms())
+        self._state.logs.release_idle()
+
+    async def _reap(self) -> None:
+        if self._idle > 0:
+            self._server.close_idle(self._idle)

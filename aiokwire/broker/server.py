@@ -1,0 +1,134 @@
+"""The listener of a broker: sockets, the connections that came in by them, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+
+import anyio
+import anyio.abc
+
+from aiokwire.broker.connection import ServerConnection
+from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.errors import ConfigurationError, ConnectionFailed
+
+logger = logging.getLogger(__name__)
+
+GOODBYE = 1.0  # seconds that connections get for the answers that are on their way
+
+
+def parse_endpoint(text: str, option: str) -> Endpoint:
+    """Host and port out of `host:port`, `[IPv6]:port` or `:port` (all addresses); port 0 picks a free one.
+
+    Raises: ConfigurationError: naming the option and the value.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ConfigurationError(f"{option} must be 'host:port' (port 0 picks a free one), not {text!r}")
+    return Endpoint(host or "0.0.0.0", int(port))
+
+
+class Server:
+    """Listens, and keeps the connections."""
+
+    def __init__(self, state: BrokerState, tasks: anyio.abc.TaskGroup) -> None:
+        self._state = state
+        self._tasks = tasks  # drives the connections
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[ServerConnection] = set()
+        self._count = 0  # connections so far: their ids
+        self._empty = anyio.Event()  # set when the last connection is gone
+
+    @property
+    def connections(self) -> frozenset[ServerConnection]:
+        return frozenset(self._connections)
+
+    async def listen(self, endpoint: Endpoint, backlog: int) -> Endpoint:
+        """Listen on every address of the host, all with the same port; gives back host and port.
+
+        Raises: ConnectionFailed: the port is taken, or the address is not one of this machine.
+        """
+        loop = asyncio.get_running_loop()
+        host, port = endpoint
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError as error:
+            raise ConnectionFailed(
+                f"cannot listen on {host}:{port}: the host cannot be resolved ({error})",
+                address=f"{host}:{port}",
+                stage="resolve",
+            ) from error
+        # IPv4 first: it decides the port, and a machine without IPv6 still resolves names to it.
+        addresses = sorted(dict.fromkeys(info[4][0] for info in found), key=lambda address: ":" in str(address))
+        for address in addresses:
+            try:
+                server = await loop.create_server(
+                    self._accept, str(address), port, backlog=backlog, start_serving=False
+                )
+            except OSError as error:
+                if self._servers and ":" in str(address):
+                    logger.debug("not listening on [%s]:%d: %s", address, port, error)
+                    continue
+                raise ConnectionFailed(
+                    f"cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}; "
+                    "choose another port, or port 0 for a free one",
+                    address=f"{host}:{port}",
+                    stage="listen",
+                ) from error
+            self._servers.append(server)
+            port = server.sockets[0].getsockname()[1]
+        return Endpoint(host, port)
+
+    async def serve(self) -> None:
+        """Begin to accept connections."""
+        for server in self._servers:
+            await server.start_serving()
+
+    def _accept(self) -> ServerConnection:
+        self._count += 1
+        return ServerConnection(self, self._state, self._count)
+
+    def opened(self, connection: ServerConnection) -> None:
+        """A connection came in."""
+        if len(self._connections) >= self._state.configs.integer("max.connections"):
+            logger.warning("%s refused: max.connections is reached", connection)
+            connection.abort()
+            return
+        self._connections.add(connection)
+        self._tasks.start_soon(connection.drive)
+
+    def lost(self, connection: ServerConnection) -> None:
+        """A connection ended."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._empty.set()
+
+    def close_idle(self, longer_than: float) -> None:
+        """Close the connections on which nothing was asked for `longer_than` seconds."""
+        now = anyio.current_time()
+        for connection in self.connections:
+            if connection.idle and now - connection.last_used > longer_than:
+                logger.info("%s closed: idle for %.0f s", connection, now - connection.last_used)
+                connection.close()
+
+    async def close(self) -> None:
+        """Stop listening, let answers that are on their way leave, close every connection."""
+        for server in self._servers:
+            server.close()
+        self._empty = anyio.Event()
+        for connection in self.connections:
+            connection.close()
+        if self._connections:
+            with anyio.move_on_after(GOODBYE):
+                await self._empty.wait()
+        for connection in self.connections:
+            connection.abort()
+        for server in self._servers:
+            with anyio.move_on_after(GOODBYE):
+                await server.wait_closed()

@@ -1,0 +1,80 @@
+"""What requests act upon: topics, logs, configs, producer ids, fetch sessions. Knows nothing of sockets.
+
+The broker opens one, the handlers get it with every call, tests may use it without any connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import NamedTuple
+
+from aiokwire.broker.configs import BrokerConfigs
+from aiokwire.broker.fetch_sessions import FetchSessions
+from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
+from aiokwire.broker.producer_ids import ProducerIds
+from aiokwire.broker.topics import TopicRegistry
+from aiokwire.clock import wall_ms
+from aiokwire.threads import run_in_thread
+
+logger = logging.getLogger(__name__)
+
+
+class Endpoint(NamedTuple):
+    """Where clients reach a broker."""
+
+    host: str
+    port: int
+
+
+async def run_work(work: Work | None) -> None:
+    """Do what may take long in a thread, then its end on the loop. None is nothing to do."""
+    if work is not None:
+        await run_in_thread(work.run)
+        work.finish()
+
+
+class BrokerState:
+    """The broker without its sockets."""
+
+    def __init__(
+        self, storage: Storage, configs: BrokerConfigs, rng: random.Random, *, cluster_id: str | None = None
+    ) -> None:
+        self.storage = storage
+        self.configs = configs
+        self.rng = rng
+        self.node_id = configs.node_id
+        self.logs = LogManager(
+            storage,
+            config=LogConfig(),
+            node_id=configs.node_id,
+            cluster_id=cluster_id,
+            producer_expiration_ms=configs.integer("producer.id.expiration.ms"),
+            rng=rng,
+        )
+        self.topics = TopicRegistry(storage, self.logs, configs, rng)
+        self.producer_ids = ProducerIds(storage)
+        self.sessions = FetchSessions(configs.integer("max.incremental.fetch.session.cache.slots"), rng)
+        # Set by the broker once it listens; a wildcard host stands for the address that a client came in by.
+        self.endpoint = Endpoint("", 0)
+
+    @property
+    def cluster_id(self) -> str:
+        return self.logs.cluster_id
+
+    def open(self) -> None:
+        """Lock the data directory, load or recover what is in it.
+
+        Raises: StorageError: another broker has it, or it cannot be read.
+        """
+        self.logs.open(wall_ms())
+        try:
+            self.topics.load()
+            self.producer_ids.load(0)
+        except BaseException:
+            self.logs.close(wall_ms())
+            raise
+
+    def close(self) -> None:
+        """Flush and unlock; slow, for a thread."""
+        self.logs.close(wall_ms())

@@ -1,0 +1,356 @@
+"""Topics: names, ids, configs and partitions, kept in one file of the data directory.
+
+The file (`aiokwire-topics.json`) is what makes a topic exist; it is written before a topic is reported as created and
+before its partitions are deleted. Partition directories without an entry, as in a directory that a Kafka wrote, are
+taken in with the id that they carry. Used by the handlers through `BrokerState.topics`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, Self
+
+import anyio
+
+from aiokwire.broker.configs import BrokerConfigs
+from aiokwire.broker.log import LogConfig, LogManager, PartitionLog, Storage, write_atomically
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, StorageError, error_for
+from aiokwire.threads import run_in_thread
+from aiokwire.types import Compression
+
+FILE = "aiokwire-topics.json"
+MAX_NAME = 249  # Java: Topic.MAX_NAME_LENGTH, so that a directory name with the partition fits a file system
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def name_fault(name: str) -> str | None:
+    """Why a topic may not have this name, None when it may."""
+    if not name:
+        return "a topic name must not be empty"
+    if name in {".", ".."}:
+        return f"a topic name must not be {name!r}"
+    if len(name) > MAX_NAME:
+        return f"a topic name of {len(name)} characters: at most {MAX_NAME} are allowed"
+    if _LEGAL.fullmatch(name) is None:
+        return f"topic name {name!r} is illegal: only ASCII letters and digits, '.', '_' and '-' are allowed"
+    return None
+
+
+class Partition:
+    """One partition: its log, and who waits for records in it."""
+
+    __slots__ = ("_waiters", "index", "leader_epoch", "log", "topic")
+
+    def __init__(self, topic: Topic, index: int, log: PartitionLog) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.leader_epoch = 0  # one leader for ever, until virtual nodes move it
+        self._waiters: set[Callable[[int], None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<Partition {self.topic.name}[{self.index}]>"
+
+    def wait(self, waiter: Callable[[int], None]) -> None:
+        """Call `waiter` with the number of bytes at each append, with -1 when anything else changes."""
+        self._waiters.add(waiter)
+
+    def forget(self, waiter: Callable[[int], None]) -> None:
+        self._waiters.discard(waiter)
+
+    def appended(self, size: int) -> None:
+        """Tell who waits that `size` bytes came."""
+        if self._waiters:
+            for waiter in list(self._waiters):
+                waiter(size)
+
+    def changed(self) -> None:
+        """Tell who waits to look again: deleted, truncated, or its start moved."""
+        self.appended(-1)
+
+
+class TopicRules(NamedTuple):
+    """What a topic's configs say about the batches that it takes."""
+
+    max_message_bytes: int
+    compacted: bool
+    log_append_time: bool  # the broker's clock gives the timestamps
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    min_insync_replicas: int
+    compression: Compression | None  # None: as the producer likes
+    compression_level: int | None
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """The rules of a topic with these configs in force."""
+        codec = values["compression.type"].lower()
+        level = values.get(f"compression.{codec}.level")
+        return cls(
+            max_message_bytes=int(values["max.message.bytes"]),
+            compacted="compact" in values["cleanup.policy"],
+            log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+            timestamp_before_max_ms=int(values["message.timestamp.before.max.ms"]),
+            timestamp_after_max_ms=int(values["message.timestamp.after.max.ms"]),
+            min_insync_replicas=int(values["min.insync.replicas"]),
+            compression=None
+            if codec == "producer"
+            else Compression.NONE
+            if codec == "uncompressed"
+            else Compression.parse(codec),
+            compression_level=int(level) if level is not None else None,
+        )
+
+
+class Topic:
+    """A topic and its partitions."""
+
+    __slots__ = ("configs", "deleted", "id", "log_config", "name", "partitions", "rules", "values")
+
+    def __init__(self, name: str, topic_id: bytes, configs: Mapping[str, str]) -> None:
+        self.name = name
+        self.id = topic_id
+        self.configs = dict(configs)  # its own overrides; `values` is what is in force
+        self.partitions: list[Partition] = []
+        self.deleted = False
+        self.values: dict[str, str] = {}
+        self.rules: TopicRules
+        self.log_config = LogConfig()
+
+    def __repr__(self) -> str:
+        return f"<Topic {self.name} of {len(self.partitions)} partitions>"
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL
+
+    def partition(self, index: int) -> Partition | None:
+        """The partition of that number, None when there is none."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+    def apply(self, broker: BrokerConfigs) -> None:
+        """Compute the configs in force anew and hand them to the logs."""
+        self.values = broker.topic_values(self.configs)
+        self.log_config = LogConfig().override(self.values)
+        self.rules = TopicRules.of(self.values)
+        for partition in self.partitions:
+            partition.log.config = self.log_config
+
+
+class TopicRegistry:
+    """Every topic of the broker. Changes take effect at once; `save` makes them last."""
+
+    def __init__(self, storage: Storage, logs: LogManager, configs: BrokerConfigs, rng: random.Random) -> None:
+        self._storage = storage
+        self._logs = logs
+        self._configs = configs
+        self._rng = rng
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        self._doomed: set[bytes] = set()  # ids whose partitions are to be deleted, until a later save forgets them
+        self._version = 0  # of what is in memory
+        self._saved = 0  # of what is in the file
+        self._saving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        """Topics by name."""
+        return iter([self._by_name[name] for name in sorted(self._by_name)])
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        topic = self._by_name.get(name)
+        return topic.partition(index) if topic is not None else None
+
+    # --- the file -----------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the file, bring back its topics, and take in partitions that it does not know.
+
+        Raises: StorageError: the file is damaged or cannot be read.
+        """
+        content = self._storage.read(FILE)
+        try:
+            known = json.loads(content) if content is not None else {"topics": {}}
+            self._doomed = {bytes.fromhex(one) for one in known.get("doomed", ())}
+            for name, values in known.get("brokers", {}).items():
+                self._configs.set_dynamic(str(name), dict(values))
+            topics = {
+                str(name): (bytes.fromhex(entry["id"]), int(entry["partitions"]), dict(entry["configs"]))
+                for name, entry in known["topics"].items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StorageError(f"{FILE} in the data directory is damaged: {error!r}") from error
+        for key, log in list(self._logs.logs.items()):
+            if log.topic_id in self._doomed:
+                self._logs.delete(key.topic, key.partition, wall_ms())
+        for name, (topic_id, count, configs) in topics.items():
+            self._add(Topic(name, topic_id, configs), count)
+        self._adopt()
+
+    def _adopt(self) -> None:
+        found: dict[str, int] = {}
+        for key in self._logs.logs:
+            if key.topic not in self._by_name:
+                found[key.topic] = max(found.get(key.topic, 0), key.partition + 1)
+        for name, count in found.items():
+            ids = (log.topic_id for key, log in self._logs.logs.items() if key.topic == name)
+            self._add(Topic(name, next((one for one in ids if any(one)), self._new_id()), {}), count)
+            self._version += 1
+
+    def _encode(self) -> bytes:
+        state = {
+            "version": 1,
+            "topics": {
+                topic.name: {"id": topic.id.hex(), "partitions": len(topic.partitions), "configs": topic.configs}
+                for topic in self
+            },
+            "brokers": self._configs.dynamic,
+            "doomed": sorted(one.hex() for one in self._doomed),
+        }
+        return json.dumps(state, indent=1).encode()
+
+    async def save(self) -> None:
+        """Write the file when something changed since it was written.
+
+        Raises: StorageError: it cannot be written; the changes are in force, yet would not outlive the broker.
+        """
+        wanted = self._version
+        if self._saving is None:
+            self._saving = anyio.Lock()
+        async with self._saving:
+            if self._saved >= wanted:
+                return
+            version, content = self._version, self._encode()
+            await run_in_thread(write_atomically, self._storage, FILE, content)
+            self._saved = version
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """Make a topic; the caller has checked the configs.
+
+        Raises: BrokerError: the name is taken, illegal or internal. StorageError: the disk refuses.
+        """
+        self.check_new(name)
+        topic = Topic(name, self._new_id(), configs)
+        try:
+            self._add(topic, partitions)
+        except StorageError:
+            self._drop(topic)
+            raise
+        self._version += 1
+        return topic
+
+    def check_new(self, name: str) -> None:
+        """Check that a topic of this name may be made.
+
+        Raises: BrokerError: it is taken, illegal, internal, or too like another one.
+        """
+        fault = name_fault(name)
+        if fault is not None:
+            raise BrokerError(fault, code=ErrorCode.INVALID_TOPIC_EXCEPTION, topic=name)
+        if name in INTERNAL:
+            raise BrokerError(
+                f"{name} is an internal topic of the broker: nobody creates it by request",
+                code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+                topic=name,
+            )
+        if name in self._by_name:
+            raise BrokerError(f"Topic '{name}' already exists.", code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
+        # Kafka's metrics turn dots into underscores, so that two such names would collide there.
+        if "." in name or "_" in name:
+            flat = name.replace(".", "_")
+            for other in self._by_name:
+                if other.replace(".", "_") == flat:
+                    raise BrokerError(
+                        f"topic '{name}' collides with '{other}': they differ in '.' and '_' only",
+                        code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+                        topic=name,
+                    )
+
+    def _new_id(self) -> bytes:
+        return self._rng.getrandbits(128).to_bytes(16, "big")
+
+    def _add(self, topic: Topic, count: int) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        topic.apply(self._configs)
+        self._extend(topic, count)
+
+    def _extend(self, topic: Topic, count: int) -> None:
+        now = wall_ms()
+        for index in range(len(topic.partitions), count):
+            log = self._logs.get(topic.name, index)
+            if log is None:
+                log = self._logs.create(topic.name, index, topic.id, now, topic.log_config)
+            log.config = topic.log_config
+            topic.partitions.append(Partition(topic, index, log))
+
+    def add_partitions(self, topic: Topic, count: int) -> None:
+        """Bring a topic to `count` partitions.
+
+        Raises: StorageError: the disk refuses.
+        """
+        self._extend(topic, count)
+        self._version += 1
+
+    async def delete(self, topic: Topic) -> None:
+        """Take a topic out of existence; its files go in the background.
+
+        Raises: StorageError: the disk refuses.
+        """
+        self._drop_names(topic)
+        self._doomed.add(topic.id)
+        self._version += 1
+        await self.save()
+        self._drop(topic)
+        self._doomed.discard(topic.id)  # the next save forgets it
+
+    def _drop_names(self, topic: Topic) -> None:
+        self._by_name.pop(topic.name, None)
+        self._by_id.pop(topic.id, None)
+        topic.deleted = True
+        for partition in topic.partitions:
+            partition.changed()
+
+    def _drop(self, topic: Topic) -> None:
+        self._drop_names(topic)
+        for partition in topic.partitions:
+            self._logs.delete(topic.name, partition.index, wall_ms())
+
+    def set_configs(self, topic: Topic, configs: Mapping[str, str]) -> None:
+        """Replace a topic's own configs; the caller has checked them."""
+        topic.configs = dict(configs)
+        topic.apply(self._configs)
+        self._version += 1
+
+    def set_broker_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of one broker, or of all brokers for an empty name."""
+        self._configs.set_dynamic(name, configs)
+        for topic in self:
+            topic.apply(self._configs)
+        self._version += 1
+
+    def require(self, name: str) -> Topic:
+        """The topic of that name.
+
+        Raises: BrokerError: there is none.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}", topic=name)
+        return topic
