@@ -123,7 +123,7 @@ def read_call(
     api = APIS.get(key)
     if api is None or not api.served_from <= version <= api.last:
         return _unsupported(state, frame, api, key, version)
-    header, request = decode_request(frame)
+    header, request = decode_request(frame, trailing=True)
     call = Call(
         state,
         api=key,

@@ -97,8 +97,10 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     return RequestHeader(api_key, version, correlation_id, client_id, tags), src.position
 
 
-def decode_request(frame: Buffer) -> tuple[RequestHeader, Request]:
+def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHeader, Request]:
     """A whole request from a frame without its size.
+
+    With `trailing` bytes behind its end are overlooked, as Kafka does: librdkafka's Metadata request has some.
 
     Raises:
         KeyError: there is no such API.
@@ -111,7 +113,8 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Request]:
     src = reader_for(kind.VERSIONS, header.api_version, frame, position)
     try:
         request = kind.decode(src, header.api_version)
-        src.end()
+        if not trailing:
+            src.end()
     except ProtocolViolation as error:
         raise ProtocolViolation(f"{kind.__name__} version {header.api_version}: {error}") from None
     return header, request
