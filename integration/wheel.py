@@ -1,7 +1,9 @@
-"""Does the wheel work where the checkout is not? `python integration/wheel.py DIST` installs the newest wheel of DIST into an
-environment of its own and sends records through its broker; `make wheel` calls it.
+"""Does the wheel work where the checkout is not?
 
-The dependencies are taken from this interpreter's environment, so that nothing is fetched.
+`python integration/wheel.py DIST` installs the newest wheel of DIST into an environment of its own and sends records through
+its broker; `make wheel` calls it. The dependencies are taken from this interpreter's environment: nothing is fetched.
+"""
+
 """
 
 from __future__ import annotations
