@@ -1,9 +1,7 @@
 """Does the wheel work where the checkout is not?
 
-`python integration/wheel.py DIST` installs the newest wheel of DIST into an environment of its own and sends records through
-its broker; `make wheel` calls it. The dependencies are taken from this interpreter's environment: nothing is fetched.
-"""
-
+`python integration/wheel.py DIST` installs the newest wheel of DIST into an environment of its own and sends records
+through its broker; `make wheel` calls it. The dependencies are taken from this interpreter's environment.
 """
 
 from __future__ import annotations
