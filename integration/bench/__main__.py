@@ -36,7 +36,7 @@ class Bench:
         self._bootstrap = bootstrap
         self._console = console
         self._scale = scale
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         self._filled: str | None = None
 
     def run(self, row: Row, repeat: int) -> Runs:

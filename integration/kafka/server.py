@@ -7,7 +7,6 @@ import contextlib
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from integration.kafka.fetch import MissingPrerequisite, java, libs
+from integration.kafka.metadata import ask
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 20.0
@@ -78,30 +78,14 @@ def free_port() -> int:
 
 
 def answers(host: str, port: int, topic: str | None = None) -> bool:
-    """Whether a broker there names itself in a Metadata v0 answer: every release serves that version.
+    """Whether a broker there names itself.
 
     Kafka 0.8 knows no broker, not even itself, before the first topic: asking for one creates it.
     """
-    topics = b"" if topic is None else struct.pack(">h", len(topic)) + topic.encode()
-    request = struct.pack(">hhihi", 3, 0, 7, -1, int(topic is not None)) + topics
     try:
-        with socket.create_connection((host, port), timeout=2) as link:
-            link.sendall(struct.pack(">i", len(request)) + request)
-            (size,) = struct.unpack(">i", _exactly(link, 4))
-            _, brokers = struct.unpack_from(">ii", _exactly(link, size))
-    except (OSError, EOFError):
+        return ask(host, port, topic).brokers > 0
+    except OSError:
         return False
-    return bool(brokers > 0)
-
-
-def _exactly(link: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = link.recv(count - len(data))
-        if not part:
-            raise EOFError
-        data += part
-    return data
 
 
 class RealKafka:

@@ -1,0 +1,162 @@
+"""Where the scenarios' brokers come from, each started once a session, and what each of them can do.
+
+In this order: `AIOKWIRE_BOOTSTRAP`; Docker where an engine answers; a JVM. What is missing fails where CI=true and is a
+named skip elsewhere. `--brokers embedded,kafka-4.3.1` limits a run.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from integration.embedded import EmbeddedProcess
+from integration.kafka import VERSIONS, JavaTools, KafkaServer, MissingPrerequisite, real_kafka
+from integration.kafka.metadata import create_by_asking
+
+PARTITIONS = 4  # num.partitions of every broker here
+EXTERNAL = os.environ.get("AIOKWIRE_BOOTSTRAP")
+REAL = ["external"] if EXTERNAL else [f"kafka-{version}" for version in VERSIONS]
+ALL = ["embedded", *REAL]
+MODERN = [name for name in ALL if name not in ("kafka-0.10.2.2", "kafka-0.8.2.2")]
+_TEST_SECONDS = 120
+
+_CODECS = {"kafka-0.8.2.2": ("none", "gzip", "snappy", "lz4"), "kafka-0.10.2.2": ("none", "gzip", "snappy", "lz4")}
+_ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True)
+class BrokerUnderTest:
+    """A running broker and what its release can do."""
+
+    name: str
+    server: KafkaServer | None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.server.bootstrap_servers if self.server is not None else str(EXTERNAL)
+
+    @property
+    def codecs(self) -> tuple[str, ...]:
+        """The codecs that its message format and its broker know."""
+        return _CODECS.get(self.name, _ALL_CODECS)
+
+    @property
+    def has_headers(self) -> bool:
+        """Message format 2."""
+        return self.name not in _CODECS
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Message format 1 or 2."""
+        return self.name != "kafka-0.8.2.2"
+
+    @property
+    def has_admin(self) -> bool:
+        """Topics can be created and deleted by request."""
+        return self.name != "kafka-0.8.2.2"
+
+    @property
+    def has_configs(self) -> bool:
+        """Configs and partitions can be changed by request."""
+        return self.name not in _CODECS
+
+    @property
+    def may_be_killed(self) -> KafkaServer:
+        """Its server, for scenarios that end it; a broker that was only named is left alone."""
+        if self.server is None:
+            pytest.skip("a broker named by AIOKWIRE_BOOTSTRAP is not ours to kill")
+        return self.server
+
+    def create(self, prefix: str = "t") -> str:
+        """A new topic with `PARTITIONS` partitions, each with a leader."""
+        name = f"{prefix}-{uuid.uuid4().hex[:10]}"
+        create_by_asking(self.bootstrap_servers, name, PARTITIONS)
+        return name
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--brokers", default=",".join(ALL), help=f"comma-separated, of {', '.join(ALL)}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`broker` runs a scenario on every broker; `modern_broker` on those that current clients speak to."""
+    chosen = metafunc.config.getoption("--brokers").split(",")
+    for fixture, names in (("broker", ALL), ("modern_broker", MODERN)):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, [name for name in names if name in chosen], indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
+        if "interop" in item.path.parts:  # what the other clients warn of is theirs
+            item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning"))
+
+
+@pytest.fixture(scope="session")
+def _brokers() -> Iterator[Callable[[str], BrokerUnderTest]]:
+    running: dict[str, BrokerUnderTest] = {}
+
+    def get(name: str) -> BrokerUnderTest:
+        if name not in running:
+            running[name] = _start(name)
+        return running[name]
+
+    yield get
+    for broker in running.values():
+        if broker.server is not None:
+            broker.server.close()
+
+
+def _start(name: str) -> BrokerUnderTest:
+    if name == "external":
+        return BrokerUnderTest(name, None)
+    try:
+        server = EmbeddedProcess() if name == "embedded" else real_kafka(name.removeprefix("kafka-"))
+    except MissingPrerequisite as missing:
+        _lacking(str(missing))
+    server.start()
+    return BrokerUnderTest(name, server)
+
+
+def _lacking(what: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"missing: {what}")
+    pytest.skip(f"missing: {what}")
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest, _brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
+    """One broker after the other."""
+    return _brokers(request.param)
+
+
+@pytest.fixture(scope="session")
+def modern_broker(request: pytest.FixtureRequest, _brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
+    """The same, without the old releases."""
+    return _brokers(request.param)
+
+
+@pytest.fixture(scope="session")
+def embedded(_brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
+    """The embedded broker alone."""
+    return _brokers("embedded")
+
+
+@pytest.fixture(scope="session")
+def java() -> Callable[[BrokerUnderTest], JavaTools]:
+    """Kafka's own tools for a broker; they come from the newest release."""
+    from integration.kafka import java as launcher
+    from integration.kafka import libs
+
+    try:
+        launcher()
+        libs(VERSIONS[0])
+    except MissingPrerequisite as missing:
+        _lacking(str(missing))
+    return lambda broker: JavaTools(broker.bootstrap_servers)

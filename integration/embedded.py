@@ -1,0 +1,99 @@
+"""The embedded broker as a process of its own, `aiokwire broker`, so that it can be killed and judged from outside."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from integration.kafka.server import ServerFailed, free_port
+
+_STOP_SECONDS = 20.0
+
+
+class EmbeddedProcess:
+    """`aiokwire broker` on a data directory of its own; it has the shape of a `KafkaServer`."""
+
+    version = "embedded"
+
+    def __init__(self, data_dir: Path | None = None, *, settings: dict[str, object] | None = None) -> None:
+        self.port = free_port()
+        self._given = data_dir
+        self._home: Path | None = None
+        self._settings = settings or {}
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def data_dir(self) -> Path:
+        """Where its log lives."""
+        if self._given is not None:
+            return self._given
+        if self._home is None:
+            self._home = Path(tempfile.mkdtemp(prefix="aiokwire-broker-"))
+        return self._home
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        if self._process is None:
+            raise ServerFailed("the embedded broker was not started")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts it and waits for the line that says it serves.
+
+        Raises:
+            ServerFailed: it ended instead.
+        """
+        command = [sys.executable, "-m", "aiokwire", "broker", "--listen", self.bootstrap_servers]
+        command += ["--data-dir", str(self.data_dir)]
+        for name, value in self._settings.items():
+            command += ["--set", f"{name}={value}"]
+        errors = (self.data_dir.parent / f"{self.data_dir.name}.stderr").open("a+")
+        with errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+            assert self._process.stdout is not None
+            line = self._process.stdout.readline()
+            if not line.startswith("listening on "):
+                self._process.wait(_STOP_SECONDS)
+                errors.seek(0)
+                raise ServerFailed(f"aiokwire broker ended with {self._process.returncode}: {errors.read()[-1500:]}")
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM, as a service manager ends it; returns its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Starts it again on the same port and data."""
+        self.start()
+
+    def close(self) -> None:
+        """Ends it and removes its data."""
+        self._end(signal.SIGKILL)
+        if self._home is not None:
+            shutil.rmtree(self._home, ignore_errors=True)
+            self._home.with_name(f"{self._home.name}.stderr").unlink(missing_ok=True)
+            self._home = None
+
+    def _end(self, how: signal.Signals) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.send_signal(how)
+        status = process.wait(_STOP_SECONDS)
+        assert process.stdout is not None
+        process.stdout.close()
+        return status

@@ -1,0 +1,43 @@
+"""Our client and the other Python clients read what the other wrote, on the embedded broker and on Kafka."""
+
+from __future__ import annotations
+
+import pytest
+
+from integration.conftest import BrokerUnderTest
+from integration.interop.peers import OTHERS, OURS, Message, Peer, sample
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def carried(producer: Peer, consumer: Peer, broker: BrokerUnderTest, codec: str) -> None:
+    sent = sample()
+    topic = broker.create("interop")
+    producer.produce(broker.bootstrap_servers, topic, 1, sent, codec)
+    got = consumer.consume(broker.bootstrap_servers, topic, 1, len(sent))
+    assert [_short(message) for message in got] == [_short(message) for message in sent]
+    assert got == sent
+
+
+def _short(message: Message) -> Message:
+    """So that a difference can be read."""
+    return Message(message.key, message.value and message.value[:80], message.headers, message.timestamp)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("peer", OTHERS, ids=str)
+def test_what_we_produce_is_read_by_others(modern_broker: BrokerUnderTest, peer: Peer, codec: str) -> None:
+    carried(OURS, peer, modern_broker, codec)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("peer", OTHERS, ids=str)
+def test_what_others_produce_is_read_by_us(modern_broker: BrokerUnderTest, peer: Peer, codec: str) -> None:
+    carried(peer, OURS, modern_broker, codec)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("producer", OTHERS, ids=str)
+def test_others_meet_on_the_embedded_broker(embedded: BrokerUnderTest, producer: Peer, codec: str) -> None:
+    for consumer in OTHERS:
+        carried(producer, consumer, embedded, codec)
