@@ -15,12 +15,11 @@ from aiokwire.records._hash import murmur2
 from aiokwire.records._record import DeserializedRecord, Record
 from aiokwire.records.arrow import columns_to_arrow, to_arrow
 from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
-from aiokwire.records.compression import DEFAULT_LIMIT, check_level, compress, decompress
+from aiokwire.records.compression import check_level, compress, decompress
 from aiokwire.records.convert import convert
 from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_producer_state
 
 __all__ = [
-    "DEFAULT_LIMIT",
     "BatchBuilder",
     "Columns",
     "DeserializedRecord",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.records._batch import RecordBatch
@@ -47,7 +47,7 @@ def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
     rows = len(columns)
     parts = columns.buffers()
 
-    def plain(kind: pa.DataType, name: str) -> pa.Array:
+    def plain(kind: pa.DataType, name: str) -> pa.Array[Any]:
         return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts[name])])  # type: ignore[literal-required]  # the names are the literals below
 
     topics = pa.DictionaryArray.from_arrays(plain(pa.int32(), "topic"), pa.array(parts["topics"], pa.string()))
@@ -66,7 +66,7 @@ def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
     )
 
 
-def _bytes_array(kind: pa.DataType, rows: int, column: BytesBuffers) -> pa.Array:
+def _bytes_array(kind: pa.DataType, rows: int, column: BytesBuffers) -> pa.Array[Any]:
     import pyarrow as pa
 
     validity, offsets, data, nulls = column
@@ -74,7 +74,7 @@ def _bytes_array(kind: pa.DataType, rows: int, column: BytesBuffers) -> pa.Array
     return pa.Array.from_buffers(kind, rows, buffers, null_count=nulls)
 
 
-def _headers_array(rows: int, parts: ColumnBuffers) -> pa.Array:
+def _headers_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
     import pyarrow as pa
 
     count = parts["header_count"]

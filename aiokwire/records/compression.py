@@ -6,6 +6,7 @@ gets the memory that it asks for. Codec libraries load when their codec is first
 
 from __future__ import annotations
 
+import importlib
 import struct
 import threading
 import zlib
@@ -30,16 +31,24 @@ _LEVELS = {
     Compression.LZ4: range(1, 18),
     Compression.ZSTD: range(-131072, 23),
 }
+_LIBRARIES: dict[int, str] = {
+    Compression.SNAPPY: "snappy",
+    Compression.LZ4: "lz4.frame",
+    Compression.ZSTD: "zstandard",
+}
 _per_thread = threading.local()
 
 
 def check_level(codec: int, level: int | None) -> None:
-    """Fail early when `compress` would not take these.
+    """Fail early when `compress` would not take these; loads the codec's library.
 
-    Raises: InvalidArgument: for an unknown codec or a level that it does not have.
+    Raises: InvalidArgument: for an unknown codec or a level that it does not have; ConfigurationError: when the
+        codec's library is missing.
     """
     if codec not in tuple(Compression):
         raise InvalidArgument(f"{codec} is no compression codec: choose 0 to 4")
+    if codec in _LIBRARIES:
+        _library(_LIBRARIES[codec])
     if level is None:
         return
     levels = _LEVELS.get(Compression(codec))
@@ -94,8 +103,6 @@ def _too_large(limit: int) -> CorruptRecord:
 
 
 def _library(name: str) -> Any:
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -130,7 +137,7 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
 
 
 def _compress_snappy(view: memoryview) -> bytes:
-    pack = _library("snappy").compress
+    pack = _library(_LIBRARIES[Compression.SNAPPY]).compress
     parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK):
         block = pack(view[start : start + _XERIAL_BLOCK])
@@ -170,7 +177,7 @@ def _snappy_size(block: memoryview) -> int:
 
 
 def _unsnappy(view: memoryview, limit: int) -> bytes:
-    unpack = _library("snappy").uncompress
+    unpack = _library(_LIBRARIES[Compression.SNAPPY]).uncompress
     parts: list[bytes] = []
     room = limit
     for block in _snappy_blocks(view):
@@ -196,7 +203,7 @@ def _lz4_header_end(frame: Buffer) -> int:
 
 def _compress_lz4(view: memoryview, level: int | None, *, old_checksum: bool) -> bytes:
     # Java's reader takes independent blocks only
-    packed: bytes = _library("lz4.frame").compress(
+    packed: bytes = _library(_LIBRARIES[Compression.LZ4]).compress(
         view,
         compression_level=0 if level is None else min(level, 16),
         block_linked=False,
@@ -219,7 +226,7 @@ def _mend_lz4_header(view: memoryview) -> memoryview:
 
 
 def _unlz4(view: memoryview, limit: int) -> bytes:
-    new_reader = _library("lz4.frame").LZ4FrameDecompressor
+    new_reader = _library(_LIBRARIES[Compression.LZ4]).LZ4FrameDecompressor
     parts: list[bytes] = []
     room = limit
     step = max(4 * len(view), 64 << 10)
@@ -246,7 +253,7 @@ def _compress_zstd(view: memoryview, level: int) -> bytes:
     packers: dict[int, Any] = _per_thread.__dict__.setdefault("zstd_packers", {})
     packer = packers.get(level)
     if packer is None:
-        packer = packers[level] = _library("zstandard").ZstdCompressor(level=level)
+        packer = packers[level] = _library(_LIBRARIES[Compression.ZSTD]).ZstdCompressor(level=level)
     packed: bytes = packer.compress(view)
     return packed
 
@@ -254,7 +261,7 @@ def _compress_zstd(view: memoryview, level: int) -> bytes:
 def _unzstd(view: memoryview, limit: int) -> bytes:
     unpacker = _per_thread.__dict__.get("zstd_unpacker")
     if unpacker is None:
-        unpacker = _per_thread.__dict__["zstd_unpacker"] = _library("zstandard").ZstdDecompressor()
+        unpacker = _per_thread.__dict__["zstd_unpacker"] = _library(_LIBRARIES[Compression.ZSTD]).ZstdDecompressor()
     parts: list[bytes] = []
     room = limit
     step = max(4 * len(view), 64 << 10)
