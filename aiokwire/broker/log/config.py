@@ -1,0 +1,57 @@
+"""The settings of one partition's log: Kafka's topic configs in snake_case."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+from aiokwire.errors import ConfigurationError
+
+NEVER = 2**63 - 1
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LogConfig:
+    """How a log rolls, flushes and forgets. Times in milliseconds, sizes in bytes, -1 means without limit."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    flush_messages: int = NEVER
+    flush_ms: int = NEVER
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = -1
+    file_delete_delay_ms: int = 60_000
+    cleanup_policy: str = "delete"
+
+    def __post_init__(self) -> None:
+        if self.segment_bytes < 1 or self.segment_bytes > 2**31 - 1:
+            raise ConfigurationError(f"segment.bytes is {self.segment_bytes}, must be in 1 .. {2**31 - 1}")
+        if self.flush_messages < 1:
+            raise ConfigurationError(f"flush.messages is {self.flush_messages}, must be at least 1")
+
+    def override(self, configs: Mapping[str, str]) -> Self:
+        """The same with these topic configs, in Kafka's spelling; what does not concern the log is left alone.
+
+        Raises: ConfigurationError: a value is no number, or out of its range.
+        """
+        changes: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            name = field.name.replace("_", ".")
+            given = configs.get(name)
+            if given is None:
+                continue
+            try:
+                changes[field.name] = given if field.name == "cleanup_policy" else int(given)
+            except ValueError as error:
+                raise ConfigurationError(f"{name} is {given!r}, must be a whole number") from error
+        return dataclasses.replace(self, **changes) if changes else self
+
+    @property
+    def deletes(self) -> bool:
+        """Whether retention by time and size applies."""
+        return "delete" in self.cleanup_policy

@@ -1,0 +1,81 @@
+"""Where each leader epoch starts in a partition: what a client asks to find out whether the log was truncated."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from aiokwire.broker.log.checkpoints import pack_checkpoint, unpack_checkpoint
+from aiokwire.broker.log.storage import Storage, write_atomically
+
+EPOCH_FILE = "leader-epoch-checkpoint"
+UNDEFINED = -1
+
+
+class EpochEnd(NamedTuple):
+    """The greatest epoch not above the one asked for, and the offset where it ends."""
+
+    epoch: int
+    end_offset: int
+
+
+class LeaderEpochs:
+    """The start offset of each epoch, ascending in both; mirrored in the `leader-epoch-checkpoint` file."""
+
+    def __init__(self, storage: Storage, directory: str) -> None:
+        self._storage = storage
+        self.path = f"{directory}/{EPOCH_FILE}"
+        self.entries: list[tuple[int, int]] = []
+        self._is_saved = False
+
+    def load(self) -> None:
+        """Read the file; a damaged one counts as missing."""
+        lines = unpack_checkpoint(self._storage.read(self.path), fields=2)
+        self.entries = sorted((int(epoch), int(offset)) for epoch, offset in lines)
+        self._is_saved = True
+
+    def save(self, *, sync: bool = False) -> None:
+        """Write the file when it is out of date.
+
+        Raises: StorageError.
+        """
+        if not self._is_saved or sync:
+            content = pack_checkpoint([f"{epoch} {offset}" for epoch, offset in self.entries])
+            write_atomically(self._storage, self.path, content, sync=sync)
+            self._is_saved = True
+
+    @property
+    def latest(self) -> int:
+        return self.entries[-1][0] if self.entries else UNDEFINED
+
+    def assign(self, epoch: int, offset: int) -> None:
+        """Note that batches of `epoch` start at `offset`; older epochs than the latest are not news."""
+        if epoch > self.latest:
+            self.entries.append((epoch, offset))
+            self._is_saved = False
+
+    def end_offset_for(self, epoch: int, log_end: int) -> EpochEnd:
+        """Where `epoch` ends in this log: the start of the next one, or the end of the log for the latest."""
+        if epoch < 0 or epoch > self.latest:
+            return EpochEnd(UNDEFINED, UNDEFINED)
+        if epoch == self.latest:
+            return EpochEnd(epoch, log_end)
+        following = bisect_right(self.entries, epoch, key=lambda entry: entry[0])
+        known = self.entries[following - 1][0] if following else epoch
+        return EpochEnd(known, self.entries[following][1])
+
+    def truncate_from_end(self, offset: int) -> None:
+        """Forget the epochs that start at or after `offset`."""
+        kept = [entry for entry in self.entries if entry[1] < offset]
+        if kept != self.entries:
+            self.entries = kept
+            self._is_saved = False
+
+    def truncate_from_start(self, offset: int) -> None:
+        """Forget the epochs that end at or before `offset`; the one that spans it starts there now."""
+        later = [entry for entry in self.entries if entry[1] > offset]
+        earlier = [entry for entry in self.entries if entry[1] <= offset]
+        kept = [(earlier[-1][0], offset), *later] if earlier else later
+        if kept != self.entries:
+            self.entries = kept
+            self._is_saved = False

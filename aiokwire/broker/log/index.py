@@ -1,0 +1,209 @@
+"""The indexes of a segment: offset to position, timestamp to offset, and the aborted transactions.
+
+They live in memory and are written when their segment is flushed, rolled or closed: recovery rebuilds them from the
+log, so that no append pays for them. Files have exactly the size of their entries, unlike Kafka's preallocated ones.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from aiokwire.broker.log.storage import Storage, append_exactly
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+_TXN_ENTRY = struct.Struct(">hqqqq")
+
+
+class _Saved:
+    """An append-only file that trails what is in memory."""
+
+    ENTRY: struct.Struct
+
+    __slots__ = ("_dirty", "_saved")
+
+    def __init__(self) -> None:
+        self._saved = 0  # entries of the file that are the same as here
+        self._dirty = True  # the file does not exist, or has another size
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def _pack(self, start: int) -> bytes:
+        raise NotImplementedError
+
+    def _unpack(self, content: bytes | None) -> Iterator[tuple[int, ...]]:
+        whole = content or b""
+        return self.ENTRY.iter_unpack(whole[: len(whole) - len(whole) % self.ENTRY.size])
+
+    def _loaded(self, content: bytes | None) -> None:
+        self._saved = len(self)
+        self._dirty = content is None or len(content) != self._saved * self.ENTRY.size
+
+    def _cut(self, count: int) -> None:
+        self._saved = min(self._saved, count)
+        self._dirty = True
+
+    def save(self, storage: Storage, path: str) -> None:
+        """Bring the file up to date; costs nothing when it is.
+
+        Raises: StorageError: the rest is written at the next call.
+        """
+        if not self._dirty and self._saved == len(self):
+            return
+        file = storage.open(path)
+        try:
+            size = self._saved * self.ENTRY.size
+            if file.size() > size:
+                file.truncate(size)
+            append_exactly(file, self._pack(self._saved), size)
+        finally:
+            file.close()
+        self._saved = len(self)
+        self._dirty = False
+
+
+class OffsetIndex(_Saved):
+    """Last offset of a batch to the position where the batch starts, for about one batch in each interval."""
+
+    ENTRY = _OFFSET_ENTRY
+
+    __slots__ = ("_base", "_offsets", "_positions")
+
+    def __init__(self, base_offset: int, content: bytes | None = None) -> None:
+        super().__init__()
+        self._base = base_offset
+        self._offsets = array("i")
+        self._positions = array("i")
+        for index, (offset, position) in enumerate(self._unpack(content)):
+            # Kafka preallocates with zeros: after an unclean stop they are the end
+            if index and offset <= self._offsets[-1]:
+                break
+            self._offsets.append(offset)
+            self._positions.append(position)
+        self._loaded(content)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def _pack(self, start: int) -> bytes:
+        return b"".join(map(_OFFSET_ENTRY.pack, self._offsets[start:], self._positions[start:]))
+
+    def append(self, offset: int, position: int) -> None:
+        self._offsets.append(offset - self._base)
+        self._positions.append(position)
+
+    def floor(self, offset: int) -> int:
+        """The start of the last indexed batch that ends at or before `offset`, 0 when there is none."""
+        found = bisect_right(self._offsets, offset - self._base)
+        return self._positions[found - 1] if found else 0
+
+    def floor_position(self, position: int) -> int:
+        """The start of the last indexed batch that starts at or before `position`, 0 when there is none."""
+        found = bisect_right(self._positions, position)
+        return self._positions[found - 1] if found else 0
+
+    def offset_at(self, position: int) -> int | None:
+        """The last offset of the first indexed batch that starts at or after `position`, None when there is none."""
+        found = bisect_left(self._positions, position)
+        return self._base + self._offsets[found] if found < len(self._offsets) else None
+
+    @property
+    def last_position(self) -> int:
+        return self._positions[-1] if self._positions else 0
+
+    def truncate_from(self, position: int) -> None:
+        """Forget the batches that start at or after `position`."""
+        count = bisect_left(self._positions, position)
+        del self._offsets[count:]
+        del self._positions[count:]
+        self._cut(count)
+
+
+class TimeIndex(_Saved):
+    """The greatest timestamp so far and the last offset of the batch that has it; both only ever rise."""
+
+    ENTRY = _TIME_ENTRY
+
+    __slots__ = ("_base", "_offsets", "_timestamps")
+
+    def __init__(self, base_offset: int, content: bytes | None = None) -> None:
+        super().__init__()
+        self._base = base_offset
+        self._timestamps = array("q")
+        self._offsets = array("i")
+        for index, (timestamp, offset) in enumerate(self._unpack(content)):
+            if index and timestamp <= self._timestamps[-1]:
+                break
+            self._timestamps.append(timestamp)
+            self._offsets.append(offset)
+        self._loaded(content)
+
+    def __len__(self) -> int:
+        return len(self._timestamps)
+
+    def _pack(self, start: int) -> bytes:
+        return b"".join(map(_TIME_ENTRY.pack, self._timestamps[start:], self._offsets[start:]))
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Add an entry, unless the index already knows a timestamp as great."""
+        if timestamp >= 0 and (not self._timestamps or timestamp > self._timestamps[-1]):
+            self._timestamps.append(timestamp)
+            self._offsets.append(offset - self._base)
+
+    def floor(self, timestamp: int) -> int:
+        """An offset at or before the first record with `timestamp` or later."""
+        found = bisect_left(self._timestamps, timestamp)
+        return self._base + self._offsets[found - 1] if found else self._base
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """The last entry: timestamp, offset."""
+        return (self._timestamps[-1], self._base + self._offsets[-1]) if self._timestamps else None
+
+    def truncate_from(self, offset: int) -> None:
+        """Forget the batches that end at or after `offset`."""
+        count = bisect_left(self._offsets, offset - self._base)
+        del self._timestamps[count:]
+        del self._offsets[count:]
+        self._cut(count)
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that ended by an abort marker, which lies at `last_offset`."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex(_Saved):
+    """The transactions whose abort marker lies in this segment; it has a file only when there are some."""
+
+    ENTRY = _TXN_ENTRY
+
+    __slots__ = ("entries",)
+
+    def __init__(self, content: bytes | None = None) -> None:
+        super().__init__()
+        self.entries = [AbortedTransaction(*fields[1:]) for fields in self._unpack(content)]
+        self._loaded(content)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def _pack(self, start: int) -> bytes:
+        return b"".join(_TXN_ENTRY.pack(0, *entry) for entry in self.entries[start:])
+
+    def append(self, entry: AbortedTransaction) -> None:
+        self.entries.append(entry)
+
+    def truncate_from(self, offset: int) -> None:
+        """Forget the transactions whose marker lies at or after `offset`."""
+        self.entries = [entry for entry in self.entries if entry.last_offset < offset]
+        self._cut(len(self.entries))

@@ -1,0 +1,459 @@
+"""One partition's log: append, read, roll, flush, forget. The broker's handlers work on it.
+
+    append -> active segment (page cache) ... roll ... flush (Work) ... retention -> .deleted ... deletion (Work)
+    read   -> a snapshot (tuple) of the segment list, two binary searches, one pread
+
+Everything here runs on the loop and returns at once; what waits for the medium is a `Work`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from aiokwire.broker.log.batches import read_marker
+from aiokwire.broker.log.config import LogConfig
+from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
+from aiokwire.broker.log.lookup import find_max_timestamp, find_timestamp
+from aiokwire.broker.log.producers import ProducerStates
+from aiokwire.broker.log.recovery import LoadedLog, SnapshotFiles, load_log, restore_producers
+from aiokwire.broker.log.retention import plan_retention
+from aiokwire.broker.log.segment import ReadResult, Segment
+from aiokwire.broker.log.storage import Storage
+from aiokwire.broker.log.work import Work
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import InvalidArgument, OffsetOutOfRange, error_for
+from aiokwire.records import RecordBatch, assign_offsets, scan_batches, set_log_append_time
+from aiokwire.types import OffsetAndTimestamp
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+NO_TIMESTAMP = -1
+
+
+class AppendInfo(NamedTuple):
+    """Where an append went. A duplicate gives what its first append was answered."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time: int
+    log_start_offset: int
+    is_duplicate: bool = False
+
+
+class PartitionLog:
+    """The log of one partition, opened by `LogManager`."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        *,
+        config: LogConfig,
+        now_ms: int,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.config = config
+        self._storage = storage
+        loaded = load_log(
+            storage,
+            directory,
+            ProducerStates(topic, partition),
+            config=config,
+            now_ms=now_ms,
+            clean=clean,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        )
+        self._adopt(loaded)
+        self._last_flush_ms = now_ms
+        self._names_to_sync = True  # files were created or renamed since the directory was flushed
+        self.metadata_to_sync: str | None = None  # the manager wrote it, nobody flushed it yet
+        self._has_rolled = False  # a segment was sealed since the last flush
+        self._history = 0  # counts truncations: a flush that was under way then proves nothing
+
+    def _adopt(self, loaded: LoadedLog) -> None:
+        self._set_segments(loaded.segments)
+        self.log_start_offset = loaded.log_start_offset
+        self.end_offset = loaded.end_offset
+        self.recovery_point = loaded.recovery_point
+        self.leader_epochs = loaded.epochs
+        self.producers = loaded.producers
+        self._snapshots = SnapshotFiles(self._storage, self.directory)
+
+    def __repr__(self) -> str:
+        offsets = f"{self.log_start_offset}..{self.end_offset}"
+        return f"<PartitionLog {self.topic}[{self.partition}] {offsets}, {len(self._segments)} segments>"
+
+    def _set_segments(self, segments: Sequence[Segment]) -> None:
+        # Replaced, never changed: a reader keeps the pair that it started with.
+        self._segments = tuple(segments)
+        self._bases = tuple(segment.base_offset for segment in segments)
+        self._active = segments[-1]
+
+    # --- what it holds --------------------------------------------------------------------------------------------
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of what consumers may read: there are no replicas to wait for."""
+        return self.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where the oldest open transaction starts, or the high watermark."""
+        unstable = self.producers.first_unstable_offset
+        return self.end_offset if unstable is None else min(unstable, self.end_offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches in all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segment_offsets(self) -> tuple[int, ...]:
+        """The base offset of each segment."""
+        return self._bases
+
+    # --- append ---------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        data: bytearray | memoryview,
+        *,
+        now_ms: int,
+        leader_epoch: int = 0,
+        headers: Sequence[RecordBatch] | None = None,
+        log_append_time: int | None = None,
+        from_client: bool = True,
+    ) -> AppendInfo:
+        """Append whole batches of format 2, which the caller has verified; offsets are patched into `data`.
+
+        `headers` are its `scan_batches`, when the caller has them. With `log_append_time` the batches get that
+        timestamp. `from_client` is False for coordinators, whose batches have no sequence numbers. A producer id may
+        have one batch in `data`.
+
+        Raises: BrokerError: with the code of a refused producer epoch, sequence or size. StorageError: the medium is
+            full or failed. Nothing was appended in either case.
+        """
+        if headers is None:
+            headers = scan_batches(data)
+        if not headers:
+            raise InvalidArgument("append needs at least one whole batch")
+        duplicate = self._duplicate_of(headers, from_client=from_client)
+        if duplicate is not None:
+            return duplicate
+        if len(data) > self.config.segment_bytes:
+            what = f"append {len(data)} bytes where segment.bytes is {self.config.segment_bytes}"
+            raise error_for(
+                ErrorCode.RECORD_LIST_TOO_LARGE, what, topic=self.topic, partition=self.partition, request="Produce"
+            )
+        if log_append_time is not None:
+            set_log_append_time(data, log_append_time)
+            headers = scan_batches(data)
+        base = end = self.end_offset
+        latest = NO_TIMESTAMP
+        placed = []  # read before the offsets are patched: a header may be a view
+        for header in headers:
+            last = end + header.last_offset - header.base_offset
+            placed.append((header, end, last))
+            end = last + 1
+            latest = max(latest, header.max_timestamp)
+        self._roll_if_due(len(data), latest, end - 1, now_ms)
+        assign_offsets(data, base, leader_epoch)
+        self._active.write(data)
+        self._note(placed, data)
+        self.end_offset = end
+        if leader_epoch > self.leader_epochs.latest:
+            self.leader_epochs.assign(leader_epoch, base)
+            self.leader_epochs.save()
+        appended_at = NO_TIMESTAMP if log_append_time is None else log_append_time
+        return AppendInfo(base, end - 1, appended_at, self.log_start_offset)
+
+    def _duplicate_of(self, headers: Sequence[RecordBatch], *, from_client: bool) -> AppendInfo | None:
+        for header in headers:
+            if header.producer_id >= 0 and (known := self.producers.check(header, from_client=from_client)) is not None:
+                return AppendInfo(known.base_offset, known.last_offset, known.timestamp, self.log_start_offset, True)
+        return None
+
+    def _note(self, placed: Sequence[tuple[RecordBatch, int, int]], data: bytearray | memoryview) -> None:
+        """Account for what was written: nothing here can fail."""
+        position = 0
+        interval = self.config.index_interval_bytes
+        active = self._active
+        for header, base, last in placed:
+            active.note(header.size, last, header.max_timestamp, interval)
+            if header.producer_id >= 0:
+                if not header.is_control:
+                    self.producers.note(header, base, last)
+                elif (marker := read_marker(memoryview(data)[position : position + header.size])) is not None:
+                    aborted = self.producers.complete(header, marker, last)
+                    if aborted is not None:
+                        active.txn_index.append(aborted)
+            position += header.size
+
+    # --- roll -----------------------------------------------------------------------------------------------------
+
+    def _roll_if_due(self, incoming: int, latest: int, last_offset: int, now_ms: int) -> None:
+        active, config = self._active, self.config
+        if active.size == 0:
+            return
+        if (
+            active.size > config.segment_bytes - incoming
+            or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+            or len(active.offset_index) >= config.segment_index_bytes // OffsetIndex.ENTRY.size
+            or len(active.time_index) >= config.segment_index_bytes // TimeIndex.ENTRY.size - 1
+            or self._waited_ms(active, latest, now_ms) > config.segment_ms - config.segment_jitter_ms
+        ):
+            self.roll(now_ms)
+
+    @staticmethod
+    def _waited_ms(active: Segment, latest: int, now_ms: int) -> int:
+        """How old the active segment is: by its records' timestamps when they have some."""
+        first = active.first_timestamp
+        return latest - first if first >= 0 and latest >= 0 else now_ms - active.created_ms
+
+    def roll(self, now_ms: int) -> None:
+        """Seal the active segment and go on in a new one; an empty one stays.
+
+        Raises: StorageError: nothing has changed.
+        """
+        active = self._active
+        if active.size == 0:
+            return
+        active.seal()
+        self._snapshots.write(self.producers, self.end_offset)
+        fresh = Segment(self._storage, self.directory, self.end_offset, now_ms)
+        fresh.create()
+        self._set_segments([*self._segments, fresh])
+        self._has_rolled = self._names_to_sync = True
+
+    # --- read -----------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, *, min_one: bool = True, upto: int | None = None) -> ReadResult:
+        """Batches from the one that holds `offset` on, at most `max_bytes`, of one segment.
+
+        With `min_one` the first batch comes whole even when it is larger. Nothing at or above `upto` (the last stable
+        offset for read_committed) is read. The last batch may be cut off, as Kafka does.
+
+        Raises: OffsetOutOfRange: the log does not reach from there. StorageError.
+        """
+        if not self.log_start_offset <= offset <= self.end_offset:
+            raise self._out_of_range(offset)
+        limit = self.end_offset if upto is None else min(upto, self.end_offset)
+        if offset >= limit:
+            return ReadResult(b"", offset)
+        segments, bases = self._segments, self._bases
+        for index in range(bisect_right(bases, offset) - 1, len(segments)):
+            next_base = bases[index + 1] if index + 1 < len(bases) else self.end_offset
+            found = segments[index].read(offset, max_bytes, upto=limit, next_base=next_base, min_one=min_one)
+            if found is not None:
+                return found
+        return ReadResult(b"", offset)
+
+    def aborted_transactions(self, offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have records in [offset, upper_bound): what read_committed filters by."""
+        found = []
+        start = max(bisect_right(self._bases, offset) - 1, 0)
+        for segment in self._segments[start:]:
+            for entry in segment.txn_index.entries:
+                if entry.last_offset >= offset and entry.first_offset < upper_bound:
+                    found.append(entry)
+                if entry.last_stable_offset >= upper_bound:
+                    return found
+        return found
+
+    def _out_of_range(self, offset: int) -> OffsetOutOfRange:
+        return OffsetOutOfRange(
+            f"{self.topic}[{self.partition}] has offsets {self.log_start_offset} to {self.end_offset}, not {offset}",
+            topic=self.topic,
+            partition=self.partition,
+            offset=offset,
+        )
+
+    # --- look up by time ------------------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
+        """The first record at or after `timestamp`, None when all are earlier."""
+        return find_timestamp(self._segments, timestamp, self.log_start_offset)
+
+    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
+        """The first record that has the greatest timestamp of all, None when there is none."""
+        return find_max_timestamp(self._segments, self.log_start_offset)
+
+    # --- flush ----------------------------------------------------------------------------------------------------
+
+    @property
+    def unflushed(self) -> int:
+        """How many offsets were appended since the last flush."""
+        return self.end_offset - self.recovery_point
+
+    @property
+    def flush_needed(self) -> bool:
+        """Whether flush.messages is reached: then a produce is answered after the flush only."""
+        return self.end_offset - self.recovery_point >= self.config.flush_messages
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """Whether flush.ms has passed, or a segment was sealed."""
+        return self._has_rolled or (self.unflushed > 0 and now_ms - self._last_flush_ms >= self.config.flush_ms)
+
+    def prepare_flush(self, now_ms: int) -> Work | None:
+        """Work that makes everything appended so far survive a power failure; None when it does already.
+
+        Raises: StorageError: the indexes could not be written.
+        """
+        end, history = self.end_offset, self._history
+        if end <= self.recovery_point and not self._has_rolled:
+            return None
+        first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
+        paths = []
+        for segment in self._segments[first:]:
+            segment.save_indexes()
+            paths += segment.paths()
+        self.leader_epochs.save()
+        paths.append(self.leader_epochs.path)
+        paths += [self._snapshots.path(offset) for offset in self._snapshots.offsets if offset > self.recovery_point]
+        self._has_rolled, names = False, self._names_to_sync
+        self._names_to_sync = False
+
+        def run() -> None:
+            for path in paths:
+                self._storage.sync(path)
+            if names:
+                self._storage.sync_directory(self.directory)
+
+        def finish() -> None:
+            if history == self._history:
+                self.recovery_point = max(self.recovery_point, end)
+                self._last_flush_ms = now_ms
+
+        return Work(f"flush {self.topic}[{self.partition}] up to {end}", run, finish)
+
+    def flush(self, now_ms: int) -> None:
+        """Flush at once; waits for the medium.
+
+        Raises: StorageError.
+        """
+        if (work := self.prepare_flush(now_ms)) is not None:
+            work.do()
+
+    # --- forget ---------------------------------------------------------------------------------------------------
+
+    def delete_records(self, offset: int) -> int:
+        """Move the log's start up to `offset` (-1: the high watermark) and give it back.
+
+        It survives a crash once the manager's checkpoint is written. Segments below go with the next retention.
+
+        Raises: OffsetOutOfRange: above the high watermark.
+        """
+        if offset == -1:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise self._out_of_range(offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.leader_epochs.truncate_from_start(offset)
+        return self.log_start_offset
+
+    def apply_retention(self, now_ms: int) -> list[str]:
+        """Take the segments that are too old, too many or below the log's start out of the log.
+
+        Gives the renamed files, which are to be deleted after `file_delete_delay_ms`.
+
+        Raises: StorageError.
+        """
+        count = plan_retention(self._segments, self.log_start_offset, self.config, now_ms)
+        if count == 0:
+            return []
+        if count == len(self._segments):
+            self.roll(now_ms)
+        gone, kept = self._segments[:count], self._segments[count:]
+        self._set_segments(kept)
+        self.log_start_offset = max(self.log_start_offset, kept[0].base_offset)
+        self.recovery_point = max(self.recovery_point, kept[0].base_offset)
+        self.leader_epochs.truncate_from_start(self.log_start_offset)
+        self.leader_epochs.save()
+        self._names_to_sync = True
+        files = []
+        for segment in gone:
+            files += segment.retire()
+            self._snapshots.delete(segment.base_offset)
+        return files
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off everything from the batch that holds `offset` on: an unclean leader change, played for clients.
+
+        Raises: StorageError.
+        """
+        if offset >= self.end_offset:
+            return
+        kept = max(bisect_right(self._bases, offset) - 1, 0)
+        for segment in self._segments[kept + 1 :]:
+            for path in segment.retire():
+                self._storage.delete(path)
+        last = self._segments[kept]
+        if (batch := last.find(offset)) is not None:
+            last.truncate(batch)
+        self._set_segments(self._segments[: kept + 1])
+        self.end_offset = last.end_offset()
+        self.log_start_offset = min(self.log_start_offset, self.end_offset)
+        self.recovery_point = min(self.recovery_point, self.end_offset)
+        self._history += 1
+        self._names_to_sync = True
+        self.leader_epochs.truncate_from_end(self.end_offset)
+        self.leader_epochs.save()
+        self._snapshots.delete_strays(list(self._bases), self.end_offset)
+        restore_producers(self.producers, list(self._segments), self._snapshots, self.end_offset, rebuilt_from=None)
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget idle producers; gives how many."""
+        return self.producers.expire(now_ms, expiration_ms)
+
+    # --- files ----------------------------------------------------------------------------------------------------
+
+    def metadata_work(self) -> Work | None:
+        """Work that makes a new log's topic id survive a power failure: due before its first append."""
+        metadata = self.metadata_to_sync
+        if metadata is None:
+            return None
+
+        def run() -> None:
+            self._storage.sync(metadata)
+            self._storage.sync_directory(self.directory)
+            self._storage.sync_directory("")
+
+        def finish() -> None:
+            self.metadata_to_sync = None
+
+        return Work(f"flush the metadata of {self.topic}[{self.partition}]", run, finish)
+
+    def release_idle(self) -> None:
+        """Give back the file handles and index memory of sealed segments; a read opens them again."""
+        for segment in self._segments[:-1]:
+            segment.release()
+
+    def close(self, now_ms: int) -> None:
+        """Flush everything and close the files; waits for the medium.
+
+        Raises: StorageError: the log needs recovery at the next start.
+        """
+        try:
+            self._active.seal()
+            if self.end_offset > 0:
+                self._snapshots.write(self.producers, self.end_offset)
+            self.flush(now_ms)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files without flushing: the log goes, or its process died in a test."""
+        for segment in self._segments:
+            segment.close()

@@ -1,0 +1,291 @@
+"""A data directory: every partition's log, the checkpoints beside them, and who may use it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from aiokwire.broker.log.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    encode_id,
+    new_id,
+    pack_clean_shutdown,
+    pack_offsets,
+    pack_partition_metadata,
+    pack_properties,
+    unpack_offsets,
+    unpack_partition_metadata,
+    unpack_properties,
+)
+from aiokwire.broker.log.config import DAY_MS, LogConfig
+from aiokwire.broker.log.log import PartitionLog
+from aiokwire.broker.log.storage import Storage, write_atomically
+from aiokwire.broker.log.work import Work
+from aiokwire.errors import InvalidArgument, StorageError
+from aiokwire.types import TopicPartition
+
+_DIRECTORY = re.compile(r"(.+)-(\d+)\Z")
+_DOOMED = "-delete"
+_LONGEST_NAME = 255  # of a file, on every common file system
+
+
+class LogManager:
+    """Opens, creates, deletes and looks after the partition logs of one data directory."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        config: LogConfig | None = None,
+        node_id: int = 1,
+        cluster_id: str | None = None,
+        producer_expiration_ms: int = DAY_MS,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.storage = storage
+        self.config = config or LogConfig()
+        self.node_id = node_id
+        self.cluster_id = cluster_id or ""
+        self.directory_id = ""
+        self._producer_expiration_ms = producer_expiration_ms
+        self._rng = rng or random.Random()
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._doomed: list[tuple[int, list[str], list[str]]] = []  # when, files, directories
+        self._is_open = False
+        self.logs: Mapping[TopicPartition, PartitionLog] = MappingProxyType(self._logs)
+
+    def __repr__(self) -> str:
+        return f"<LogManager {self.storage!r}, {len(self._logs)} logs{'' if self._is_open else ', closed'}>"
+
+    # --- open and close -------------------------------------------------------------------------------------------
+
+    def open(self, now_ms: int) -> None:
+        """Lock the directory and open every log in it; those that were not closed cleanly are checked and repaired.
+
+        Raises: StorageError: another broker has the directory, it belongs to another node, or it is unreadable.
+        """
+        self.storage.lock()
+        try:
+            names = self.storage.list("")
+            self._identify()
+            was_clean = CLEAN_SHUTDOWN in names
+            self._load(names, now_ms, clean=was_clean)
+            if was_clean:
+                # gone for good before the first append: else a power failure now would pass for a clean stop
+                self.storage.delete(CLEAN_SHUTDOWN)
+                self.storage.sync_directory("")
+        except BaseException:
+            self._abandon()
+            raise
+        self._is_open = True
+
+    def _identify(self) -> None:
+        """Read meta.properties, or write it for a new directory."""
+        known = unpack_properties(self.storage.read(META_PROPERTIES))
+        owner = known.get("node.id", str(self.node_id))
+        if owner != str(self.node_id):
+            raise StorageError(f"{self.storage!r} belongs to node {owner}, this is node {self.node_id}")
+        cluster_id = known.get("cluster.id", "")
+        if self.cluster_id and cluster_id and cluster_id != self.cluster_id:
+            raise StorageError(f"{self.storage!r} belongs to cluster {cluster_id}, not to {self.cluster_id}")
+        self.cluster_id = cluster_id or self.cluster_id or encode_id(new_id(self._rng))
+        self.directory_id = known.get("directory.id") or encode_id(new_id(self._rng))
+        properties = {
+            "version": "1",
+            "cluster.id": self.cluster_id,
+            "node.id": str(self.node_id),
+            "directory.id": self.directory_id,
+        }
+        if properties != known:
+            write_atomically(self.storage, META_PROPERTIES, pack_properties(properties), sync=False)
+
+    def _load(self, names: list[str], now_ms: int, *, clean: bool) -> None:
+        recovery_points = unpack_offsets(self.storage.read(RECOVERY_POINTS))
+        log_starts = unpack_offsets(self.storage.read(LOG_STARTS))
+        doomed = []
+        for name in names:
+            if name.endswith(_DOOMED):
+                doomed.append(name)
+                continue
+            match = _DIRECTORY.match(name)
+            if match is None or not self.storage.is_directory(name):
+                continue
+            tp = TopicPartition(match[1], int(match[2]))
+            topic_id = unpack_partition_metadata(self.storage.read(f"{name}/{PARTITION_METADATA}"))
+            if topic_id is None:
+                self._drop_half_made(name)
+                continue
+            self._logs[tp] = PartitionLog(
+                self.storage,
+                name,
+                *tp,
+                topic_id,
+                config=self.config,
+                now_ms=now_ms,
+                clean=clean,
+                recovery_point=recovery_points.get(tp, 0),
+                log_start_offset=log_starts.get(tp, 0),
+            )
+        if doomed:
+            self._doomed.append((now_ms, [], doomed))
+
+    def _drop_half_made(self, directory: str) -> None:
+        """Delete the directory of a log whose creation was interrupted: nothing was ever appended to it."""
+        if any(self.storage.size(f"{directory}/{name}") > 0 for name in self.storage.list(directory)):
+            raise StorageError(
+                f"{directory} has data, but no readable {PARTITION_METADATA}: restore it, or move the directory away"
+            )
+        self.storage.delete_directory(directory)
+
+    def close(self, now_ms: int) -> None:
+        """Flush and close every log, write the checkpoints and the mark of a clean stop; waits for the medium.
+
+        Raises: StorageError: the first trouble; the rest was closed nevertheless, and the next start repairs.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        trouble: StorageError | None = None
+        try:
+            for log in self._logs.values():
+                try:
+                    log.close(now_ms)
+                except StorageError as error:
+                    trouble = trouble or error
+            if trouble is not None:
+                raise trouble
+            self.checkpoint()
+            write_atomically(self.storage, CLEAN_SHUTDOWN, pack_clean_shutdown())
+        finally:
+            self._abandon()
+
+    def abandon(self) -> None:
+        """Let go of everything as a killed process would: nothing is flushed, no mark is written."""
+        self._is_open = False
+        self._abandon()
+
+    def _abandon(self) -> None:
+        for log in self._logs.values():
+            log.abandon()
+        self._logs.clear()
+        self.storage.unlock()
+
+    # --- partitions -----------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get(TopicPartition(topic, partition))
+
+    def create(
+        self, topic: str, partition: int, topic_id: bytes, now_ms: int, config: LogConfig | None = None
+    ) -> PartitionLog:
+        """Make the log of a new partition; its `metadata_work` is due before the first append.
+
+        Raises: InvalidArgument: it exists. StorageError: there is no room; nothing was made.
+        """
+        tp = TopicPartition(topic, partition)
+        if tp in self._logs:
+            raise InvalidArgument(f"{tp} exists already")
+        directory = f"{topic}-{partition}"
+        self.storage.make_directory(directory)
+        try:
+            metadata = f"{directory}/{PARTITION_METADATA}"
+            self.storage.write(metadata, pack_partition_metadata(topic_id))
+            log = PartitionLog(self.storage, directory, *tp, topic_id, config=config or self.config, now_ms=now_ms)
+            log.metadata_to_sync = metadata
+        except StorageError:
+            self.storage.delete_directory(directory)
+            raise
+        self._logs[tp] = log
+        return log
+
+    def delete(self, topic: str, partition: int, now_ms: int) -> None:
+        """Take a partition's log away: its name is free at once, its files go when `deletions_due`.
+
+        Raises: KeyError: there is none. StorageError.
+        """
+        log = self._logs[TopicPartition(topic, partition)]
+        suffix = f"-{partition}.{self._rng.randbytes(16).hex()}{_DOOMED}"
+        doomed = topic[: _LONGEST_NAME - len(suffix)] + suffix
+        log.abandon()
+        self.storage.rename(log.directory, doomed)
+        del self._logs[TopicPartition(topic, partition)]
+        self._doomed.append((now_ms + log.config.file_delete_delay_ms, [], [doomed]))
+
+    # --- periodic work --------------------------------------------------------------------------------------------
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Take the segments that are too old or too many out of their logs; gives how many files that were.
+
+        Raises: StorageError.
+        """
+        count = 0
+        for log in self._logs.values():
+            files = log.apply_retention(now_ms)
+            if files:
+                self._doomed.append((now_ms + log.config.file_delete_delay_ms, files, []))
+                count += len(files)
+        return count
+
+    def flush_due(self, now_ms: int) -> list[Work]:
+        """The flushes that flush.ms or a rolled segment asks for.
+
+        Raises: StorageError.
+        """
+        due = [log.prepare_flush(now_ms) for log in self._logs.values() if log.flush_is_due(now_ms)]
+        return [work for work in due if work is not None]
+
+    def deletions_due(self, now_ms: int) -> Work | None:
+        """The deletion of files and directories whose delay is over, None when there are none."""
+        due = [doomed for doomed in self._doomed if doomed[0] <= now_ms]
+        if not due:
+            return None
+
+        def run() -> None:
+            for _, files, directories in due:
+                for path in files:
+                    self.storage.delete(path)
+                for path in directories:
+                    self.storage.delete_directory(path)
+
+        def finish() -> None:
+            self._doomed = [doomed for doomed in self._doomed if doomed not in due]
+
+        return Work(f"delete the files of {len(due)} removals", run, finish)
+
+    def prepare_checkpoint(self) -> Work:
+        """The writing of the recovery points, log starts and high watermarks as they are now."""
+        logs = self._logs.items()
+        files = {
+            RECOVERY_POINTS: pack_offsets({tp: log.recovery_point for tp, log in logs}),
+            LOG_STARTS: pack_offsets({tp: log.log_start_offset for tp, log in logs if log.log_start_offset > 0}),
+            HIGH_WATERMARKS: pack_offsets({tp: log.high_watermark for tp, log in logs}),
+        }
+
+        def run() -> None:
+            for path, content in files.items():
+                write_atomically(self.storage, path, content)
+
+        return Work("write the checkpoints", run)
+
+    def checkpoint(self) -> None:
+        """Write the checkpoints at once; waits for the medium.
+
+        Raises: StorageError.
+        """
+        self.prepare_checkpoint().do()
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget the producer ids that were idle for `producer.id.expiration.ms`; gives how many."""
+        return sum(log.expire_producers(now_ms, self._producer_expiration_ms) for log in self._logs.values())
+
+    def release_idle(self) -> None:
+        """Give back the file handles of segments that are no longer appended to; reads open them again."""
+        for log in self._logs.values():
+            log.release_idle()

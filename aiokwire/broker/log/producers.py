@@ -1,0 +1,232 @@
+"""What a partition knows of its idempotent and transactional producers.
+
+A retried batch is recognised among the last five of its producer, a gap in the sequence is refused, an old epoch is
+fenced; the first offset of each open transaction bounds the last stable offset. Saved as `<offset>.snapshot`, where,
+as in Kafka, only the last batch of each producer is kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import NamedTuple
+
+from aiokwire.broker.log.batches import Batch, Marker
+from aiokwire.broker.log.index import AbortedTransaction
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, CorruptRecord, error_for
+from aiokwire.records import crc32c
+
+DUPLICATE_WINDOW = 5  # as many batches as a producer may have in flight
+NO_SEQUENCE = -1
+NO_EPOCH = -1
+MAX_SEQUENCE = 2**31 - 1
+
+_SNAPSHOT_HEAD = struct.Struct(">hI")
+_SNAPSHOT_COUNT = struct.Struct(">i")
+_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
+_SNAPSHOT_VERSION = 1
+
+
+class ProducedBatch(NamedTuple):
+    """A batch that is in the log, for recognising it when it comes again."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class ProducerState:
+    """One producer id."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
+
+    def __init__(self, producer_id: int, epoch: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.batches: deque[ProducedBatch] = deque(maxlen=DUPLICATE_WINDOW)  # of this epoch, oldest first
+        self.coordinator_epoch = -1
+        self.transaction_start = -1  # the first offset of the open transaction
+        self.last_timestamp = -1
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else -1
+
+    def enter_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+
+class ProducerStates:
+    """Every producer of one partition."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._topic = topic
+        self._partition = partition
+        self.states: dict[int, ProducerState] = {}
+        self._open: dict[int, int] = {}  # producer id to the first offset of its transaction, oldest first
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def clear(self) -> None:
+        """Forget everyone."""
+        self.states.clear()
+        self._open.clear()
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction starts."""
+        return next(iter(self._open.values()), None)
+
+    def check(self, batch: Batch, *, from_client: bool = True) -> ProducedBatch | None:
+        """Decide on a batch before it is appended; gives the earlier one when it is in the log already.
+
+        What a coordinator appends has no sequence: only its epoch counts.
+
+        Raises: BrokerError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        """
+        state = self.states.get(batch.producer_id)
+        if state is None:
+            return None
+        epoch, sequence = batch.producer_epoch, batch.base_sequence
+        if batch.is_control or not from_client:
+            if epoch < state.epoch:
+                raise self._refusal(ErrorCode.INVALID_PRODUCER_EPOCH, batch, f"its epoch is {state.epoch}")
+            return None
+        if epoch == state.epoch:
+            last = advance(sequence, batch.last_offset - batch.base_offset)
+            for earlier in state.batches:
+                if earlier.first_sequence == sequence and earlier.last_sequence == last:
+                    return earlier
+            if sequence != advance(state.last_sequence, 1):
+                raise self._refusal(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, batch, f"its last sequence is {state.last_sequence}"
+                )
+        elif epoch < state.epoch:
+            raise self._refusal(ErrorCode.INVALID_PRODUCER_EPOCH, batch, f"its epoch is {state.epoch}")
+        elif sequence != 0:
+            raise self._refusal(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, batch, "a new epoch starts with sequence 0")
+        if state.transaction_start >= 0 and not batch.is_transactional:
+            raise self._refusal(ErrorCode.INVALID_TXN_STATE, batch, "it has an open transaction")
+        return None
+
+    def _refusal(self, code: ErrorCode, batch: Batch, why: str) -> BrokerError:
+        asked = f"sequence {batch.base_sequence} of epoch {batch.producer_epoch}"
+        return error_for(
+            code,
+            f"append to {self._topic}[{self._partition}] by producer {batch.producer_id}, {asked} ({why})",
+            topic=self._topic,
+            partition=self._partition,
+            request="Produce",
+        )
+
+    def note(self, batch: Batch, base_offset: int, last_offset: int) -> None:
+        """Take note of a data batch that was appended at these offsets."""
+        state = self._state_of(batch)
+        state.last_timestamp = batch.max_timestamp
+        if batch.base_sequence >= 0:
+            last = advance(batch.base_sequence, last_offset - base_offset)
+            state.batches.append(
+                ProducedBatch(batch.base_sequence, last, base_offset, last_offset, batch.max_timestamp)
+            )
+        if batch.is_transactional and state.transaction_start < 0:
+            state.transaction_start = base_offset
+            self._open[batch.producer_id] = base_offset
+
+    def complete(self, batch: Batch, marker: Marker, offset: int) -> AbortedTransaction | None:
+        """Take note of a marker that was appended; gives the transaction that it aborted."""
+        state = self._state_of(batch)
+        state.coordinator_epoch = marker.coordinator_epoch
+        state.last_timestamp = batch.max_timestamp
+        start, state.transaction_start = state.transaction_start, -1
+        self._open.pop(batch.producer_id, None)
+        if start < 0 or marker.is_commit:
+            return None
+        stable = self.first_unstable_offset
+        return AbortedTransaction(batch.producer_id, start, offset, offset + 1 if stable is None else stable)
+
+    def _state_of(self, batch: Batch) -> ProducerState:
+        state = self.states.get(batch.producer_id)
+        if state is None:
+            state = self.states[batch.producer_id] = ProducerState(batch.producer_id, batch.producer_epoch)
+        state.enter_epoch(batch.producer_epoch)
+        return state
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget the producers that were idle for so long and have no open transaction; gives how many."""
+        gone = [
+            state.producer_id
+            for state in self.states.values()
+            if state.transaction_start < 0 and now_ms - state.last_timestamp >= expiration_ms
+        ]
+        for producer_id in gone:
+            del self.states[producer_id]
+        return len(gone)
+
+    # --- snapshots ------------------------------------------------------------------------------------------------
+
+    def pack(self) -> bytes:
+        """The content of a snapshot file."""
+        entries = b"".join(
+            _SNAPSHOT_ENTRY.pack(
+                state.producer_id,
+                state.epoch,
+                state.last_sequence,
+                state.last_offset,
+                state.batches[-1].last_offset - state.batches[-1].base_offset if state.batches else 0,
+                state.last_timestamp,
+                state.coordinator_epoch,
+                state.transaction_start,
+            )
+            for state in self.states.values()
+        )
+        body = _SNAPSHOT_COUNT.pack(len(self.states)) + entries
+        return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, crc32c(body)) + body
+
+    def unpack(self, content: bytes) -> None:
+        """Replace everything by what a snapshot says.
+
+        Raises: CorruptRecord: nothing was replaced.
+        """
+        head = _SNAPSHOT_HEAD.size + _SNAPSHOT_COUNT.size
+        if len(content) < head:
+            raise CorruptRecord("a producer snapshot is cut off")
+        version, crc = _SNAPSHOT_HEAD.unpack_from(content)
+        (count,) = _SNAPSHOT_COUNT.unpack_from(content, _SNAPSHOT_HEAD.size)
+        if crc32c(memoryview(content)[_SNAPSHOT_HEAD.size :]) != crc or version != _SNAPSHOT_VERSION:
+            raise CorruptRecord("a producer snapshot has the wrong checksum or version")
+        if len(content) != head + count * _SNAPSHOT_ENTRY.size:
+            raise CorruptRecord("a producer snapshot has the wrong size")
+        self.states.clear()
+        for fields in _SNAPSHOT_ENTRY.iter_unpack(content[head:]):
+            producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, start = fields
+            state = self.states[producer_id] = ProducerState(producer_id, epoch)
+            state.last_timestamp = timestamp
+            state.coordinator_epoch = coordinator_epoch
+            state.transaction_start = start
+            if sequence != NO_SEQUENCE:
+                first = retreat(sequence, delta)
+                state.batches.append(ProducedBatch(first, sequence, offset - delta, offset, timestamp))
+        opened = ((state.transaction_start, state.producer_id) for state in self.states.values())
+        self._open = {producer_id: start for start, producer_id in sorted(opened) if start >= 0}
+
+
+def advance(sequence: int, by: int) -> int:
+    """The sequence number that comes `by` later; after the greatest comes 0."""
+    later = sequence + by
+    return later - MAX_SEQUENCE - 1 if later > MAX_SEQUENCE else later
+
+
+def retreat(sequence: int, by: int) -> int:
+    """The sequence number that came `by` earlier."""
+    earlier = sequence - by
+    return earlier + MAX_SEQUENCE + 1 if earlier < 0 else earlier

@@ -1,0 +1,28 @@
+"""How many of a log's oldest segments go. Decides only; the log acts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiokwire.broker.log.config import LogConfig
+from aiokwire.broker.log.segment import Segment
+
+
+def plan_retention(segments: Sequence[Segment], log_start_offset: int, config: LogConfig, now_ms: int) -> int:
+    """The number of segments, from the oldest on, that are too old, too many, or below the log's start.
+
+    All of them means that the active one goes as well: the log rolls first. An empty active segment stays.
+    """
+    last = len(segments) - (segments[-1].size == 0)
+    count = 0
+    if config.deletes and config.retention_ms >= 0:
+        while count < last and now_ms - segments[count].largest_timestamp() > config.retention_ms:
+            count += 1
+    if config.deletes and config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[count:]) - config.retention_bytes
+        while count < last and excess >= segments[count].size:
+            excess -= segments[count].size
+            count += 1
+    while count < len(segments) - 1 and segments[count + 1].base_offset <= log_start_offset:
+        count += 1
+    return count

@@ -1,0 +1,313 @@
+"""One segment of a partition: a file of batches, back to back, with its indexes.
+
+Only the last segment of a log is appended to. Earlier ones keep their file and indexes closed until they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from aiokwire.broker.log.batches import StoredBatch, find, walk
+from aiokwire.broker.log.index import OffsetIndex, TimeIndex, TransactionIndex
+from aiokwire.broker.log.storage import Buffer, Storage, StoredFile, append_exactly
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TXN_INDEX = ".txnindex"
+DELETED = ".deleted"
+INDEX_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+SUFFIXES = (LOG, *INDEX_SUFFIXES)
+
+NO_TIMESTAMP = -1
+
+
+class ReadResult(NamedTuple):
+    """What a read found: batches back to back, the last one possibly cut off.
+
+    Every offset in `data` is below `upper_bound`.
+    """
+
+    data: bytes
+    upper_bound: int
+
+
+class Segment:
+    """The batches from `base_offset` up to the next segment's."""
+
+    __slots__ = (
+        "_directory",
+        "_file",
+        "_first_timestamp",
+        "_latest",
+        "_offset_index",
+        "_since_index",
+        "_storage",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "created_ms",
+        "name",
+        "size",
+    )
+
+    def __init__(self, storage: Storage, directory: str, base_offset: int, created_ms: int) -> None:
+        self._storage = storage
+        self._directory = directory
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.name = f"{directory}/{base_offset:020d}"
+        self._file: StoredFile | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TransactionIndex | None = None
+        self._latest: tuple[int, int] | None = None  # the greatest timestamp, last offset of its batch; None: not read
+        self._first_timestamp: int | None = None  # the first batch's greatest timestamp; None: not read
+        self._since_index = 0  # bytes since the last index entry
+        self.size = max(storage.size(self.name + LOG), 0)
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.name} {self.size} bytes>"
+
+    # --- its files, opened when they are needed -------------------------------------------------------------------
+
+    @property
+    def file(self) -> StoredFile:
+        if self._file is None:
+            self._file = self._storage.open(self.name + LOG)
+        return self._file
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._offset_index = OffsetIndex(self.base_offset, self._storage.read(self.name + OFFSET_INDEX))
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self.base_offset, self._storage.read(self.name + TIME_INDEX))
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        if self._txn_index is None:
+            self._txn_index = TransactionIndex(self._storage.read(self.name + TXN_INDEX))
+        return self._txn_index
+
+    def has_indexes(self) -> bool:
+        """Whether the index files that every written segment has are there."""
+        return min(self._storage.size(self.name + suffix) for suffix in (OFFSET_INDEX, TIME_INDEX)) >= 0
+
+    def create(self) -> None:
+        """Make the file of a new segment, with empty indexes.
+
+        Raises: StorageError.
+        """
+        file = self.file
+        if file.size():  # the remains of an earlier attempt that failed half way
+            file.truncate(0)
+        self.size = 0
+        self._offset_index = OffsetIndex(self.base_offset)
+        self._time_index = TimeIndex(self.base_offset)
+        self._txn_index = TransactionIndex()
+        self._latest = (NO_TIMESTAMP, self.base_offset)
+        self._first_timestamp = NO_TIMESTAMP
+
+    def save_indexes(self) -> None:
+        """Write what the index files lack; an index that nobody opened lacks nothing.
+
+        Raises: StorageError: the rest is written at the next call.
+        """
+        if self._offset_index is not None:
+            self._offset_index.save(self._storage, self.name + OFFSET_INDEX)
+        if self._time_index is not None:
+            self._time_index.save(self._storage, self.name + TIME_INDEX)
+        if self._txn_index is not None and self._txn_index.entries:
+            self._txn_index.save(self._storage, self.name + TXN_INDEX)
+        elif self._txn_index is not None:
+            self._storage.delete(self.name + TXN_INDEX)
+
+    def seal(self) -> None:
+        """End the time index with the greatest timestamp and write the indexes; appends may still follow."""
+        self.time_index.append(*self.latest)
+        self.save_indexes()
+
+    def paths(self) -> list[str]:
+        """The files of this segment, for a flush."""
+        return [self.name + suffix for suffix in SUFFIXES]
+
+    def release(self) -> None:
+        """Give the file handle and the index memory back; for segments that are no longer appended to."""
+        self.save_indexes()
+        self.close()
+        self._offset_index = self._time_index = self._txn_index = None
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+    def retire(self) -> list[str]:
+        """Rename the files so that no start finds them as a segment, and give back what is to be deleted later."""
+        self.close()
+        gone = []
+        for path in self.paths():
+            if self._storage.size(path) >= 0:
+                self._storage.rename(path, path + DELETED)
+                gone.append(path + DELETED)
+        return gone
+
+    # --- timestamps -----------------------------------------------------------------------------------------------
+
+    @property
+    def latest(self) -> tuple[int, int]:
+        """The greatest timestamp (-1 when no record has one) and the last offset of the batch that has it."""
+        if self._latest is None:
+            self._latest = self.time_index.last or (NO_TIMESTAMP, self.base_offset)
+        return self._latest
+
+    @property
+    def first_timestamp(self) -> int:
+        """The greatest timestamp of the first batch: from there `segment.ms` counts; -1 when there is none."""
+        if self._first_timestamp is None:
+            first = next(self.walk(0), None)
+            self._first_timestamp = NO_TIMESTAMP if first is None else first.max_timestamp
+        return self._first_timestamp
+
+    def largest_timestamp(self) -> int:
+        """What retention by time goes by: the greatest timestamp, or when the file was written."""
+        timestamp = self.latest[0]
+        return timestamp if timestamp >= 0 else self._storage.modified_ms(self.name + LOG)
+
+    # --- append ---------------------------------------------------------------------------------------------------
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes; `note` says afterwards which batches they were.
+
+        Raises: StorageError: the segment is as it was.
+        """
+        append_exactly(self.file, data, self.size)
+
+    def note(self, size: int, last_offset: int, max_timestamp: int, index_interval: int) -> None:
+        """Account for one batch that was written at the end."""
+        latest = self.latest
+        if max_timestamp > latest[0]:
+            self._latest = latest = (max_timestamp, last_offset)
+        if self.size == 0:
+            self._first_timestamp = max_timestamp
+        if self._since_index > index_interval:
+            self.offset_index.append(last_offset, self.size)
+            self.time_index.append(*latest)
+            self._since_index = 0
+        self._since_index += size
+        self.size += size
+
+    # --- read -----------------------------------------------------------------------------------------------------
+
+    def walk(self, position: int, *, verify: bool = False) -> Iterator[StoredBatch]:
+        """The batches from a position on, headers only."""
+        return walk(self.file, position, self.size, verify=verify)
+
+    def find(self, offset: int) -> StoredBatch | None:
+        """The first batch that ends at or after `offset`."""
+        return find(self.file, self.offset_index.floor(offset), self.size, offset)
+
+    def read(self, offset: int, max_bytes: int, *, upto: int, next_base: int, min_one: bool) -> ReadResult | None:
+        """Bytes from the batch that holds `offset` on, of batches below `upto`; None when this segment has none.
+
+        `next_base` is where the log goes on after this segment.
+        """
+        first = self.find(offset)
+        if first is None or first.base_offset >= upto:
+            return None
+        limit = self.size
+        if upto < next_base and (beyond := self.find(upto)) is not None:
+            limit = beyond.position
+        available = limit - first.position
+        if available <= 0:
+            return None
+        length = min(available, max_bytes)
+        if length < first.size:
+            if not min_one:
+                return ReadResult(b"", offset)  # a piece of one batch helps nobody
+            length = first.size
+        if length < available:
+            # end at a batch if the index knows one near: what is cut off would be read and sent twice
+            boundary = self.offset_index.floor_position(first.position + length)
+            length = max(boundary - first.position, first.size) if boundary > first.position else length
+        data = self.file.pread(length, first.position)
+        return ReadResult(data, self._upper_bound(first.position + length, min(upto, next_base)))
+
+    def _upper_bound(self, position: int, limit: int) -> int:
+        indexed = self.offset_index.offset_at(position) if position < self.size else None
+        return limit if indexed is None else min(limit, indexed + 1)
+
+    # --- truncate and recover -------------------------------------------------------------------------------------
+
+    def truncate(self, batch: StoredBatch) -> None:
+        """Cut off this batch and all that follow."""
+        self._cut(batch.position, batch.base_offset)
+
+    def _cut(self, position: int, offset: int) -> None:
+        self.file.truncate(position)
+        self.size = position
+        self.offset_index.truncate_from(position)
+        self.time_index.truncate_from(offset)
+        self.txn_index.truncate_from(offset)
+        self._resume()
+
+    def _resume(self) -> None:
+        """Read back what the indexes do not say of the batches after the last entry."""
+        self._first_timestamp = None
+        self._latest = None
+        latest = self.latest
+        start = self.offset_index.last_position
+        for batch in self.walk(start):
+            if batch.max_timestamp > latest[0]:
+                latest = (batch.max_timestamp, batch.last_offset)
+        self._latest = latest
+        self._since_index = self.size - start
+
+    def resume(self) -> int:
+        """Prepare a cleanly closed segment for appends and give back the offset after its last batch."""
+        end = self.base_offset
+        position = 0
+        for batch in self.walk(self.offset_index.last_position):
+            end = batch.last_offset + 1
+            position = batch.position + batch.size
+        if position < self.size:
+            self._cut(position, end)
+        else:
+            self._resume()
+        return end
+
+    def end_offset(self) -> int:
+        """The offset after the last batch, read from the file."""
+        end = self.base_offset
+        for batch in self.walk(self.offset_index.last_position):
+            end = batch.last_offset + 1
+        return end
+
+    def rebuild(self, index_interval: int) -> Iterator[StoredBatch]:
+        """Check every batch, rebuild the indexes, cut at the first byte that is wrong; gives the good batches.
+
+        Whether something was cut shows in `size`, once the iterator is exhausted.
+        """
+        whole, self.size = self.size, 0
+        self._offset_index = OffsetIndex(self.base_offset)
+        self._time_index = TimeIndex(self.base_offset)
+        self._txn_index = TransactionIndex()
+        self._latest = (NO_TIMESTAMP, self.base_offset)
+        self._first_timestamp = NO_TIMESTAMP
+        self._since_index = 0
+        expected = self.base_offset
+        for batch in walk(self.file, 0, whole, verify=True):
+            if batch.base_offset < expected:
+                break
+            expected = batch.last_offset + 1
+            self.note(batch.size, batch.last_offset, batch.max_timestamp, index_interval)
+            yield batch
+        if self.size < whole:
+            self.file.truncate(self.size)

@@ -1,0 +1,447 @@
+"""The only place of the broker that touches files; everything else names them by paths relative to the data directory.
+
+`DiskStorage` is a directory, `MemoryStorage` keeps everything in the process: for brokers without a data directory, and
+for tests, which take its room away, crash it, and look at what is left. Errors of the operating system end here as
+`StorageError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from aiokwire.clock import wall_ms
+from aiokwire.errors import StorageError
+
+Buffer = bytes | bytearray | memoryview
+
+
+class StoredFile(Protocol):
+    """An open file that is read and written at given positions."""
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes; fewer at the end of the file."""
+
+    def pwrite(self, data: Buffer, position: int) -> int:
+        """Write what there is room for and give back how much that was.
+
+        Raises: StorageError: nothing could be written.
+        """
+
+    def truncate(self, size: int) -> None: ...
+
+    def size(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Storage(Protocol):
+    """A tree of files. Every method raises StorageError, naming the path, when the system refuses."""
+
+    def lock(self) -> None:
+        """Take the data directory for this broker, creating it when it does not exist.
+
+        Raises: StorageError: another broker has it.
+        """
+
+    def unlock(self) -> None: ...
+
+    def open(self, path: str) -> StoredFile:
+        """Open for reading and writing, creating the file when it does not exist."""
+
+    def read(self, path: str) -> bytes | None:
+        """The whole file, None when there is none."""
+
+    def write(self, path: str, data: Buffer) -> None:
+        """Replace the file's content; not atomic, not flushed."""
+
+    def sync(self, path: str) -> None:
+        """Wait until the file's content is on the medium. A file that is gone is no error: it was deleted since."""
+
+    def sync_directory(self, path: str) -> None:
+        """Wait until creations, renames and deletions in a directory are on the medium."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic; a file that has the target's name is replaced."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is gone already is no error."""
+
+    def list(self, path: str) -> list[str]:
+        """Names in a directory, in no order; none when there is no such directory."""
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def make_directory(self, path: str) -> None: ...
+
+    def delete_directory(self, path: str) -> None:
+        """Delete a directory with all that is in it; one that is gone already is no error."""
+
+    def size(self, path: str) -> int:
+        """The size of a file, -1 when there is none."""
+
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written, in milliseconds since the epoch."""
+
+
+def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
+    """Write all of `data` at the end of a file whose size is `position`, or leave the file as it was.
+
+    Raises: StorageError: there is no room (or the medium failed); nothing of `data` is in the file.
+    """
+    written = 0
+    try:
+        written = file.pwrite(data, position)
+        while written < len(data):
+            # a short write: the rest either fits after all, or says why it does not
+            written += file.pwrite(memoryview(data)[written:], position + written)
+    except StorageError:
+        # Also when nothing was counted: a failed write may have left bytes. A file that cannot even be cut is safe
+        # as well: the next append writes over the remains, and recovery cuts what no append covered.
+        with contextlib.suppress(StorageError):
+            file.truncate(position)
+        raise
+
+
+def write_atomically(storage: Storage, path: str, data: Buffer, *, sync: bool = True) -> None:
+    """Replace a small file so that a crash leaves the old content or the new one, never a part.
+
+    With `sync` it is on the medium when this returns.
+    """
+    temporary = f"{path}.tmp"
+    storage.write(temporary, data)
+    if sync:
+        storage.sync(temporary)
+    storage.rename(temporary, path)
+    if sync:
+        storage.sync_directory(os.path.dirname(path))
+
+
+@contextlib.contextmanager
+def _mapped(what: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _storage_error(what, path, error) from error
+
+
+def _storage_error(what: str, path: str, error: OSError) -> StorageError:
+    hint = ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "; nothing that was accepted is lost, and writes work again once there is room"
+    return StorageError(f"cannot {what} {path}: {error.strerror or error}{hint}")
+
+
+class DiskFile:
+    """A file of `DiskStorage`."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self._path = path
+
+    def __repr__(self) -> str:
+        return f"<DiskFile {self._path}>"
+
+    def pread(self, size: int, position: int) -> bytes:
+        try:
+            return os.pread(self._fd, size, position)
+        except OSError as error:
+            raise _storage_error("read", self._path, error) from error
+
+    def pwrite(self, data: Buffer, position: int) -> int:
+        try:
+            return os.pwrite(self._fd, data, position)
+        except OSError as error:
+            raise _storage_error("write", self._path, error) from error
+
+    def truncate(self, size: int) -> None:
+        with _mapped("truncate", self._path):
+            os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        with _mapped("look at", self._path):
+            return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            with _mapped("close", self._path):
+                fd, self._fd = self._fd, -1
+                os.close(fd)
+
+
+class DiskStorage:
+    """A data directory. Only one broker at a time has it: the lock is the system's and ends with the process."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = str(root)
+        self._lock_fd = -1
+
+    def __repr__(self) -> str:
+        return f"<DiskStorage {self.root}>"
+
+    def _at(self, path: str) -> str:
+        return f"{self.root}/{path}" if path else self.root
+
+    def lock(self) -> None:
+        with _mapped("use the data directory", self.root):
+            os.makedirs(self.root, exist_ok=True)
+            fd = os.open(self._at(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(fd)
+            raise StorageError(
+                f"another broker uses the data directory {self.root}: stop it, or choose another directory"
+            ) from error
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        if self._lock_fd >= 0:
+            fd, self._lock_fd = self._lock_fd, -1
+            os.close(fd)
+
+    def open(self, path: str) -> DiskFile:
+        with _mapped("open", self._at(path)):
+            return DiskFile(os.open(self._at(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), self._at(path))
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _storage_error("open", self._at(path), error) from error
+        try:
+            with _mapped("read", self._at(path)):
+                return os.pread(fd, os.fstat(fd).st_size, 0)
+        finally:
+            os.close(fd)
+
+    def write(self, path: str, data: Buffer) -> None:
+        with _mapped("write", self._at(path)):
+            fd = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                written = 0
+                while written < len(data):
+                    written += os.pwrite(fd, memoryview(data)[written:], written)
+            finally:
+                os.close(fd)
+
+    def sync(self, path: str) -> None:
+        try:
+            fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _storage_error("open", self._at(path), error) from error
+        try:
+            with _mapped("flush", self._at(path)):
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_directory(self, path: str) -> None:
+        self.sync(path)
+
+    def rename(self, source: str, target: str) -> None:
+        with _mapped("rename", self._at(source)):
+            os.replace(self._at(source), self._at(target))
+
+    def delete(self, path: str) -> None:
+        with _mapped("delete", self._at(path)), contextlib.suppress(FileNotFoundError):
+            os.unlink(self._at(path))
+
+    def list(self, path: str) -> list[str]:
+        with _mapped("list", self._at(path)), contextlib.suppress(FileNotFoundError):
+            return os.listdir(self._at(path))
+        return []
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(self._at(path))
+
+    def make_directory(self, path: str) -> None:
+        with _mapped("create", self._at(path)):
+            os.makedirs(self._at(path), exist_ok=True)
+
+    def delete_directory(self, path: str) -> None:
+        with _mapped("delete", self._at(path)), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._at(path))
+
+    def size(self, path: str) -> int:
+        with _mapped("look at", self._at(path)), contextlib.suppress(FileNotFoundError):
+            return os.stat(self._at(path)).st_size
+        return -1
+
+    def modified_ms(self, path: str) -> int:
+        with _mapped("look at", self._at(path)):
+            return os.stat(self._at(path)).st_mtime_ns // 1_000_000
+
+
+class MemoryFile:
+    """A file of `MemoryStorage`: what it holds, and how much of that survives a crash for sure."""
+
+    __slots__ = ("_storage", "data", "modified_ms", "synced")
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self._storage = storage
+        self.data = bytearray()
+        self.synced = 0  # bytes from the start that were flushed and not cut off since
+        self.modified_ms = wall_ms()
+
+    def pread(self, size: int, position: int) -> bytes:
+        with memoryview(self.data) as view:
+            return bytes(view[position : position + size])
+
+    def pwrite(self, data: Buffer, position: int) -> int:
+        end = position + len(data)
+        room = self._storage.room(end - len(self.data))
+        if room < 0:
+            end = max(end + room, position)
+            if end <= position:
+                full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                raise _storage_error("write", "to memory", full)
+            data = memoryview(data)[: end - position]
+        if position > len(self.data):
+            self.data.extend(bytes(position - len(self.data)))
+        self.data[position:end] = data
+        self.synced = min(self.synced, position)
+        self.modified_ms = wall_ms()
+        return end - position
+
+    def truncate(self, size: int) -> None:
+        del self.data[size:]
+        self.synced = min(self.synced, size)
+
+    def size(self) -> int:
+        return len(self.data)
+
+    def close(self) -> None:
+        """The content stays with the storage."""
+
+
+class MemoryStorage:
+    """Files in memory, with the faults that a disk has.
+
+    `capacity`: bytes that fit in all; set it at any time to make the "disk" full, None for no limit. `crash()` is a
+    power failure. A storage outlives the broker that used it, as a disk does.
+    """
+
+    def __init__(self, *, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self.files: dict[str, MemoryFile] = {}
+        self._directories: dict[str, set[str]] = {"": set()}
+        self._locked = False
+
+    def __repr__(self) -> str:
+        return f"<MemoryStorage {len(self.files)} files>"
+
+    def room(self, more: int) -> int:
+        """Bytes that are left after `more` are taken; negative by what is missing."""
+        if self.capacity is None or more <= 0:
+            return 0
+        return min(self.capacity - sum(len(file.data) for file in self.files.values()) - more, 0)
+
+    def crash(self, rng: random.Random) -> None:
+        """Lose what was not flushed: each file keeps its flushed bytes, some of the others, and maybe garbage."""
+        self._locked = False
+        for file in self.files.values():
+            kept = rng.randint(file.synced, len(file.data))
+            torn = rng.randint(0, min(len(file.data) - kept, 200))
+            garbage = rng.randbytes(torn) if rng.random() < 0.5 else bytes(torn)
+            file.data = file.data[:kept] + garbage
+            file.synced = len(file.data)
+
+    def lock(self) -> None:
+        if self._locked:
+            raise StorageError("another broker uses this MemoryStorage: close it first")
+        self._locked = True
+
+    def unlock(self) -> None:
+        self._locked = False
+
+    def open(self, path: str) -> MemoryFile:
+        file = self.files.get(path)
+        if file is None:
+            directory, _, name = path.rpartition("/")
+            if directory not in self._directories:
+                raise _storage_error("open", path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+            file = self.files[path] = MemoryFile(self)
+            self._directories[directory].add(name)
+        return file
+
+    def read(self, path: str) -> bytes | None:
+        file = self.files.get(path)
+        return None if file is None else bytes(file.data)
+
+    def write(self, path: str, data: Buffer) -> None:
+        file = self.open(path)
+        file.truncate(0)
+        append_exactly(file, data, 0)
+
+    def sync(self, path: str) -> None:
+        if (file := self.files.get(path)) is not None:
+            file.synced = len(file.data)
+
+    def sync_directory(self, path: str) -> None:
+        """Names are durable at once: only content can be lost."""
+
+    def rename(self, source: str, target: str) -> None:
+        if source in self._directories:
+            self._rename_directory(source, target)
+            return
+        file = self.files.pop(source, None)
+        if file is None:
+            raise _storage_error("rename", source, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        self.files[target] = file
+        self._forget(source)
+        directory, _, name = target.rpartition("/")
+        self._directories[directory].add(name)
+
+    def _rename_directory(self, source: str, target: str) -> None:
+        names = self._directories.pop(source)
+        self._forget(source)
+        self.make_directory(target)
+        self._directories[target] = names
+        for name in names:
+            self.files[f"{target}/{name}"] = self.files.pop(f"{source}/{name}")
+
+    def _forget(self, path: str) -> None:
+        directory, _, name = path.rpartition("/")
+        self._directories[directory].discard(name)
+
+    def delete(self, path: str) -> None:
+        if self.files.pop(path, None) is not None:
+            self._forget(path)
+
+    def list(self, path: str) -> list[str]:
+        return list(self._directories.get(path, ()))
+
+    def is_directory(self, path: str) -> bool:
+        return path in self._directories
+
+    def make_directory(self, path: str) -> None:
+        if path not in self._directories:
+            self._directories[path] = set()
+            directory, _, name = path.rpartition("/")
+            self._directories[directory].add(name)
+
+    def delete_directory(self, path: str) -> None:
+        for name in self._directories.pop(path, set()):
+            del self.files[f"{path}/{name}"]
+        self._forget(path)
+
+    def size(self, path: str) -> int:
+        file = self.files.get(path)
+        return -1 if file is None else len(file.data)
+
+    def modified_ms(self, path: str) -> int:
+        return self.files[path].modified_ms if path in self.files else -1

@@ -1,0 +1,202 @@
+"""A data directory over its life: new, closed, killed, shared, full."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aiokwire.broker.log import DiskStorage, LogConfig, LogManager, MemoryStorage, Storage
+from aiokwire.errors import ConfigurationError, InvalidArgument, StorageError
+from aiokwire.types import TopicPartition
+
+NOW = 1_700_000_000_000
+TOPIC_ID = bytes(range(16))
+MakeBatch = Callable[..., bytearray]
+OpenManager = Callable[..., LogManager]
+
+
+def test_a_new_directory_gets_an_identity_that_stays(storage: Storage, open_manager: OpenManager) -> None:
+    manager = open_manager(storage)
+    identity = (manager.cluster_id, manager.directory_id)
+    assert [len(each) for each in identity] == [22, 22]
+    manager.close(NOW)
+    again = LogManager(storage, rng=random.Random(99))
+    again.open(NOW)
+    assert (again.cluster_id, again.directory_id) == identity
+    again.close(NOW)
+    properties = storage.read("meta.properties")
+    assert properties is not None
+    assert properties.startswith(b"version=1\ncluster.id=")
+
+
+def test_a_directory_of_another_node_or_cluster_is_refused(storage: Storage, open_manager: OpenManager) -> None:
+    open_manager(storage).close(NOW)
+    with pytest.raises(StorageError, match="belongs to node 1"):
+        LogManager(storage, node_id=2).open(NOW)
+    with pytest.raises(StorageError, match="belongs to cluster"):
+        LogManager(storage, cluster_id="another").open(NOW)
+    open_manager(storage).close(NOW)  # the refused ones left no lock behind
+
+
+def test_partitions_are_found_again_after_a_clean_stop(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    manager = open_manager(storage)
+    for topic, partition, count in [("orders", 0, 3), ("orders", 1, 0), ("with-dash.and_dot", 12, 5)]:
+        log = manager.create(topic, partition, TOPIC_ID, NOW)
+        for _ in range(count):
+            log.append(make_batch(2), now_ms=NOW)
+    manager.close(NOW)
+    assert storage.read(".kafka_cleanshutdown") == b'{"version": 0, "brokerEpoch": -1}'
+    assert storage.read("recovery-point-offset-checkpoint") == (
+        b"0\n3\norders 0 6\norders 1 0\nwith-dash.and_dot 12 10\n"
+    )
+    again = open_manager(storage)
+    assert storage.read(".kafka_cleanshutdown") is None
+    assert {tp: (log.end_offset, log.recovery_point, log.topic_id) for tp, log in again.logs.items()} == {
+        TopicPartition("orders", 0): (6, 6, TOPIC_ID),
+        TopicPartition("orders", 1): (0, 0, TOPIC_ID),
+        TopicPartition("with-dash.and_dot", 12): (10, 10, TOPIC_ID),
+    }
+
+
+def test_a_partition_exists_once(storage: Storage, open_manager: OpenManager) -> None:
+    manager = open_manager(storage)
+    manager.create("orders", 0, TOPIC_ID, NOW)
+    with pytest.raises(InvalidArgument, match="exists already"):
+        manager.create("orders", 0, TOPIC_ID, NOW)
+
+
+def test_the_topic_id_is_flushed_before_the_first_append(storage: Storage, open_manager: OpenManager) -> None:
+    log = open_manager(storage).create("orders", 0, TOPIC_ID, NOW)
+    work = log.metadata_work()
+    assert work is not None
+    assert repr(work) == "<Work flush the metadata of orders[0]>"
+    work.do()
+    assert log.metadata_work() is None
+
+
+def test_a_deleted_partition_frees_its_name_at_once_and_its_files_later(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    manager = open_manager(storage, file_delete_delay_ms=1000)
+    topic = "t" * 249
+    manager.create(topic, 0, TOPIC_ID, NOW).append(make_batch(1), now_ms=NOW)
+    manager.delete(topic, 0, NOW)
+    assert manager.get(topic, 0) is None
+    [doomed] = [name for name in storage.list("") if name.endswith("-delete")]
+    assert len(doomed) <= 255
+    assert manager.create(topic, 0, TOPIC_ID, NOW).end_offset == 0
+    assert manager.deletions_due(NOW + 999) is None
+    manager.close(NOW)
+    # a restart forgets the delay, not the deletion
+    again = open_manager(storage)
+    assert set(again.logs) == {TopicPartition(topic, 0)}
+    work = again.deletions_due(NOW)
+    assert work is not None
+    work.do()
+    assert doomed not in storage.list("")
+    with pytest.raises(KeyError):
+        again.delete("nothing", 0, NOW)
+
+
+def test_a_half_made_partition_is_cleared_away(storage: Storage, open_manager: OpenManager) -> None:
+    open_manager(storage).close(NOW)
+    storage.make_directory("orders-0")
+    manager = open_manager(storage)
+    assert not manager.logs
+    assert not storage.is_directory("orders-0")
+
+
+def test_data_without_a_topic_id_is_not_touched(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    manager = open_manager(storage)
+    manager.create("orders", 0, TOPIC_ID, NOW).append(make_batch(1), now_ms=NOW)
+    manager.close(NOW)
+    storage.delete("orders-0/partition.metadata")
+    with pytest.raises(StorageError, match=r"orders-0 has data, but no readable partition\.metadata"):
+        open_manager(storage)
+    assert storage.size("orders-0/00000000000000000000.log") > 0
+
+
+def test_other_files_and_directories_are_left_alone(storage: Storage, open_manager: OpenManager) -> None:
+    open_manager(storage).close(NOW)
+    storage.write("notes-1", b"mine")
+    storage.make_directory("lost+found")
+    manager = open_manager(storage)
+    assert not manager.logs
+    assert storage.read("notes-1") == b"mine"
+    assert storage.is_directory("lost+found")
+
+
+def test_flushes_come_due_by_time_and_after_a_roll(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    manager = open_manager(storage, flush_ms=1000)
+    log = manager.create("orders", 0, TOPIC_ID, NOW)
+    log.append(make_batch(1), now_ms=NOW)
+    assert manager.flush_due(NOW + 999) == []
+    [work] = manager.flush_due(NOW + 1000)
+    work.do()
+    assert (log.recovery_point, manager.flush_due(NOW + 5000)) == (1, [])
+    log.append(make_batch(1), now_ms=NOW)
+    log.roll(NOW)
+    [work] = manager.flush_due(NOW + 1001)
+    work.do()
+    assert log.recovery_point == 2
+
+
+def test_a_full_disk_at_close_leaves_no_clean_mark_and_loses_nothing(
+    open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    storage = MemoryStorage()
+    manager = open_manager(storage)
+    log = manager.create("orders", 0, TOPIC_ID, NOW)
+    for _ in range(200):
+        log.append(make_batch(1, value=bytes(100)), now_ms=NOW)
+    storage.capacity = 0
+    with pytest.raises(StorageError):
+        manager.close(NOW)
+    storage.capacity = None
+    assert storage.read(".kafka_cleanshutdown") is None
+    again = open_manager(storage).get("orders", 0)
+    assert again is not None
+    assert again.end_offset == 200
+
+
+def test_a_second_manager_on_the_same_directory_is_refused(tmp_path: Path, open_manager: OpenManager) -> None:
+    open_manager(DiskStorage(tmp_path))
+    with pytest.raises(StorageError, match="another broker"):
+        open_manager(DiskStorage(tmp_path))
+
+
+def test_idle_producers_are_forgotten_everywhere(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    manager = open_manager(storage)
+    log = manager.create("orders", 0, TOPIC_ID, NOW)
+    log.append(make_batch(1, producer_id=7, epoch=0, sequence=0), now_ms=NOW)
+    assert manager.expire_producers(NOW + 24 * 3600 * 1000 - 1) == 0
+    assert manager.expire_producers(NOW + 24 * 3600 * 1000) == 1
+    manager.release_idle()
+
+
+def test_a_manager_says_what_it_has(open_manager: OpenManager) -> None:
+    manager = open_manager(MemoryStorage())
+    assert repr(manager) == "<LogManager <MemoryStorage 1 files>, 0 logs>"
+    manager.close(NOW)
+    assert repr(manager).endswith("0 logs, closed>")
+    manager.close(NOW)
+
+
+def test_topic_configs_override_the_logs_settings() -> None:
+    config = LogConfig().override({"segment.bytes": "1000", "cleanup.policy": "compact", "max.message.bytes": "5"})
+    assert (config.segment_bytes, config.cleanup_policy, config.deletes) == (1000, "compact", False)
+    assert LogConfig().override({}).deletes
+    for wrong in ({"segment.bytes": "many"}, {"segment.bytes": "0"}, {"flush.messages": "0"}):
+        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+            LogConfig().override(wrong)
