@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol import ZERO_UUID
-from aiokwire.protocol.messages import fetch
+
+if TYPE_CHECKING:  # the messages load with the first Fetch, the broker is up before
+    from aiokwire.protocol.messages import fetch
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -138,4 +139,4 @@ def _update(session: FetchSession, request: fetch.FetchRequest) -> None:
                 row.update(wanted)
     for forgotten in request.forgotten_topics_data:
         for index in forgotten.partitions:
-            rows.pop((forgotten.topic, forgotten.topic_id or ZERO_UUID, index), None)
+            rows.pop((forgotten.topic, forgotten.topic_id, index), None)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
+from typing import NamedTuple
 
 from aiokwire.broker.dispatch import Call, CloseConnection
 from aiokwire.broker.handlers._shared import find_topic
@@ -35,38 +36,56 @@ ALL_IN_SYNC = -1
 NO_ANSWER = 0
 
 
+class Target(NamedTuple):
+    """One topic of a request, found."""
+
+    wanted: produce.TopicProduceData
+    topic: Topic | None
+    partitions: list[Partition | None]  # as in the request
+    code: ErrorCode  # why there is no topic
+
+
 def handle(
     request: produce.ProduceRequest, call: Call
 ) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
     """Answer at once where nothing must reach the medium first."""
-    fresh = [log for log in _logs(request, call) if log.metadata_to_sync is not None]
-    if fresh:
-        return _after_naming(request, call, fresh)
-    response = _append(request, call)
-    unflushed = [log for log in _logs(request, call) if log.flush_needed]
-    if unflushed:
-        return _after_flushing(request, response, unflushed)
+    targets = [_find(wanted, call) for wanted in request.topic_data]
+    logs = [one.log for target in targets for one in target.partitions if one is not None]
+    for log in logs:
+        if log.metadata_to_sync is not None:
+            return _after_naming(request, call, targets, logs)
+    response = _append(request, call, targets)
+    for log in logs:
+        if log.flush_needed:
+            return _after_flushing(request, response, logs)
     return _answer(request, response)
 
 
+def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
+    topic, code = find_topic(call, wanted.name, wanted.topic_id)
+    if topic is None:
+        return Target(wanted, None, [], code)
+    return Target(wanted, topic, [topic.partition(one.index) for one in wanted.partition_data], code)
+
+
 async def _after_naming(
-    request: produce.ProduceRequest, call: Call, fresh: list[PartitionLog]
+    request: produce.ProduceRequest, call: Call, targets: list[Target], logs: list[PartitionLog]
 ) -> produce.ProduceResponse | None:
     """A new partition's topic id must survive what its first records survive."""
-    for log in fresh:
+    for log in logs:
         try:
             await run_work(log.metadata_work())
         except StorageError as error:
             logger.error("%s", error)  # the append will say so too, or works and this is tried again
-    response = _append(request, call)
-    unflushed = [log for log in _logs(request, call) if log.flush_needed]
-    return await _after_flushing(request, response, unflushed)
+    return await _after_flushing(request, _append(request, call, targets), logs)
 
 
 async def _after_flushing(
-    request: produce.ProduceRequest, response: produce.ProduceResponse, unflushed: list[PartitionLog]
+    request: produce.ProduceRequest, response: produce.ProduceResponse, logs: list[PartitionLog]
 ) -> produce.ProduceResponse | None:
-    for log in unflushed:
+    for log in logs:
+        if not log.flush_needed:
+            continue
         try:
             await run_work(log.prepare_flush(wall_ms()))
         except StorageError as error:
@@ -84,16 +103,6 @@ def _mark_unflushed(response: produce.ProduceResponse, log: PartitionLog) -> Non
                     partition.base_offset = -1
 
 
-def _logs(request: produce.ProduceRequest, call: Call) -> list[PartitionLog]:
-    found = []
-    for wanted in request.topic_data:
-        topic, _ = find_topic(call, wanted.name, wanted.topic_id)
-        if topic is not None:
-            partitions = (topic.partition(one.index) for one in wanted.partition_data)
-            found += [partition.log for partition in partitions if partition is not None]
-    return found
-
-
 def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) -> produce.ProduceResponse | None:
     if request.acks != NO_ANSWER:
         return response
@@ -107,22 +116,22 @@ def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) 
     return None
 
 
-def _append(request: produce.ProduceRequest, call: Call) -> produce.ProduceResponse:
+def _append(request: produce.ProduceRequest, call: Call, targets: list[Target]) -> produce.ProduceResponse:
     now = wall_ms()
-    return produce.ProduceResponse(
-        responses=[_append_topic(wanted, call, request.acks, now) for wanted in request.topic_data]
-    )
+    return produce.ProduceResponse(responses=[_append_topic(target, call, request.acks, now) for target in targets])
 
 
-def _append_topic(wanted: produce.TopicProduceData, call: Call, acks: int, now: int) -> produce.TopicProduceResponse:
-    topic, code = find_topic(call, wanted.name, wanted.topic_id)
-    answers = []
-    for one in wanted.partition_data:
-        partition = topic.partition(one.index) if topic is not None else None
-        if topic is None or partition is None:
-            answers.append(_fault(call, one.index, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None))
-        else:
-            answers.append(_append_partition(call, topic, partition, one.records, acks, now))
+def _append_topic(target: Target, call: Call, acks: int, now: int) -> produce.TopicProduceResponse:
+    wanted, topic = target.wanted, target.topic
+    if topic is None:
+        answers = [_fault(call, one.index, target.code, None) for one in wanted.partition_data]
+    else:
+        answers = [
+            _append_partition(call, topic, partition, one.records, acks, now)
+            if partition is not None
+            else _fault(call, one.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            for one, partition in zip(wanted.partition_data, target.partitions, strict=True)
+        ]
     return produce.TopicProduceResponse(name=wanted.name, topic_id=wanted.topic_id, partition_responses=answers)
 
 
