@@ -46,7 +46,7 @@ class VersionRange(NamedTuple):
         return isinstance(version, int) and self.min <= version <= self.max
 
 
-class Message:
+class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
     """A struct of the protocol. Its fields are its slots, in wire order, with `unknown_tags` last where it has tags."""
 
     __slots__: tuple[str, ...] = ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
+from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation, UnsupportedVersion
-from aiokwire.protocol._codec import CompactReader
+from aiokwire.protocol._codec import CompactReader, PlainReader
 from aiokwire.protocol.api import Buffer, Request, Response, UnknownTags, reader_for, request_type, writer_for
 from aiokwire.protocol.api_key import ApiKey
 
@@ -123,6 +124,8 @@ def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHea
 def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
     """A response from a frame without its size, which begins with the correlation id.
 
+    A broker that does not speak the version of an ApiVersions request answers in version 0, whatever was asked.
+
     Raises:
         UnsupportedVersion: there is no such version.
         ProtocolViolation: the bytes are no such response.
@@ -133,6 +136,10 @@ def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
         src.int32()
         if response_header_version(response_type, version) > 0:
             src.tags()
+        elif (
+            response_type.API is ApiKey.API_VERSIONS and PlainReader(frame, 4).int16() == ErrorCode.UNSUPPORTED_VERSION
+        ):
+            version, src = 0, PlainReader(frame, 4)
         response = response_type.decode(src, version)
         src.end()
     except ProtocolViolation as error:

@@ -64,13 +64,15 @@ def decode(kind: type[Message], data: Buffer, versions: VersionRange, version: i
     return message
 
 
-def sample(kind: type[Message], rng: random.Random, versions: VersionRange, version: int) -> Message:
+def sample(
+    kind: type[Message], rng: random.Random, versions: VersionRange, version: int, *, unknown_tags: bool = True
+) -> Message:
     """One with arbitrary values in every field that this version carries."""
     message = kind()
     for name, hint in hints(kind).items():
         if _carries(kind, name, versions, version):
-            setattr(message, name, _value(kind, name, hint, rng, versions, version))
-    if "unknown_tags" in kind.__slots__ and version >= versions.flexible and rng.random() < 0.3:
+            setattr(message, name, _value(kind, name, hint, rng, versions, version, unknown_tags))
+    if unknown_tags and "unknown_tags" in kind.__slots__ and version >= versions.flexible and rng.random() < 0.3:
         message.unknown_tags = tuple(  # type: ignore[attr-defined]  # it is one of the slots
             (tag, rng.randbytes(rng.randrange(20))) for tag in sorted(rng.sample(range(1000, 100_000), 2))
         )
@@ -144,7 +146,15 @@ def _bounds(kind: type[Message], name: str, is_list: bool, versions: VersionRang
     return next(filter(fits, _LOWEST)), next(filter(fits, _HIGHEST))
 
 
-def _value(kind: type[Message], name: str, hint: Any, rng: random.Random, versions: VersionRange, version: int) -> Any:
+def _value(
+    kind: type[Message],
+    name: str,
+    hint: Any,
+    rng: random.Random,
+    versions: VersionRange,
+    version: int,
+    unknown_tags: bool,
+) -> Any:
     inner, optional = _parts(hint)
     if optional and rng.random() < 0.2 and _nullable(kind, name, versions, version):
         return None
@@ -153,7 +163,7 @@ def _value(kind: type[Message], name: str, hint: Any, rng: random.Random, versio
 
     def one() -> Any:
         if issubclass(item, Message):
-            return sample(item, rng, versions, version)
+            return sample(item, rng, versions, version, unknown_tags=unknown_tags)
         if item is bool:
             return rng.random() < 0.5
         if item is int:

@@ -98,7 +98,7 @@ def read_jar(path: Path) -> dict[str, Message]:
 
 
 def join(newer: dict[str, Message], older: dict[str, Message]) -> dict[str, Message]:
-    """What `newer` defines, with the versions that it dropped and `older` still has, unless they were unstable there."""
+    """What `newer` defines, with the versions that it dropped and `older` has, unless they were unstable there."""
     unstable = {message.api_key for message in older.values() if message.unstable_from is not None}
     stable = {name: message for name, message in older.items() if message.api_key not in unstable - {None}}
     return {name: _join_message(message, stable.get(name)) for name, message in newer.items()}
