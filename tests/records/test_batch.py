@@ -148,8 +148,7 @@ def test_hostile_headers_are_named(offset: int, form: str, value: int, said: str
     data = bytearray(reference.plain_batch(ROWS, base_offset=40))
     struct.pack_into(form, data, offset, value)
     with pytest.raises(CorruptRecord, match=said) as caught:
-        for batch in read_batches(data, "t", 3, check_crcs=False):
-            batch.records()
+        [batch.records() for batch in read_batches(data, "t", 3, check_crcs=False)]
     assert 40 <= caught.value.offset < 50
 
 

@@ -56,9 +56,10 @@ def test_producer_state_and_flags_stand_in_the_header() -> None:
     sealed = builder.seal(
         producer_id=1 << 40, producer_epoch=3, base_sequence=77, transactional=True, base_offset=9, leader_epoch=4
     )
-    wanted = reference.plain_batch(
-        [Row(0, 5, b"k", b"v")], attributes=16, base_offset=9, leader_epoch=4, producer=(1 << 40, 3, 77)
-    )  # type: ignore[arg-type]  # `producer` is the one option that is no number
+    row = Row(0, 5, b"k", b"v")
+    wanted = reference.batch(
+        reference.record(row, 5), [row], attributes=16, base_offset=9, leader_epoch=4, producer=(1 << 40, 3, 77)
+    )
     assert bytes(sealed) == wanted
 
 
@@ -101,7 +102,7 @@ def test_the_estimate_is_an_upper_bound(
 
 def test_bytes_likes_are_taken_as_they_are() -> None:
     builder = BatchBuilder(2, 1000)
-    builder.append(1, bytearray(b"key"), memoryview(b"-value-")[1:6], [("h", bytearray(b"x"))])
+    builder.append(1, bytearray(b"key"), memoryview(b"-value-")[1:6], [("h", b"x")])
     (record,) = read_batches(builder.seal(), "t", 0)[0].records()
     assert record == Record("t", 0, 0, 1, b"key", b"value", [("h", b"x")])
 

@@ -1,0 +1,108 @@
+"""Columns and to_arrow: the same records as `records()` gives, valid by Arrow's own full check."""
+
+from __future__ import annotations
+
+import sys
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiokwire.errors import ConfigurationError, CorruptRecord, InvalidArgument
+from aiokwire.records import Columns, Record, RecordBatch, columns_to_arrow, compress, read_batches, to_arrow
+from tests.records import reference
+from tests.records.reference import Row
+from tests.records.strategies import CODECS, rows
+
+ROWS = [Row(index, 1000 + index, b"k", b"v%d" % index, (("h", b"x"),) * (index % 3)) for index in range(20)]
+
+
+def as_rows(table: pa.RecordBatch) -> list[tuple[object, ...]]:
+    table.validate(full=True)
+    # timestamps far outside of datetime's years are compared as numbers
+    columns = [
+        column.cast(pa.int64()) if name == "timestamp" else column
+        for name, column in zip(table.schema.names, table.columns, strict=True)
+    ]
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def wanted(record: Record) -> tuple[object, ...]:
+    headers = [{"name": name, "value": value} for name, value in record.headers]
+    kind = int(record.timestamp_type)
+    return record.topic, record.partition, record.offset, record.timestamp, kind, record.key, record.value, headers
+
+
+def batch_of(data: bytes, topic: str = "t", partition: int = 3) -> RecordBatch:
+    (batch,) = read_batches(data, topic, partition)
+    return batch
+
+
+@given(st.lists(st.tuples(rows(gaps=True), CODECS, st.sampled_from(["a", "b"]), st.integers(0, 300)), max_size=4))
+def test_arrow_holds_what_records_holds(parts: list[tuple[list[Row], int, str, int]]) -> None:
+    batches, from_offsets, records = [], [], []
+    for content, codec, topic, from_offset in parts:
+        payload = compress(codec, b"".join(reference.record(row, content[0].timestamp) for row in content))
+        batch = batch_of(reference.batch(payload, content, attributes=int(codec)), topic, from_offset)
+        batches.append(batch)
+        from_offsets.append(from_offset)
+        records += batch.records(from_offset)
+    assert as_rows(to_arrow(batches, from_offsets)) == [wanted(record) for record in records]
+
+
+def test_message_sets_become_columns_too() -> None:
+    for magic in (0, 1):
+        batch = batch_of(reference.message_set(magic, ROWS, 50))
+        assert as_rows(to_arrow([batch])) == [wanted(record) for record in batch.records()]
+
+
+def test_many_rows_fill_many_bytes_of_the_bitmaps() -> None:
+    content = [Row(index, 5, None if index % 3 else b"k", b"v" * 99 if index % 5 else None) for index in range(5000)]
+    batches = [batch_of(reference.plain_batch(content, base_offset=base)) for base in (0, 5000)]
+    expected = [wanted(record) for batch in batches for record in batch.records()][7:]
+    assert as_rows(to_arrow(batches, [7, 0])) == expected
+
+
+def test_nothing_is_a_valid_table() -> None:
+    assert as_rows(to_arrow([])) == []
+    assert as_rows(to_arrow([batch_of(reference.plain_batch(ROWS))], [99])) == []
+
+
+def test_foreign_header_names_stay_valid_text() -> None:
+    body = b"\0\0\0\1\1" + reference.varint(1) + reference.sized(b"\xff\xfe") + reference.sized(b"x")
+    data = reference.batch(reference.varint(len(body)) + body, [Row(0, 1, None, None)])
+    assert as_rows(to_arrow([batch_of(data)]))[0][-1] == [{"name": "\ufffd\ufffd", "value": b"x"}]
+
+
+def test_a_damaged_batch_adds_no_row() -> None:
+    good = batch_of(reference.plain_batch(ROWS))
+    payload = b"".join(reference.record(row, 1000) for row in ROWS[:-1]) + b"\x0e" + b"\xff" * 7
+    bad = batch_of(reference.batch(payload, ROWS, base_offset=20))
+    for before in (0, 1):
+        columns = Columns()
+        for _ in range(before):
+            good.add_to(columns)
+        with pytest.raises(CorruptRecord) as caught:
+            bad.add_to(columns)
+        assert 20 <= caught.value.offset < 40
+        good.add_to(columns, 5)
+        expected = good.records() * before + good.records(5)
+        assert as_rows(columns_to_arrow(columns)) == [wanted(record) for record in expected]
+
+
+def test_columns_that_were_handed_out_take_no_more() -> None:
+    batch = batch_of(reference.plain_batch(ROWS))
+    columns = batch.columns()
+    buffers = columns.buffers()
+    assert len(columns) == 20
+    assert columns.buffers() is buffers
+    assert memoryview(buffers["value"][2]).readonly
+    with pytest.raises(InvalidArgument, match="handed out already"):
+        batch.add_to(columns)
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigurationError, match=r"install aiokwire\[arrow\]"):
+        to_arrow([])
