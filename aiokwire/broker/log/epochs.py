@@ -20,29 +20,39 @@ class EpochEnd(NamedTuple):
 
 
 class LeaderEpochs:
-    """The start offset of each epoch, ascending in both; mirrored in the `leader-epoch-checkpoint` file."""
+    """The start offset of each epoch, ascending in both; saved in the `leader-epoch-checkpoint` file."""
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
-        self.path = f"{directory}/{EPOCH_FILE}"
+        self._path = f"{directory}/{EPOCH_FILE}"
         self.entries: list[tuple[int, int]] = []
-        self._is_saved = False
+        self._saved: bytes | None = None  # the file's content
 
     def load(self) -> None:
-        """Read the file; a damaged one counts as missing."""
-        lines = unpack_checkpoint(self._storage.read(self.path), fields=2)
-        self.entries = sorted((int(epoch), int(offset)) for epoch, offset in lines)
-        self._is_saved = True
+        """Read the file; a damaged one counts as missing: recovery finds the epochs in the batches."""
+        content = self._storage.read(self._path)
+        try:
+            lines = unpack_checkpoint(content, fields=2)
+            self.entries = sorted((int(epoch), int(offset)) for epoch, offset in lines)
+        except ValueError:
+            self.entries = []
+        self._saved = content
 
-    def save(self, *, sync: bool = False) -> None:
-        """Write the file when it is out of date.
+    def pack(self) -> bytes:
+        """What the file should hold."""
+        return pack_checkpoint(f"{epoch} {offset}" for epoch, offset in self.entries)
+
+    def save(self, content: bytes) -> None:
+        """Write what `pack` gave, unless the file holds it; waits for the medium.
+
+        Only a flush does this: the file must never know less than the flushed part of the log, and what it lacks of
+        the rest is read from the batches.
 
         Raises: StorageError.
         """
-        if not self._is_saved or sync:
-            content = pack_checkpoint([f"{epoch} {offset}" for epoch, offset in self.entries])
-            write_atomically(self._storage, self.path, content, sync=sync)
-            self._is_saved = True
+        if content != self._saved:
+            write_atomically(self._storage, self._path, content)
+            self._saved = content
 
     @property
     def latest(self) -> int:
@@ -52,7 +62,6 @@ class LeaderEpochs:
         """Note that batches of `epoch` start at `offset`; older epochs than the latest are not news."""
         if epoch > self.latest:
             self.entries.append((epoch, offset))
-            self._is_saved = False
 
     def end_offset_for(self, epoch: int, log_end: int) -> EpochEnd:
         """Where `epoch` ends in this log: the start of the next one, or the end of the log for the latest."""
@@ -66,16 +75,10 @@ class LeaderEpochs:
 
     def truncate_from_end(self, offset: int) -> None:
         """Forget the epochs that start at or after `offset`."""
-        kept = [entry for entry in self.entries if entry[1] < offset]
-        if kept != self.entries:
-            self.entries = kept
-            self._is_saved = False
+        self.entries = [entry for entry in self.entries if entry[1] < offset]
 
     def truncate_from_start(self, offset: int) -> None:
         """Forget the epochs that end at or before `offset`; the one that spans it starts there now."""
         later = [entry for entry in self.entries if entry[1] > offset]
         earlier = [entry for entry in self.entries if entry[1] <= offset]
-        kept = [(earlier[-1][0], offset), *later] if earlier else later
-        if kept != self.entries:
-            self.entries = kept
-            self._is_saved = False
+        self.entries = [(earlier[-1][0], offset), *later] if earlier else later

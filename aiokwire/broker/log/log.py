@@ -17,18 +17,15 @@ from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
 from aiokwire.broker.log.lookup import find_max_timestamp, find_timestamp
 from aiokwire.broker.log.producers import ProducerStates
-from aiokwire.broker.log.recovery import LoadedLog, SnapshotFiles, load_log, restore_producers
+from aiokwire.broker.log.recovery import LoadedLog, SnapshotFiles, delete_segment, load_log, restore_producers
 from aiokwire.broker.log.retention import plan_retention
-from aiokwire.broker.log.segment import ReadResult, Segment
+from aiokwire.broker.log.segment import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, ReadResult, Segment
 from aiokwire.broker.log.storage import Storage
 from aiokwire.broker.log.work import Work
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, OffsetOutOfRange, error_for
 from aiokwire.records import RecordBatch, assign_offsets, scan_batches, set_log_append_time
 from aiokwire.types import OffsetAndTimestamp
-
-MAX_RELATIVE_OFFSET = 2**31 - 1
-NO_TIMESTAMP = -1
 
 
 class AppendInfo(NamedTuple):
@@ -174,7 +171,6 @@ class PartitionLog:
         self.end_offset = end
         if leader_epoch > self.leader_epochs.latest:
             self.leader_epochs.assign(leader_epoch, base)
-            self.leader_epochs.save()
         appended_at = NO_TIMESTAMP if log_append_time is None else log_append_time
         return AppendInfo(base, end - 1, appended_at, self.log_start_offset)
 
@@ -318,8 +314,7 @@ class PartitionLog:
         for segment in self._segments[first:]:
             segment.save_indexes()
             paths += segment.paths()
-        self.leader_epochs.save()
-        paths.append(self.leader_epochs.path)
+        epochs = self.leader_epochs.pack()
         paths += [self._snapshots.path(offset) for offset in self._snapshots.offsets if offset > self.recovery_point]
         self._has_rolled, names = False, self._names_to_sync
         self._names_to_sync = False
@@ -327,6 +322,7 @@ class PartitionLog:
         def run() -> None:
             for path in paths:
                 self._storage.sync(path)
+            self.leader_epochs.save(epochs)
             if names:
                 self._storage.sync_directory(self.directory)
 
@@ -380,7 +376,6 @@ class PartitionLog:
         self.log_start_offset = max(self.log_start_offset, kept[0].base_offset)
         self.recovery_point = max(self.recovery_point, kept[0].base_offset)
         self.leader_epochs.truncate_from_start(self.log_start_offset)
-        self.leader_epochs.save()
         self._names_to_sync = True
         files = []
         for segment in gone:
@@ -397,8 +392,7 @@ class PartitionLog:
             return
         kept = max(bisect_right(self._bases, offset) - 1, 0)
         for segment in self._segments[kept + 1 :]:
-            for path in segment.retire():
-                self._storage.delete(path)
+            delete_segment(segment)
         last = self._segments[kept]
         if (batch := last.find(offset)) is not None:
             last.truncate(batch)
@@ -409,7 +403,6 @@ class PartitionLog:
         self._history += 1
         self._names_to_sync = True
         self.leader_epochs.truncate_from_end(self.end_offset)
-        self.leader_epochs.save()
         self._snapshots.delete_strays(list(self._bases), self.end_offset)
         restore_producers(self.producers, list(self._segments), self._snapshots, self.end_offset, rebuilt_from=None)
 

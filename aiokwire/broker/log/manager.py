@@ -104,7 +104,7 @@ class LogManager:
             "directory.id": self.directory_id,
         }
         if properties != known:
-            write_atomically(self.storage, META_PROPERTIES, pack_properties(properties), sync=False)
+            write_atomically(self.storage, META_PROPERTIES, pack_properties(properties))
 
     def _load(self, names: list[str], now_ms: int, *, clean: bool) -> None:
         recovery_points = unpack_offsets(self.storage.read(RECOVERY_POINTS))

@@ -49,13 +49,14 @@ def load_log(
     segments = _find_segments(storage, directory, now_ms)
     epochs = LeaderEpochs(storage, directory)
     epochs.load()
+    interval = config.index_interval_bytes
     suspect = _first_suspect(segments, clean=clean, recovery_point=recovery_point)
-    checked_from = None if suspect is None else _recover(segments, suspect, storage, epochs, config)
+    checked_from = None if suspect is None else _recover(segments, suspect, epochs, interval, recovery_point)
     end = segments[-1].resume() if segments else 0
     start = max(log_start_offset, segments[0].base_offset) if segments else log_start_offset
     if not segments or end < start:
         for segment in segments:
-            _delete(storage, segment)
+            delete_segment(segment)
         segment = Segment(storage, directory, start, now_ms)
         segment.create()
         segments, end, checked_from = [segment], start, start
@@ -90,35 +91,36 @@ def _first_suspect(segments: list[Segment], *, clean: bool, recovery_point: int)
     return None
 
 
-def _recover(segments: list[Segment], index: int, storage: Storage, epochs: LeaderEpochs, config: LogConfig) -> int:
-    """Check the segments from `index` on and drop what is damaged; gives the first checked base offset."""
-    first = segments[index].base_offset
+def _recover(segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int) -> int:
+    """Check the segments from `index` on, cut off what is damaged; gives the first checked base offset."""
+    first = end = segments[index].base_offset
     epochs.truncate_from_end(first)
-    end = first
     while index < len(segments):
         segment, whole = segments[index], segments[index].size
-        if segment.base_offset < end:  # it overlaps what is already there: nothing in it can be trusted
+        following = segments[index + 1].base_offset if index + 1 < len(segments) else None
+        # A hole is what a lost write leaves, if its end happened to be the end of a batch.
+        if segment.base_offset != end and (segment.base_offset < end or end >= recovery_point):
             break
         end = segment.base_offset
-        for batch in segment.rebuild(config.index_interval_bytes):
+        for batch in segment.rebuild(interval, gaps_below=recovery_point, next_base=following):
             epochs.assign(batch.leader_epoch, batch.base_offset)
             end = batch.last_offset + 1
-        index += 1
         segment.seal()
+        index += 1
         if segment.size < whole:
             break
-        if index < len(segments):
+        if following is not None:
             segment.release()
-    for segment in segments[index:]:
-        _delete(storage, segment)
+    for damaged in segments[index:]:
+        delete_segment(damaged)
     del segments[index:]
     return first
 
 
-def _delete(storage: Storage, segment: Segment) -> None:
-    segment.close()
-    for path in segment.paths():
-        storage.delete(path)
+def delete_segment(segment: Segment) -> None:
+    """Delete the files of a segment."""
+    for path in segment.retire():
+        segment.storage.delete(path)
 
 
 class SnapshotFiles:

@@ -21,6 +21,7 @@ INDEX_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 SUFFIXES = (LOG, *INDEX_SUFFIXES)
 
 NO_TIMESTAMP = -1
+MAX_RELATIVE_OFFSET = 2**31 - 1  # what the index entries can hold
 
 
 class ReadResult(NamedTuple):
@@ -43,17 +44,17 @@ class Segment:
         "_latest",
         "_offset_index",
         "_since_index",
-        "_storage",
         "_time_index",
         "_txn_index",
         "base_offset",
         "created_ms",
         "name",
         "size",
+        "storage",
     )
 
     def __init__(self, storage: Storage, directory: str, base_offset: int, created_ms: int) -> None:
-        self._storage = storage
+        self.storage = storage
         self._directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
@@ -75,30 +76,30 @@ class Segment:
     @property
     def file(self) -> StoredFile:
         if self._file is None:
-            self._file = self._storage.open(self.name + LOG)
+            self._file = self.storage.open(self.name + LOG)
         return self._file
 
     @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
-            self._offset_index = OffsetIndex(self.base_offset, self._storage.read(self.name + OFFSET_INDEX))
+            self._offset_index = OffsetIndex(self.base_offset, self.storage.read(self.name + OFFSET_INDEX))
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
-            self._time_index = TimeIndex(self.base_offset, self._storage.read(self.name + TIME_INDEX))
+            self._time_index = TimeIndex(self.base_offset, self.storage.read(self.name + TIME_INDEX))
         return self._time_index
 
     @property
     def txn_index(self) -> TransactionIndex:
         if self._txn_index is None:
-            self._txn_index = TransactionIndex(self._storage.read(self.name + TXN_INDEX))
+            self._txn_index = TransactionIndex(self.storage.read(self.name + TXN_INDEX))
         return self._txn_index
 
     def has_indexes(self) -> bool:
         """Whether the index files that every written segment has are there."""
-        return min(self._storage.size(self.name + suffix) for suffix in (OFFSET_INDEX, TIME_INDEX)) >= 0
+        return min(self.storage.size(self.name + suffix) for suffix in (OFFSET_INDEX, TIME_INDEX)) >= 0
 
     def create(self) -> None:
         """Make the file of a new segment, with empty indexes.
@@ -121,13 +122,13 @@ class Segment:
         Raises: StorageError: the rest is written at the next call.
         """
         if self._offset_index is not None:
-            self._offset_index.save(self._storage, self.name + OFFSET_INDEX)
+            self._offset_index.save(self.storage, self.name + OFFSET_INDEX)
         if self._time_index is not None:
-            self._time_index.save(self._storage, self.name + TIME_INDEX)
+            self._time_index.save(self.storage, self.name + TIME_INDEX)
         if self._txn_index is not None and self._txn_index.entries:
-            self._txn_index.save(self._storage, self.name + TXN_INDEX)
+            self._txn_index.save(self.storage, self.name + TXN_INDEX)
         elif self._txn_index is not None:
-            self._storage.delete(self.name + TXN_INDEX)
+            self.storage.delete(self.name + TXN_INDEX)
 
     def seal(self) -> None:
         """End the time index with the greatest timestamp and write the indexes; appends may still follow."""
@@ -154,8 +155,8 @@ class Segment:
         self.close()
         gone = []
         for path in self.paths():
-            if self._storage.size(path) >= 0:
-                self._storage.rename(path, path + DELETED)
+            if self.storage.size(path) >= 0:
+                self.storage.rename(path, path + DELETED)
                 gone.append(path + DELETED)
         return gone
 
@@ -179,7 +180,7 @@ class Segment:
     def largest_timestamp(self) -> int:
         """What retention by time goes by: the greatest timestamp, or when the file was written."""
         timestamp = self.latest[0]
-        return timestamp if timestamp >= 0 else self._storage.modified_ms(self.name + LOG)
+        return timestamp if timestamp >= 0 else self.storage.modified_ms(self.name + LOG)
 
     # --- append ---------------------------------------------------------------------------------------------------
 
@@ -290,10 +291,12 @@ class Segment:
             end = batch.last_offset + 1
         return end
 
-    def rebuild(self, index_interval: int) -> Iterator[StoredBatch]:
+    def rebuild(self, index_interval: int, *, gaps_below: int, next_base: int | None) -> Iterator[StoredBatch]:
         """Check every batch, rebuild the indexes, cut at the first byte that is wrong; gives the good batches.
 
-        Whether something was cut shows in `size`, once the iterator is exhausted.
+        No checksum covers a batch's base offset: it must follow from the batch before, except below `gaps_below`,
+        where compaction may have left gaps, and end below `next_base`. Whether something was cut shows in `size`,
+        once the iterator is exhausted.
         """
         whole, self.size = self.size, 0
         self._offset_index = OffsetIndex(self.base_offset)
@@ -303,8 +306,10 @@ class Segment:
         self._first_timestamp = NO_TIMESTAMP
         self._since_index = 0
         expected = self.base_offset
+        limit = self.base_offset + MAX_RELATIVE_OFFSET + 1 if next_base is None else next_base
         for batch in walk(self.file, 0, whole, verify=True):
-            if batch.base_offset < expected:
+            is_gap_allowed = batch.base_offset > expected and expected < gaps_below
+            if (batch.base_offset != expected and not is_gap_allowed) or batch.last_offset >= limit:
                 break
             expected = batch.last_offset + 1
             self.note(batch.size, batch.last_offset, batch.max_timestamp, index_interval)

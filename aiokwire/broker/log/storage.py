@@ -110,18 +110,16 @@ def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
         raise
 
 
-def write_atomically(storage: Storage, path: str, data: Buffer, *, sync: bool = True) -> None:
+def write_atomically(storage: Storage, path: str, data: Buffer) -> None:
     """Replace a small file so that a crash leaves the old content or the new one, never a part.
 
-    With `sync` it is on the medium when this returns.
+    It is on the medium when this returns.
     """
     temporary = f"{path}.tmp"
     storage.write(temporary, data)
-    if sync:
-        storage.sync(temporary)
+    storage.sync(temporary)
     storage.rename(temporary, path)
-    if sync:
-        storage.sync_directory(os.path.dirname(path))
+    storage.sync_directory(os.path.dirname(path))
 
 
 @contextlib.contextmanager

@@ -35,11 +35,22 @@ def test_an_epoch_below_the_first_known_ends_where_that_starts() -> None:
 
 def test_the_file_has_kafkas_lines_and_is_read_back() -> None:
     epochs, storage = _epochs()
-    epochs.save()
+    epochs.save(epochs.pack())
     assert storage.read("t-0/leader-epoch-checkpoint") == b"0\n3\n0 0\n2 10\n5 20\n"
     again = LeaderEpochs(storage, "t-0")
     again.load()
     assert again.entries == epochs.entries
+    again.save(again.pack())
+
+
+def test_a_damaged_file_counts_as_missing() -> None:
+    for content in (b"", b"0\n1\n0 x\n", b"garbage", b"\xff\xfe"):
+        storage = MemoryStorage()
+        storage.make_directory("t-0")
+        storage.write("t-0/leader-epoch-checkpoint", content)
+        epochs = LeaderEpochs(storage, "t-0")
+        epochs.load()
+        assert epochs.entries == []
 
 
 def test_truncation_forgets_from_both_ends() -> None:

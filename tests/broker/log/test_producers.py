@@ -23,7 +23,7 @@ class Sent(NamedTuple):
     """A batch as a producer sends it: only what the states look at."""
 
     base_sequence: int
-    count: int = 1
+    size: int = 1
     producer_epoch: int = 0
     producer_id: int = 7
     is_transactional: bool = False
@@ -36,7 +36,7 @@ class Sent(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        return self.count - 1
+        return self.size - 1
 
 
 class Log:
@@ -51,8 +51,8 @@ class Log:
         known = self.states.check(batch)
         if known is not None:
             return known.base_offset, known.last_offset
-        self.states.note(batch, self.end, self.end + batch.count - 1)
-        self.end += batch.count
+        self.states.note(batch, self.end, self.end + batch.size - 1)
+        self.end += batch.size
         return None
 
 
