@@ -157,21 +157,22 @@ class Broker:
             if state.topics.get(name) is None:
                 state.topics.create(name, partitions, {})
         await state.topics.save()
-        async with anyio.create_task_group() as tasks:
-            server = Server(state, tasks)
-            try:
-                bound = await server.listen(self._listen, state.configs.integer("socket.listen.backlog.size"))
-                self._advertise(state, bound)
-                await server.serve()
+        server = Server(state)
+        try:
+            bound = await server.listen(self._listen, state.configs.integer("socket.listen.backlog.size"))
+            self._advertise(state, bound)
+            async with anyio.create_task_group() as tasks:
                 tasks.start_soon(Maintenance(state, server).run)
+                await server.serve(tasks)
                 self._state = state
                 if not started.cancelled():
                     started.set_result(None)
                 await self._closing.wait()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await server.close()
-            tasks.cancel_scope.cancel()
+                await server.close()
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await server.close()
 
     def _advertise(self, state: BrokerState, bound: Endpoint) -> None:
         told = self._advertised or bound

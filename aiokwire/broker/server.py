@@ -37,9 +37,9 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
 class Server:
     """Listens, and keeps the connections."""
 
-    def __init__(self, state: BrokerState, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, state: BrokerState) -> None:
         self._state = state
-        self._tasks = tasks  # drives the connections
+        self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
         self._servers: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
         self._count = 0  # connections so far: their ids
@@ -85,8 +85,9 @@ class Server:
             port = server.sockets[0].getsockname()[1]
         return Endpoint(host, port)
 
-    async def serve(self) -> None:
-        """Begin to accept connections."""
+    async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Begin to accept connections; their drivers run in `tasks`."""
+        self._tasks = tasks
         for server in self._servers:
             await server.start_serving()
 
@@ -96,6 +97,9 @@ class Server:
 
     def opened(self, connection: ServerConnection) -> None:
         """A connection came in."""
+        if self._tasks is None:
+            connection.abort()
+            return
         if len(self._connections) >= self._state.configs.integer("max.connections"):
             logger.warning("%s refused: max.connections is reached", connection)
             connection.abort()
@@ -118,7 +122,8 @@ class Server:
                 connection.close()
 
     async def close(self) -> None:
-        """Stop listening, let answers that are on their way leave, close every connection."""
+        """Stop listening, let answers that are on their way leave, close every connection. May be called again."""
+        self._tasks = None
         for server in self._servers:
             server.close()
         self._empty = anyio.Event()
