@@ -1,0 +1,85 @@
+"""Runs the fuzz tests of the record kernel once under AddressSanitizer.
+
+Builds the kernel with `-fsanitize=address` into a directory of its own (default: `build/asan`), so that the checkout's
+build stays as it is, and runs the tests there with Python's own allocator switched off: a read or write of one
+byte too many ends the run with a report. Needs gcc and its libasan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+from Cython.Build import cythonize
+from setuptools import Extension
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FLAGS = ["-fsanitize=address", "-fno-omit-frame-pointer", "-g", "-O1", "-fPIC", "-fno-strict-aliasing"]
+MODULES = ("_hash", "_record", "_columns", "_message_set", "_builder", "_batch")
+
+
+def copy_sources(target: pathlib.Path) -> None:
+    """The package and the tests of the kernel, without what was built for ordinary use."""
+    shutil.rmtree(target, ignore_errors=True)
+    skipped = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
+    (target / "aiokwire").mkdir(parents=True)
+    (target / "tests").mkdir()
+    for name in sorted(path.name for path in (ROOT / "aiokwire").glob("*.py*")):
+        if (ROOT / "aiokwire" / name).is_file():
+            shutil.copy(ROOT / "aiokwire" / name, target / "aiokwire" / name)
+    shutil.copytree(ROOT / "aiokwire" / "records", target / "aiokwire" / "records", ignore=skipped)
+    shutil.copytree(ROOT / "tests" / "records", target / "tests" / "records", ignore=skipped)
+
+
+def build(target: pathlib.Path) -> None:
+    """Compiles each module in place under the sanitizer."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    os.chdir(target)
+    extensions = cythonize(
+        [Extension(f"aiokwire.records.{name}", [f"aiokwire/records/{name}.pyx"]) for name in MODULES],
+        language_level=3,
+        quiet=True,
+    )
+    for extension in extensions:
+        (source,) = extension.sources
+        library = pathlib.Path(source).with_suffix("").as_posix() + suffix
+        include = "-I" + sysconfig.get_path("include")
+        subprocess.run(["gcc", *FLAGS, "-shared", include, source, "-o", library], check=True)
+
+
+def run_tests(target: pathlib.Path, tests: list[str]) -> int:
+    """The tests' exit status; anything but 0 is a failed test or a sanitizer's report."""
+    libasan = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    environment = {
+        **os.environ,
+        "LD_PRELOAD": libasan,
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(target),
+        # Python itself leaves memory behind at its end; a huge allocation must fail as it does elsewhere
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=1",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(target)]
+    command += ["--import-mode=importlib", "-W", "error", "-o", "timeout=900", *tests]
+    return subprocess.run(command, cwd=target, env=environment, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--dir", type=pathlib.Path, default=ROOT / "build" / "asan", help="where to build")
+    parser.add_argument("tests", nargs="*", default=["tests/records/test_fuzz.py"], help="which tests to run")
+    options = parser.parse_args()
+    target = options.dir.resolve()
+    copy_sources(target)
+    build(target)
+    return run_tests(target, options.tests)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
