@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import aiokwire
+
 _SECONDS = 60.0
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -197,10 +199,8 @@ def _aiokafka_consume(bootstrap: str, topic: str, partition: int, count: int) ->
 
 
 def _aiokwire_produce(bootstrap: str, topic: str, partition: int, messages: Sequence[Message], codec: str) -> None:
-    from aiokwire import Producer
-
     async def run() -> None:
-        async with Producer(bootstrap, compression_type=codec) as producer:
+        async with aiokwire.Producer(bootstrap, compression_type=codec) as producer:
             deliveries = [
                 await producer.submit(
                     topic,
@@ -212,30 +212,36 @@ def _aiokwire_produce(bootstrap: str, topic: str, partition: int, messages: Sequ
                 )
                 for message in messages
             ]
-            for number, delivery in enumerate(deliveries):
-                assert (await delivery).offset == number
+            offsets = [(await delivery).offset for delivery in deliveries]
+            assert offsets == list(range(offsets[0], offsets[0] + len(messages)))
 
     asyncio.run(run())
 
 
 def _aiokwire_consume(bootstrap: str, topic: str, partition: int, count: int) -> list[Message]:
-    from aiokwire import Consumer, TopicPartition
+    return asyncio.run(_aiokwire_read(bootstrap, [aiokwire.TopicPartition(topic, partition)], count))
 
-    async def run() -> list[Message]:
-        async with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
-            await consumer.assign([TopicPartition(topic, partition)])
-            records: list[Any] = []
-            async with asyncio.timeout(_SECONDS):
-                while len(records) < count:
-                    records += await consumer.getmany(max_records=count - len(records), timeout=5)
-            return [Message(record.key, record.value, tuple(record.headers), record.timestamp) for record in records]
 
-    return asyncio.run(run())
+def consume_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
+    """The first `count` records of all partitions together, read by aiokwire; in order within each partition."""
+    assigned = [aiokwire.TopicPartition(topic, number) for number in range(partitions)]
+    return asyncio.run(_aiokwire_read(bootstrap, assigned, count))
+
+
+async def _aiokwire_read(bootstrap: str, assigned: list[aiokwire.TopicPartition], count: int) -> list[Message]:
+    async with aiokwire.Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        await consumer.assign(assigned)
+        records: list[aiokwire.Record] = []
+        async with asyncio.timeout(_SECONDS):
+            while len(records) < count:
+                records += await consumer.getmany(max_records=count - len(records), timeout=5)
+        return [Message(record.key, record.value, tuple(record.headers), record.timestamp) for record in records]
 
 
 OURS = Peer("aiokwire", _aiokwire_produce, _aiokwire_consume)
+CONFLUENT = Peer("confluent", _confluent_produce, _confluent_consume)
 OTHERS = [
-    Peer("confluent", _confluent_produce, _confluent_consume),
+    CONFLUENT,
     Peer("kafka-python", _kafka_python_produce, _kafka_python_consume),
     Peer("aiokafka", _aiokafka_produce, _aiokafka_consume),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,6 @@ _FAULTS = (
     "Found timestamp mismatch in :",
     "Found out of order timestamp in :",
     "The following indexed offsets are not found in the log.",
-    "Non-consecutive offsets in",
     "Snapshot is corrupt",
     "failed schema validation",
     "Error at offset",
@@ -109,5 +109,10 @@ class JavaTools:
 
 
 def dump_faults(output: str) -> list[str]:
-    """The lines of a dump that tell of a fault, each with the lines around it cut off."""
-    return [line for line in output.splitlines() if any(fault in line for fault in _FAULTS)]
+    """The lines of a dump that tell of a fault.
+
+    Pairs of non-consecutive offsets count, except that the tool takes -1 for the offset before a file's first record.
+    """
+    faults = [line for line in output.splitlines() if any(fault in line for fault in _FAULTS)]
+    gaps = re.findall(r"^\s*(-?\d+ is followed by -?\d+)$", output, re.MULTILINE)
+    return faults + [gap for gap in gaps if not gap.startswith("-1 ")]

@@ -1,0 +1,84 @@
+"""aiokwire on uvloop, with its defaults."""
+
+from __future__ import annotations
+
+import uvloop
+
+from aiokwire import Consumer, Producer, TopicPartition
+from integration.bench.clients.tasks import awaited_sends
+from integration.bench.meter import PARTITIONS, Figures, Job, Meter
+
+_CHUNK = 100_000  # records that one call may give
+
+
+def produce(job: Job) -> Figures:
+    return uvloop.run(_produce(job))
+
+
+def consume(job: Job) -> Figures:
+    return uvloop.run(_consume(job))
+
+
+def iterate(job: Job) -> Figures:
+    return uvloop.run(_iterate(job))
+
+
+def send(job: Job) -> Figures:
+    return uvloop.run(_send(job))
+
+
+async def _produce(job: Job) -> Figures:
+    async with Producer(job.bootstrap) as producer:
+        value, topic, submit = job.value(), job.topic, producer.submit
+        await producer.send(
+            topic, value
+        )  # the topic's metadata and the connection, as the peers have them at the start
+        meter = Meter()
+        meter.start()
+        for _ in range(job.count):
+            await submit(topic, value)
+        await producer.flush()
+        return meter.stop(job.count)
+
+
+async def _send(job: Job) -> Figures:
+    async with Producer(job.bootstrap) as producer:
+        topic = job.topic
+        await producer.send(topic, job.value())
+
+        async def send(value: bytes) -> None:
+            await producer.send(topic, value)
+
+        return await awaited_sends(job, send)
+
+
+def _consumer(job: Job) -> Consumer:
+    return Consumer(bootstrap_servers=job.bootstrap, auto_offset_reset="earliest")
+
+
+async def _consume(job: Job) -> Figures:
+    async with _consumer(job) as consumer:
+        meter = Meter()
+        meter.start()
+        await consumer.assign([TopicPartition(job.topic, partition) for partition in range(PARTITIONS)])
+        seen = size = 0
+        while seen < job.count:
+            records = await consumer.getmany(max_records=_CHUNK)
+            seen += len(records)
+            for record in records:
+                size += len(record.value)
+        return meter.stop(seen)
+
+
+async def _iterate(job: Job) -> Figures:
+    async with _consumer(job) as consumer:
+        meter = Meter()
+        meter.start()
+        await consumer.assign([TopicPartition(job.topic, partition) for partition in range(PARTITIONS)])
+        seen = size = 0
+        async for record in consumer:
+            size += len(record.value)
+            seen += 1
+            if seen == job.count:
+                break
+        return meter.stop(seen)

@@ -1,0 +1,123 @@
+"""Kafka's DumpLogSegments judges the embedded broker's files, also after SIGKILL under load and recovery."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from integration.conftest import PARTITIONS, BrokerUnderTest
+from integration.embedded import EmbeddedProcess
+from integration.interop.peers import CONFLUENT, Message, sample
+from integration.kafka import JavaTools, dump_faults
+from integration.kafka.metadata import create_by_asking
+
+Tools = Callable[[BrokerUnderTest], JavaTools]
+
+TOPIC = "judged"
+KILLED_AFTER = 150_000  # acknowledged records; with small segments that is a few rolls of each partition
+
+
+@pytest.fixture
+def small_segments(tmp_path: Path) -> Iterator[EmbeddedProcess]:
+    """A broker that rolls its segments often, so that there are indexes and producer snapshots to judge."""
+    with closing(EmbeddedProcess(tmp_path / "data", settings={"log_segment_bytes": 1_048_576})) as server:
+        (tmp_path / "data").mkdir()
+        server.start()
+        create_by_asking(server.bootstrap_servers, TOPIC, PARTITIONS)
+        yield server
+
+
+class Load:
+    """A librdkafka producer that writes numbers until it is told to stop, and knows which were acknowledged where."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1, "batch.num.messages": 500, "log_level": 0}
+        )
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.many = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            try:
+                value = b"%d" % number
+                self._producer.produce(
+                    TOPIC, value.ljust(60), partition=number % PARTITIONS, on_delivery=self._delivered
+                )
+                number += 1
+            except BufferError:
+                self._producer.poll(0.05)
+            self._producer.poll(0)
+
+    def _delivered(self, error: object, message: object) -> None:
+        if error is None:
+            self.acknowledged[message.partition(), message.offset()] = message.value()  # type: ignore[attr-defined]  # C type
+            if len(self.acknowledged) >= KILLED_AFTER:
+                self.many.set()
+
+
+def files_of(server: EmbeddedProcess, topic: str) -> list[Path]:
+    """Every file of its partitions that the tool can judge."""
+    suffixes = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
+    return sorted(path for path in server.data_dir.glob(f"{topic}-*/*") if path.suffix in suffixes)
+
+
+def judge(java: JavaTools, files: list[Path]) -> str:
+    assert files
+    printed = java.dump(files, "--verify-index-only", "--skip-record-metadata")
+    assert dump_faults(printed) == []
+    assert printed.count("Dumping ") == len(files)
+    return printed
+
+
+def test_the_files_of_a_stopped_broker_have_no_fault(small_segments: EmbeddedProcess, java: Tools) -> None:
+    for codec in ("none", "gzip", "none", "snappy", "lz4", "none", "zstd"):
+        for partition in range(PARTITIONS):
+            CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, partition, sample(), codec)
+    assert small_segments.stop() == 0
+    files = files_of(small_segments, TOPIC)
+    assert len([path for path in files if path.suffix == ".log"]) > 2 * PARTITIONS
+    assert [path for path in files if path.suffix == ".index"]
+    printed = judge(java(BrokerUnderTest("embedded", small_segments)), files)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        assert f"compresscodec: {codec}" in printed
+
+
+def test_after_sigkill_under_load_nothing_acknowledged_is_missing_and_no_file_is_at_fault(
+    small_segments: EmbeddedProcess, java: Tools
+) -> None:
+    load = Load(small_segments.bootstrap_servers)
+    try:
+        assert load.many.wait(60)
+        small_segments.kill()
+    finally:
+        load.stop()
+    # what a power failure may leave at the end of a file: the beginning of a batch whose rest was never written
+    torn = max(small_segments.data_dir.glob(f"{TOPIC}-0/*.log"))
+    with torn.open("r+b") as log:
+        head = log.read(200)
+        log.seek(0, 2)
+        log.write(head)
+    small_segments.restart()
+    for partition in range(PARTITIONS):
+        expected = {offset: value for (where, offset), value in load.acknowledged.items() if where == partition}
+        count = max(expected) + 1
+        got = CONFLUENT.consume(small_segments.bootstrap_servers, TOPIC, partition, count)
+        lost = [offset for offset, value in expected.items() if got[offset].value != value]
+        assert lost == []
+    CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, 0, [Message(b"after", b"recovery")], "none")
+    assert small_segments.stop() == 0
+    judge(java(BrokerUnderTest("embedded", small_segments)), files_of(small_segments, TOPIC))

@@ -1,0 +1,132 @@
+"""Where a consumer reads: reset policies, seeking, pausing, and the offsets that a broker tells."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from aiokwire import NoOffset, OffsetOutOfRange, Producer, TopicPartition
+from integration.conftest import BrokerUnderTest
+from integration.scenarios.common import PATIENCE, consumer, partitions, take, write
+
+START = 1_700_000_000_000  # of the timestamps below; one record a minute
+MINUTE = 60_000
+
+
+async def timed(broker: BrokerUnderTest, place: TopicPartition, count: int) -> None:
+    """`count` records, a minute apart, each a batch of its own: old brokers look timestamps up by batch."""
+    async with Producer(broker.bootstrap_servers) as producer:
+        for number in range(count):
+            await producer.send(
+                place.topic, b"%d" % number, partition=place.partition, timestamp=START + number * MINUTE
+            )
+
+
+def numbers(values: Sequence[bytes | None]) -> list[int]:
+    return [int(value or b"") for value in values]
+
+
+async def test_earliest_reads_what_was_there_and_latest_what_comes(broker: BrokerUnderTest) -> None:
+    place = TopicPartition(broker.create(), 0)
+    await write(broker, place, [b"1", b"2", b"3"])
+    async with (
+        consumer(broker, [place], auto_offset_reset="earliest") as early,
+        consumer(broker, [place], auto_offset_reset="latest") as late,
+    ):
+        assert await late.position(place, timeout=PATIENCE) == 3
+        await write(broker, place, [b"4"])
+        assert numbers([record.value for record in await take(early, 4)]) == [1, 2, 3, 4]
+        assert numbers([record.value for record in await take(late, 1)]) == [4]
+
+
+async def test_reset_to_a_point_in_time(broker: BrokerUnderTest) -> None:
+    if not broker.has_timestamps:
+        pytest.skip(f"{broker.name} keeps no timestamps")
+    place = TopicPartition(broker.create(), 0)
+    await timed(broker, place, 10)
+    moment = datetime.datetime.fromtimestamp((START + 6 * MINUTE) / 1000, datetime.UTC)
+    async with consumer(broker, [place], auto_offset_reset=moment) as reader:
+        assert numbers([record.value for record in await take(reader, 4)]) == [6, 7, 8, 9]
+
+
+async def test_without_a_reset_policy_a_consumer_says_that_it_has_no_position(broker: BrokerUnderTest) -> None:
+    place = TopicPartition(broker.create(), 0)
+    await write(broker, place, [b"1", b"2"])
+    async with consumer(broker, [place], auto_offset_reset="none") as reader:
+        with pytest.raises(NoOffset), anyio.fail_after(PATIENCE):
+            await reader.getone()
+        reader.seek(place, 1)
+        assert numbers([record.value for record in await take(reader, 1)]) == [2]
+
+
+async def test_a_position_out_of_range_is_an_error_or_a_reset(broker: BrokerUnderTest) -> None:
+    place = TopicPartition(broker.create(), 0)
+    await write(broker, place, [b"1", b"2"])
+    async with consumer(broker, [place], auto_offset_reset="none") as strict:
+        strict.seek(place, 99)
+        with pytest.raises(OffsetOutOfRange) as caught, anyio.fail_after(PATIENCE):
+            await strict.getone()
+        assert (caught.value.topic, caught.value.partition, caught.value.offset) == (*place, 99)
+    async with consumer(broker, [place]) as lenient:
+        lenient.seek(place, 99)
+        assert numbers([record.value for record in await take(lenient, 2)]) == [1, 2]
+
+
+async def test_seeking_forwards_backwards_and_to_both_ends(broker: BrokerUnderTest) -> None:
+    place = TopicPartition(broker.create(), 0)
+    await write(broker, place, [b"%d" % number for number in range(1000)], linger_ms=20)
+    async with consumer(broker, [place]) as reader:
+        assert numbers([record.value for record in await take(reader, 3)]) == [0, 1, 2]
+        reader.seek(place, 777)  # in the middle of a batch
+        assert numbers([record.value for record in await take(reader, 3)]) == [777, 778, 779]
+        reader.seek(place, 5)
+        assert numbers([record.value for record in await take(reader, 2)]) == [5, 6]
+        await reader.seek_to_beginning(place)
+        assert numbers([record.value for record in await take(reader, 1)]) == [0]
+        await reader.seek_to_end(place)
+        assert await reader.position(place, timeout=PATIENCE) == 1000
+        await write(broker, place, [b"1000"])
+        assert numbers([record.value for record in await take(reader, 1)]) == [1000]
+        assert await reader.position(place) == 1001
+
+
+async def test_paused_partitions_give_nothing_until_they_are_resumed(broker: BrokerUnderTest) -> None:
+    topic = broker.create()
+    quiet, loud = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    async with consumer(broker, [quiet, loud]) as reader:
+        reader.pause(quiet)
+        await write(broker, quiet, [b"0", b"1"])
+        await write(broker, loud, [b"10", b"11"])
+        assert numbers([record.value for record in await take(reader, 2)]) == [10, 11]
+        assert await reader.getmany(timeout=0.3) == []
+        assert reader.paused() == {quiet}
+        reader.resume(quiet)
+        assert numbers([record.value for record in await take(reader, 2)]) == [0, 1]
+
+
+async def test_offsets_for_times(broker: BrokerUnderTest) -> None:
+    if not broker.has_timestamps:
+        pytest.skip(f"{broker.name} keeps no timestamps")
+    place = TopicPartition(broker.create(), 0)
+    await timed(broker, place, 5)
+    async with consumer(broker, [place]) as reader:
+        for moment, offset in ((START - 1, 0), (START, 0), (START + 1, 1), (START + 3 * MINUTE, 3)):
+            found = (await reader.offsets_for_times({place: moment}, timeout=PATIENCE))[place]
+            assert found is not None
+            assert (found.offset, found.timestamp) == (offset, START + offset * MINUTE)
+        assert await reader.offsets_for_times({place: START + 5 * MINUTE}, timeout=PATIENCE) == {place: None}
+
+
+async def test_beginning_and_end_offsets(broker: BrokerUnderTest) -> None:
+    topic = broker.create()
+    await write(broker, TopicPartition(topic, 1), [b"a", b"b", b"c"])
+    async with consumer(broker, partitions(topic)) as reader:
+        assert await reader.beginning_offsets(partitions(topic), timeout=PATIENCE) == dict.fromkeys(
+            partitions(topic), 0
+        )
+        ends = await reader.end_offsets(partitions(topic), timeout=PATIENCE)
+        assert ends == {place: 3 if place.partition == 1 else 0 for place in partitions(topic)}
+        assert await reader.partitions_for_topic(topic, timeout=PATIENCE) == {0, 1, 2, 3}
