@@ -57,6 +57,11 @@ class Partition:
     def __repr__(self) -> str:
         return f"<Partition {self.topic.name}[{self.index}]>"
 
+    @property
+    def waited_for(self) -> bool:
+        """Whether anybody waits."""
+        return bool(self._waiters)
+
     def wait(self, waiter: Callable[[int], None]) -> None:
         """Call `waiter` with the number of bytes at each append, with -1 when anything else changes."""
         self._waiters.add(waiter)

@@ -227,7 +227,7 @@ async def test_localhost_is_served_under_every_address_it_has() -> None:
 
 
 async def test_create_topic_checks_what_it_is_given(broker: Broker) -> None:
-    with pytest.raises(ConfigurationError, match="did you mean 'retention.ms'"):
+    with pytest.raises(ConfigurationError, match=r"did you mean 'retention\.ms'"):
         await broker.create_topic("new", 1, {"retention.m": "1"})
     with pytest.raises(ConfigurationError, match="at least 1"):
         await broker.create_topic("new", 0)

@@ -1,0 +1,184 @@
+"""One connection's rules: order, one at a time, limits, and how it ends when it must."""
+
+from __future__ import annotations
+
+import logging
+import struct
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.broker.log import MemoryStorage
+from aiokwire.protocol import encode_request
+from aiokwire.protocol.messages import api_versions, fetch, heartbeat, list_offsets, metadata, produce
+from tests.broker.raw import PATIENCE, RawClient, batch, fetch_request, produce_one, produce_request, values_of
+
+
+async def test_answers_leave_in_the_order_of_the_requests(broker: Broker, client: RawClient) -> None:
+    client.send(fetch_request("t", max_wait_ms=200), 12)
+    client.send(metadata.MetadataRequest(topics=[]), 9)
+    client.send(api_versions.ApiVersionsRequest(), 0)
+    started = anyio.current_time()
+    await client.receive(fetch.FetchResponse, 12, 1)
+    waited = anyio.current_time() - started
+    await client.receive(metadata.MetadataResponse, 9, 2)
+    await client.receive(api_versions.ApiVersionsResponse, 0, 3)
+    assert waited >= 0.15, "the long poll was not cut short by what came behind it"
+
+
+async def test_many_small_requests_in_one_segment_are_all_answered(client: RawClient) -> None:
+    request = list_offsets.ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            list_offsets.ListOffsetsTopic(
+                name="t", partitions=[list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+            )
+        ],
+    )
+    frames = [b"".join(encode_request(request, 5, number, None)) for number in range(1, 301)]
+    client.writer.write(b"".join(frames))
+    for number in range(1, 301):
+        answer = await client.receive(list_offsets.ListOffsetsResponse, 5, number)
+        assert answer.topics[0].partitions[0].offset == 0
+
+
+async def test_a_request_that_comes_byte_by_byte_is_answered(client: RawClient) -> None:
+    frame = b"".join(encode_request(api_versions.ApiVersionsRequest(), 0, 1, "slow"))
+    for at in range(len(frame)):
+        client.writer.write(frame[at : at + 1])
+        await client.writer.drain()
+    assert (await client.receive(api_versions.ApiVersionsResponse, 0, 1)).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+        (struct.pack(">i", -1), "shorter than any message"),
+        (struct.pack(">i", 2**31 - 1) + bytes(8), "more than the limit"),
+        (struct.pack(">ihhi", 8, 999, 0, 1), "unknown API 999"),
+        (struct.pack(">ihhih", 10, 3, 99, 1, -1), "METADATA version 99"),
+        (struct.pack(">ihhih", 10, 3, -1, 1, -1), "METADATA version -1"),
+        (struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1), "MetadataRequest version 1"),
+    ],
+)
+async def test_what_is_no_request_closes_the_connection_and_says_why(
+    client: RawClient, caplog: pytest.LogCaptureFixture, sent: bytes, said: str
+) -> None:
+    with caplog.at_level(logging.WARNING, "aiokwire.broker"):
+        client.writer.write(sent)
+        assert await client.closed_by_broker()
+    assert len(caplog.records) == 1
+    assert said in caplog.text
+
+
+async def test_an_api_that_is_not_advertised_closes_the_connection(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.send(heartbeat.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0)
+    assert await client.closed_by_broker()
+    assert "HEARTBEAT version 0: this broker has no such API" in caplog.text
+
+
+async def test_a_connection_that_fails_leaves_the_others_alone(broker: Broker, client: RawClient) -> None:
+    other = await RawClient.connect(broker)
+    other.writer.write(b"nonsense" * 10)
+    assert await other.closed_by_broker()
+    assert (await produce_one(client, "t", batch([b"a"]))).error_code == 0
+    await other.close()
+
+
+async def test_requests_above_the_limit_are_refused_before_they_are_read() -> None:
+    async with Broker(topics={"t": 1}, socket_request_max_bytes=10_000) as broker:
+        client = await RawClient.connect(broker)
+        client.send(produce_request("t", batch([b"x" * 20_000])), 9)
+        assert await client.closed_by_broker()
+        await client.close()
+
+
+async def test_a_client_that_goes_away_ends_its_long_poll(broker: Broker) -> None:
+    client = await RawClient.connect(broker)
+    client.send(fetch_request("t", max_wait_ms=600_000), 12)
+    await client.writer.drain()
+    partition = broker.state.topics.require("t").partitions[0]
+    with anyio.fail_after(PATIENCE):
+        while not partition.waited_for:
+            await anyio.lowlevel.checkpoint()
+    await client.close()
+    with anyio.fail_after(PATIENCE):
+        while partition.waited_for:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_reader_that_does_not_read_holds_back_its_next_requests_only(broker: Broker) -> None:
+    client = await RawClient.connect(broker)
+    await produce_one(client, "t", batch([b"x" * 900_000]))
+    for _ in range(40):
+        client.send(fetch_request("t"), 12)
+    other = await RawClient.connect(broker)
+    assert (await other.ask(api_versions.ApiVersionsRequest(), 0)).error_code == 0
+    for number in range(2, 42):
+        answer = await client.receive(fetch.FetchResponse, 12, number)
+        assert len(values_of(answer.responses[0].partitions[0])[0] or b"") == 900_000
+    await client.close()
+    await other.close()
+
+
+async def test_an_idle_connection_is_closed() -> None:
+    async with Broker(connections_max_idle_ms=1) as broker:
+        client = await RawClient.connect(broker)
+        await client.ask(api_versions.ApiVersionsRequest(), 0)
+        assert await client.closed_by_broker()
+        await client.close()
+
+
+async def test_connections_above_the_limit_are_refused() -> None:
+    async with Broker(max_connections=1) as broker:
+        first = await RawClient.connect(broker)
+        await first.ask(api_versions.ApiVersionsRequest(), 0)
+        second = await RawClient.connect(broker)
+        assert await second.closed_by_broker()
+        assert (await first.ask(api_versions.ApiVersionsRequest(), 0)).error_code == 0
+        await first.close()
+        await second.close()
+
+
+async def test_a_fault_in_the_broker_closes_one_connection_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(MemoryStorage):
+        """Fails in a way that no storage may."""
+
+        failing = False
+
+        def room(self, more: int) -> int:
+            if self.failing:
+                raise RuntimeError("a bug")
+            return super().room(more)
+
+    storage = Broken()
+    async with Broker(storage=storage, topics={"t": 1}) as broker:
+        client, other = await RawClient.connect(broker), await RawClient.connect(broker)
+        await produce_one(client, "t", batch([b"a"]))
+        storage.failing = True
+        client.send(produce_request("t", batch([b"a"])), 9)
+        assert await client.closed_by_broker()
+        storage.failing = False
+        assert "a request failed in the broker" in caplog.text
+        assert (await produce_one(other, "t", batch([b"b"]))).error_code == 0
+        await client.close()
+        await other.close()
+
+
+async def test_acks_zero_is_not_answered_and_its_refusal_closes(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    client.send(produce_request("t", batch([b"a"]), acks=0), 9)
+    client.send(produce_request("t", batch([b"b"])), 9)
+    answer = await client.receive(produce.ProduceResponse, 9, 2)
+    assert answer.responses[0].partition_responses[0].base_offset == 1
+    client.send(produce_request("t", batch([b"a"]), acks=0, partition=9), 9)
+    assert await client.closed_by_broker()
+    assert "acks=0, and t[9] was refused: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
