@@ -38,18 +38,15 @@ class LeaderEpochs:
             self.entries = []
         self._saved = content
 
-    def pack(self) -> bytes:
-        """What the file should hold."""
-        return pack_checkpoint(f"{epoch} {offset}" for epoch, offset in self.entries)
-
-    def save(self, content: bytes) -> None:
-        """Write what `pack` gave, unless the file holds it; waits for the medium.
+    def save(self) -> None:
+        """Write the file when it is out of date; waits for the medium, perhaps in a thread.
 
         Only a flush does this: the file must never know less than the flushed part of the log, and what it lacks of
         the rest is read from the batches.
 
         Raises: StorageError.
         """
+        content = pack_checkpoint(f"{epoch} {offset}" for epoch, offset in list(self.entries))
         if content != self._saved:
             write_atomically(self._storage, self._path, content)
             self._saved = content

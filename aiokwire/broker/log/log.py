@@ -8,6 +8,7 @@ Everything here runs on the loop and returns at once; what waits for the medium 
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,11 +20,11 @@ from aiokwire.broker.log.lookup import find_max_timestamp, find_timestamp
 from aiokwire.broker.log.producers import ProducerStates
 from aiokwire.broker.log.recovery import LoadedLog, SnapshotFiles, delete_segment, load_log, restore_producers
 from aiokwire.broker.log.retention import plan_retention
-from aiokwire.broker.log.segment import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, ReadResult, Segment
+from aiokwire.broker.log.segment import LOG, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, ReadResult, Segment
 from aiokwire.broker.log.storage import Storage
 from aiokwire.broker.log.work import Work
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import InvalidArgument, OffsetOutOfRange, error_for
+from aiokwire.errors import InvalidArgument, OffsetOutOfRange, StorageError, error_for
 from aiokwire.records import RecordBatch, assign_offsets, scan_batches, set_log_append_time
 from aiokwire.types import OffsetAndTimestamp
 
@@ -73,10 +74,11 @@ class PartitionLog:
         )
         self._adopt(loaded)
         self._last_flush_ms = now_ms
-        self._names_to_sync = True  # files were created or renamed since the directory was flushed
+        self._names = 1  # counts creations, renames and deletions of files
+        self._synced_names = 0  # how many of them are on the medium
         self.metadata_to_sync: str | None = None  # the manager wrote it, nobody flushed it yet
-        self._has_rolled = False  # a segment was sealed since the last flush
         self._history = 0  # counts truncations: a flush that was under way then proves nothing
+        self._flushing = threading.Lock()  # taken in threads only
 
     def _adopt(self, loaded: LoadedLog) -> None:
         self._set_segments(loaded.segments)
@@ -228,9 +230,15 @@ class PartitionLog:
         active.seal()
         self._snapshots.write(self.producers, self.end_offset)
         fresh = Segment(self._storage, self.directory, self.end_offset, now_ms)
-        fresh.create()
+        try:
+            fresh.create()
+        except StorageError:
+            # it must not stay: appends may yet go to the old segment, and pass its offset
+            fresh.close()
+            self._storage.delete(fresh.name + LOG)
+            raise
         self._set_segments([*self._segments, fresh])
-        self._has_rolled = self._names_to_sync = True
+        self._names += 1
 
     # --- read -----------------------------------------------------------------------------------------------------
 
@@ -299,34 +307,34 @@ class PartitionLog:
 
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether flush.ms has passed, or a segment was sealed."""
-        return self._has_rolled or (self.unflushed > 0 and now_ms - self._last_flush_ms >= self.config.flush_ms)
+        if self._active.base_offset > self.recovery_point:
+            return True
+        return self.unflushed > 0 and now_ms - self._last_flush_ms >= self.config.flush_ms
 
     def prepare_flush(self, now_ms: int) -> Work | None:
         """Work that makes everything appended so far survive a power failure; None when it does already.
 
         Raises: StorageError: the indexes could not be written.
         """
-        end, history = self.end_offset, self._history
-        if end <= self.recovery_point and not self._has_rolled:
+        end, history, names = self.end_offset, self._history, self._names
+        if end <= self.recovery_point:
             return None
-        first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
         paths = []
-        for segment in self._segments[first:]:
+        for segment in self._segments[max(bisect_right(self._bases, self.recovery_point) - 1, 0) :]:
             segment.save_indexes()
             paths += segment.paths()
-        epochs = self.leader_epochs.pack()
         paths += [self._snapshots.path(offset) for offset in self._snapshots.offsets if offset > self.recovery_point]
-        self._has_rolled, names = False, self._names_to_sync
-        self._names_to_sync = False
 
         def run() -> None:
-            for path in paths:
-                self._storage.sync(path)
-            self.leader_epochs.save(epochs)
-            if names:
-                self._storage.sync_directory(self.directory)
+            with self._flushing:
+                for path in paths:
+                    self._storage.sync(path)
+                self.leader_epochs.save()
+                if names > self._synced_names:
+                    self._storage.sync_directory(self.directory)
 
         def finish() -> None:
+            self._synced_names = max(self._synced_names, names)
             if history == self._history:
                 self.recovery_point = max(self.recovery_point, end)
                 self._last_flush_ms = now_ms
@@ -376,7 +384,7 @@ class PartitionLog:
         self.log_start_offset = max(self.log_start_offset, kept[0].base_offset)
         self.recovery_point = max(self.recovery_point, kept[0].base_offset)
         self.leader_epochs.truncate_from_start(self.log_start_offset)
-        self._names_to_sync = True
+        self._names += 1
         files = []
         for segment in gone:
             files += segment.retire()
@@ -401,7 +409,7 @@ class PartitionLog:
         self.log_start_offset = min(self.log_start_offset, self.end_offset)
         self.recovery_point = min(self.recovery_point, self.end_offset)
         self._history += 1
-        self._names_to_sync = True
+        self._names += 1
         self.leader_epochs.truncate_from_end(self.end_offset)
         self._snapshots.delete_strays(list(self._bases), self.end_offset)
         restore_producers(self.producers, list(self._segments), self._snapshots, self.end_offset, rebuilt_from=None)

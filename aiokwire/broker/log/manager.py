@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -58,6 +59,8 @@ class LogManager:
         self._rng = rng or random.Random()
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._doomed: list[tuple[int, list[str], list[str]]] = []  # when, files, directories
+        self._checkpoints = self._written = 0  # prepared, and the latest that is on the medium
+        self._writing = threading.Lock()  # taken in threads only
         self._is_open = False
         self.logs: Mapping[TopicPartition, PartitionLog] = MappingProxyType(self._logs)
 
@@ -268,9 +271,16 @@ class LogManager:
             HIGH_WATERMARKS: pack_offsets({tp: log.high_watermark for tp, log in logs}),
         }
 
+        self._checkpoints += 1
+        number = self._checkpoints
+
         def run() -> None:
-            for path, content in files.items():
-                write_atomically(self.storage, path, content)
+            with self._writing:
+                if number < self._written:
+                    return  # a later one overtook this
+                for path, content in files.items():
+                    write_atomically(self.storage, path, content)
+                self._written = number
 
         return Work("write the checkpoints", run)
 

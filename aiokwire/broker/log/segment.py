@@ -209,6 +209,8 @@ class Segment:
 
     def walk(self, position: int, *, verify: bool = False) -> Iterator[StoredBatch]:
         """The batches from a position on, headers only."""
+        if position >= self.size:
+            return iter(())  # an idle partition takes no file handle
         return walk(self.file, position, self.size, verify=verify)
 
     def find(self, offset: int) -> StoredBatch | None:
@@ -307,7 +309,7 @@ class Segment:
         self._since_index = 0
         expected = self.base_offset
         limit = self.base_offset + MAX_RELATIVE_OFFSET + 1 if next_base is None else next_base
-        for batch in walk(self.file, 0, whole, verify=True):
+        for batch in walk(self.file, 0, whole, verify=True) if whole else ():
             is_gap_allowed = batch.base_offset > expected and expected < gaps_below
             if (batch.base_offset != expected and not is_gap_allowed) or batch.last_offset >= limit:
                 break

@@ -346,7 +346,7 @@ class MemoryStorage:
         """Bytes that are left after `more` are taken; negative by what is missing."""
         if self.capacity is None or more <= 0:
             return 0
-        return min(self.capacity - sum(len(file.data) for file in self.files.values()) - more, 0)
+        return min(self.capacity - sum(len(file.data) for file in list(self.files.values())) - more, 0)
 
     def crash(self, rng: random.Random) -> None:
         """Lose what was not flushed: each file keeps its flushed bytes, some of the others, and maybe garbage."""

@@ -357,6 +357,35 @@ def test_a_flush_that_a_truncation_overtook_proves_nothing(open_log: OpenLog, ma
     assert log.recovery_point == 0
 
 
+class WornStorage(MemoryStorage):
+    """A medium that takes writes, and fails to flush them while `is_failing`."""
+
+    is_failing = False
+
+    def sync(self, path: str) -> None:
+        if self.is_failing:
+            raise StorageError(f"cannot flush {path}: Input/output error")
+        super().sync(path)
+
+
+def test_a_flush_that_fails_is_still_due(open_manager: Callable[..., LogManager], make_batch: MakeBatch) -> None:
+    storage = WornStorage()
+    manager = open_manager(storage)
+    log = manager.create("orders", 0, bytes(16), NOW)
+    log.append(make_batch(1), now_ms=NOW)
+    log.roll(NOW)
+    [work] = manager.flush_due(NOW)
+    storage.is_failing = True
+    with pytest.raises(StorageError, match="cannot flush"):
+        work.run()
+    storage.is_failing = False
+    assert log.recovery_point == 0
+    [work] = manager.flush_due(NOW)
+    work.do()
+    assert log.recovery_point == 1
+    assert storage.files["orders-0/00000000000000000000.log"].synced > 0
+
+
 # --- truncate ---------------------------------------------------------------------------------------------------------
 
 

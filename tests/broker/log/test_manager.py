@@ -200,3 +200,16 @@ def test_topic_configs_override_the_logs_settings() -> None:
     for wrong in ({"segment.bytes": "many"}, {"segment.bytes": "0"}, {"flush.messages": "0"}):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             LogConfig().override(wrong)
+
+
+def test_a_checkpoint_that_was_overtaken_writes_nothing(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    manager = open_manager(storage)
+    log = manager.create("orders", 0, TOPIC_ID, NOW)
+    late = manager.prepare_checkpoint()
+    log.append(make_batch(3), now_ms=NOW)
+    log.delete_records(2)
+    manager.checkpoint()
+    late.do()
+    assert storage.read("log-start-offset-checkpoint") == b"0\n1\norders 0 2\n"

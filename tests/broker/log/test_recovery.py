@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiokwire.broker.log import LogConfig, LogManager, MemoryStorage, PartitionLog, Storage
+from aiokwire.errors import StorageError
 from aiokwire.records import read_batches
 
 NOW = 1_700_000_000_000
@@ -247,6 +249,14 @@ class Model:
             self.log.append(self.make_batch(count, value=value, timestamp=stamp), now_ms=NOW)
             self.values += [value] * count
 
+    def full_disk(self) -> None:
+        used = sum(len(file.data) for file in self.storage.files.values())
+        self.storage.capacity = used + self.rng.randint(0, 400)
+        with contextlib.suppress(StorageError):
+            for _ in range(5):
+                self.append()
+        self.storage.capacity = None
+
     def roll(self) -> None:
         self.log.roll(NOW)
 
@@ -258,7 +268,8 @@ class Model:
 
     def truncate(self) -> None:
         self.log.truncate_to(self.rng.randint(self.start, self.log.end_offset))
-        assert self.start <= self.log.end_offset
+        # the batch that is cut off may have begun below the log's start
+        self.start = min(self.start, self.log.end_offset)
         del self.values[self.log.end_offset - self.start :]
         self.flushed = min(self.flushed, self.log.end_offset)
         self.manager.checkpoint()
@@ -300,6 +311,7 @@ ACTIONS = (
     "append",
     "append",
     "append",
+    "full_disk",
     "roll",
     "flush",
     "truncate",
