@@ -82,7 +82,7 @@ class Connection:
         self._stage = "resolve"  # how far `connect` came: resolve, connect, handshake, ready
         self._doing = ""  # what it waits for, for its time-out's message
 
-    # --- what it is ------------------------------------------------------------------------------------------------
+    # --- what it is --------------------------------------------------------------------------------------------------
 
     @property
     def who(self) -> str:
@@ -120,7 +120,7 @@ class Connection:
     def __repr__(self) -> str:
         return f"<Connection {self.who} {self.state.name}, {self.in_flight} in flight>"
 
-    # --- connect ---------------------------------------------------------------------------------------------------
+    # --- connect -----------------------------------------------------------------------------------------------------
 
     async def connect(self, timeout: float | None = None) -> None:
         """Resolve, connect, shake hands. `timeout` in seconds replaces the configured `setup_timeout`.
@@ -225,7 +225,7 @@ class Connection:
     def _failure(self, message: str) -> ConnectionFailed:
         return ConnectionFailed(message, address=str(self.address), stage=self._stage)
 
-    # --- requests --------------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------------
 
     def send(
         self,
@@ -272,7 +272,7 @@ class Connection:
             raise self._not_ready()
         await self._wire.drained()
 
-    # --- close -----------------------------------------------------------------------------------------------------
+    # --- close -------------------------------------------------------------------------------------------------------
 
     def close(self, error: KafkaError | None = None) -> None:
         """Close; requests in flight fail. Without `error`, bytes that the transport still holds go out first."""

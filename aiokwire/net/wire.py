@@ -61,7 +61,7 @@ class Wire(asyncio.BufferedProtocol):
         self.on_sent: Sent | None = None
         self.on_answer: Answered | None = None
 
-    # --- called by the owner ---------------------------------------------------------------------------------------
+    # --- called by the owner -----------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -167,7 +167,7 @@ class Wire(asyncio.BufferedProtocol):
         """Wait until the transport is closed."""
         await self._gone.wait()
 
-    # --- called by the transport -----------------------------------------------------------------------------------
+    # --- called by the transport -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # create_connection makes nothing but Transports

@@ -1,0 +1,58 @@
+"""Which broker: the picture of a cluster, the connections to its nodes, and requests that find their way.
+
+snapshot      immutable: brokers, topics, leaders      client      what producer, consumer and admin stand on
+metadata      keeps the snapshot fresh                 router      routes and retries one request
+schedule      when to refresh                          nodes       connections by node and lane
+bootstrap     the first contact, and the next          coordinators  who coordinates what
+list_offsets  offsets by time                          supervisor  the task that owns all tasks
+"""
+
+from aiokwire.cluster.client import Client
+from aiokwire.cluster.config import ClientConfig
+from aiokwire.cluster.coordinators import CoordinatorKind
+from aiokwire.cluster.list_offsets import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    Answers,
+    ask_leader,
+    list_offsets,
+)
+from aiokwire.cluster.metadata import Metadata
+from aiokwire.cluster.nodes import COORDINATOR, MAIN
+from aiokwire.cluster.router import ProduceUncertain
+from aiokwire.cluster.snapshot import NO_LEADER, Broker, Cluster, Partition, Topic
+from aiokwire.cluster.targets import ANY, CONTROLLER, AnyNode, Controller, Coordinator, Leader, Node, Target
+
+__all__ = [
+    "ANY",
+    "CONTROLLER",
+    "COORDINATOR",
+    "EARLIEST",
+    "EARLIEST_LOCAL",
+    "LATEST",
+    "LATEST_TIERED",
+    "MAIN",
+    "MAX_TIMESTAMP",
+    "NO_LEADER",
+    "Answers",
+    "AnyNode",
+    "Broker",
+    "Client",
+    "ClientConfig",
+    "Cluster",
+    "Controller",
+    "Coordinator",
+    "CoordinatorKind",
+    "Leader",
+    "Metadata",
+    "Node",
+    "Partition",
+    "ProduceUncertain",
+    "Target",
+    "Topic",
+    "ask_leader",
+    "list_offsets",
+]

@@ -1,0 +1,121 @@
+"""The first contact: the configured addresses are raced for a metadata answer. `Client` uses it at its start, and again
+when no broker that it knows answers (KIP-899, KIP-1102). Names are resolved anew each time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ConnectionFailed, KafkaError, error_for
+from aiokwire.net import Address, Connection, Race
+from aiokwire.protocol.messages import metadata
+
+# How long (seconds) one address or broker may keep silent before the next is asked too.
+STAGGER: Final = 1.0
+
+
+async def ask_metadata(
+    connection: Connection, topics: Collection[str] | None, *, auto_create: bool, timeout: float
+) -> metadata.MetadataResponse:
+    """One question to one broker; `topics` None asks for all.
+
+    Raises: ConnectionFailed: the connection was lost, or the broker knows no brokers (it is just starting);
+    RequestTimedOut: no answer; BrokerError: the broker refuses.
+    """
+    version = connection.versions.pick(metadata.MetadataRequest)
+    names = None if topics is None else [metadata.MetadataRequestTopic(name=name) for name in topics]
+    if names is None and version == 0:
+        names = []  # version 0 has no null: its empty list asks for all
+    request = metadata.MetadataRequest(topics=names, allow_auto_topic_creation=auto_create if version >= 4 else True)
+    answer = await connection.request(request, version=version, timeout=timeout)
+    if answer.error_code:
+        raise error_for(answer.error_code, f"Metadata v{version} to {connection.who}", request="MetadataRequest")
+    if not answer.brokers:
+        raise ConnectionFailed(
+            f"{connection.who} answers that there are no brokers", address=str(connection.address), stage="ready"
+        )
+    return answer
+
+
+class Bootstrap:
+    """The race over `addresses`."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        new_connection: Callable[[Address], Connection],
+        rng: random.Random,
+        auto_create: bool,
+        timeout: float,
+    ) -> None:
+        self._addresses = list(addresses)
+        self._new_connection = new_connection
+        self._rng = rng
+        self._auto_create = auto_create
+        self._timeout = timeout
+        self._tried: dict[Address, Connection] = {}
+
+    async def run(self, topics: Collection[str] | None) -> tuple[Connection, metadata.MetadataResponse]:
+        """A ready connection and the answer that came over it.
+
+        Raises: ConnectionFailed: no address gave an answer; the message has each, its IPs, its stage and its reason.
+        """
+        order = self._rng.sample(self._addresses, len(self._addresses))
+
+        async def attempt(address: Address) -> tuple[Connection, metadata.MetadataResponse]:
+            connection = self._tried[address] = self._new_connection(address)
+            try:
+                await connection.connect()
+                answer = await ask_metadata(connection, topics, auto_create=self._auto_create, timeout=self._timeout)
+            except BaseException:
+                connection.close()
+                raise
+            return connection, answer
+
+        race = Race(
+            [lambda address=address: attempt(address) for address in order],  # type: ignore[misc]  # mypy cannot type a lambda's default
+            delay=STAGGER,
+            expected=KafkaError,
+            discard=lambda prize: prize[0].close(),
+        )
+        prize = await race.run()
+        if prize is not None:
+            return prize
+        raise self._unable({order[index]: error for index, error in race.errors.items()})
+
+    def _unable(self, errors: dict[Address, Exception]) -> KafkaError:
+        parts = []
+        stage = "connect"
+        for address in self._addresses:
+            error = errors.get(address)
+            if error is None:
+                continue
+            tried = self._tried[address]
+            stage = error.stage if isinstance(error, ConnectionFailed) and error.stage else "handshake"
+            ips = f", resolved to {', '.join(tried.ips)}" if tried.ips else ""
+            parts.append(f"{address} (stage {stage!r}{ips}): {error}")
+        cause = next(iter(errors.values()), None)
+        failure = ConnectionFailed(
+            f"Unable to bootstrap from {len(self._addresses)} address(es): {'; '.join(parts)}",
+            address=",".join(map(str, self._addresses)),
+            stage=stage,
+        )
+        failure.__cause__ = cause
+        return failure
+
+
+def same_broker(connection: Connection, answer: metadata.MetadataResponse) -> metadata.MetadataResponseBroker | None:
+    """The node that a bootstrap connection leads to, when an advertised address says so."""
+    address = connection.address
+    for broker in answer.brokers:
+        if broker.port == address.port and (broker.host == address.host or broker.host in connection.ips):
+            return broker
+    return None
+
+
+def asks_to_rebootstrap(error: KafkaError) -> bool:
+    """Whether a broker says that the client must begin anew (KIP-1102)."""
+    return getattr(error, "code", None) == ErrorCode.REBOOTSTRAP_REQUIRED

@@ -1,0 +1,330 @@
+"""What producer, consumer and admin stand on: one client of one cluster.
+
+request() -> route (any, node, leader, coordinator, controller) -> connection of a lane -> answer, retried until the
+                                                                                          deadline
+metadata ----> snapshots of the cluster, refreshed in the background
+supervisor --> the task group of all that runs in the background
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, Final, Self, TypeVar, TypeVarTuple
+
+import anyio
+
+from aiokwire.backoff import Backoff
+from aiokwire.cluster.bootstrap import STAGGER, Bootstrap, ask_metadata, asks_to_rebootstrap, same_broker
+from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig
+from aiokwire.cluster.coordinators import Coordinators
+from aiokwire.cluster.metadata import Metadata
+from aiokwire.cluster.nodes import MAIN, Nodes
+from aiokwire.cluster.router import Router
+from aiokwire.cluster.snapshot import Cluster
+from aiokwire.cluster.supervisor import Supervisor
+from aiokwire.cluster.targets import ANY, Target
+from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
+from aiokwire.hooks import Hooks
+from aiokwire.net import Address, ApiVersions, Connection, Race
+from aiokwire.protocol import Request, Response
+from aiokwire.protocol.messages import metadata
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+Args = TypeVarTuple("Args")
+
+logger = logging.getLogger(__name__)
+
+# What `close` takes at most when it is not told (seconds): sockets that still have bytes to write get this long.
+CLOSE_TIMEOUT: Final = 5.0
+
+
+class Client:
+    """A client. Making one needs no event loop; it belongs to the loop on which it is started."""
+
+    def __init__(self, config: ClientConfig, *, hooks: Hooks | None = None, rng: random.Random | None = None) -> None:
+        self.config = config
+        self.rng = rng if rng is not None else random.Random()
+        self._hooks = hooks if type(hooks) is not Hooks else None
+        self.nodes = Nodes(config, spawn=self._spawn_own, rng=self.rng, hooks=self._hooks)
+        self.metadata = Metadata(config, ask=self._ask_metadata, backoff=self.new_backoff(), hooks=self._hooks)
+        self.coordinators = Coordinators(
+            self, spawn=self._spawn_own, learn=self.nodes.learn, new_backoff=self.new_backoff
+        )
+        self._router = Router(self)
+        self._supervisor: Supervisor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self._ready = False  # the first metadata came
+        self._closed = False
+        self._failure: BaseException | None = None  # what ended the client, when it was not `close`
+        self._ending = anyio.Event()
+        self._closing: list[Connection] = []
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    async def start(self, timeout: float | None = None) -> None:
+        """Find the cluster; all or nothing. Each bootstrap address is tried once, again and again with a `timeout`.
+
+        Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and the stage it came to;
+        ClosedError: the client was closed.
+        """
+        if self._supervisor is not None:
+            self.check()
+            return
+        if self._closed:
+            raise ClosedError("this client was closed; make a new one")
+        self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
+        self._supervisor = Supervisor(f"aiokwire client {self.config.client_id!r}", self._on_end)
+        try:
+            await self._supervisor.start()
+            await self._find_cluster(timeout)
+            self.metadata.add_listener(self._on_cluster)
+            self.spawn(self.metadata.run, name="metadata")
+            self.spawn(self.nodes.reap, name="reaper")
+            self._ready = True
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self.close(timeout=1.0)
+            raise
+
+    async def _find_cluster(self, timeout: float | None) -> None:
+        deadline = anyio.current_time() + (timeout or 0.0)
+        backoff = self.new_backoff()
+        while True:
+            try:
+                connection, answer = await self._bootstrap(self.metadata.interest())
+            except ConnectionFailed:
+                pause = backoff.next()
+                if anyio.current_time() + pause >= deadline:
+                    raise
+                await self.pause(pause)
+                self.check()
+            else:
+                self.metadata.accept_first(answer)
+                self._on_cluster(self.cluster)
+                self._keep(connection, answer)
+                return
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Stop everything; whoever waits gets a ClosedError or ConnectionFailed. From any task, and again.
+
+        Takes `timeout` seconds at most, 5 when it is not told.
+        """
+        self._closed = True
+        supervisor = self._supervisor
+        if supervisor is None or self._pid != os.getpid():
+            return
+        supervisor.stop()
+        try:
+            with anyio.move_on_after(CLOSE_TIMEOUT if timeout is None else timeout):
+                await supervisor.wait()
+                for connection in self._closing:
+                    await connection.wait_closed()
+        finally:
+            for connection in self._closing:
+                connection.abort()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed or has failed."""
+        return self._closed or self._failure is not None
+
+    def check(self) -> None:
+        """Do nothing while the client can be used here.
+
+        Raises: ClosedError: it is not started, closed, failed, forked, or used from another event loop.
+        """
+        if self._loop is None:
+            raise ClosedError("this client was not started: use `async with`, or await start()")
+        if self._pid != os.getpid():
+            raise ClosedError(
+                f"this client was started in process {self._pid} and is used in its fork {os.getpid()}: "
+                "make clients after forking"
+            )
+        if self._failure is not None:
+            raise ClosedError(f"this client ended when a background task failed: {self._failure!r}") from self._failure
+        if self._closed:
+            raise ClosedError("this client was closed; make a new one")
+        if asyncio.get_running_loop() is not self._loop:
+            raise ClosedError("this client was started on another event loop: use it there, or make one for each loop")
+
+    def spawn(
+        self, func: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str | None = None
+    ) -> None:
+        """Run a background task until it ends or the client does; an exception that leaves it ends the client.
+
+        Raises: ClosedError: the client runs no tasks.
+        """
+        self.check()
+        assert self._supervisor is not None
+        self._supervisor.spawn(func, *args, name=name)
+
+    def _spawn_own(self, func: Callable[[], Coroutine[Any, Any, object]], *, name: str | None = None) -> None:
+        self.spawn(func, name=name)
+
+    def _on_end(self, failure: BaseException | None) -> None:
+        """The task group ended, by `close` or by a failure."""
+        self._failure = failure
+        self._closing = self.nodes.close()
+        reason = ClosedError(
+            "the client was closed" if failure is None else f"the client ended when a task failed: {failure!r}"
+        )
+        self._closed = True
+        self.metadata.fail(reason)
+        self.coordinators.fail(reason)
+        self._ending.set()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "ready" if self._ready else "new"
+        return f"<Client {self.config.client_id} {state}, {len(self.cluster.brokers)} brokers>"
+
+    # --- what it knows -----------------------------------------------------------------------------------------------
+
+    @property
+    def cluster(self) -> Cluster:
+        """The newest snapshot."""
+        return self.metadata.cluster
+
+    def least_loaded_node(self) -> int | None:
+        """The connected node with the fewest requests in flight, else one that may be tried; None without any."""
+        return self.nodes.least_loaded()
+
+    def throttled_until(self, node_id: int) -> float:
+        """The loop's time until which a broker wants silence; in the past when it does not."""
+        return self.nodes.throttled_until(node_id)
+
+    def new_backoff(self) -> Backoff:
+        """Pauses between retries, as configured."""
+        return Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000, rng=self.rng)
+
+    async def pause(self, seconds: float) -> None:
+        """Sleep, but not longer than the client lives."""
+        with anyio.move_on_after(seconds):
+            await self._ending.wait()
+
+    # --- connections and requests ------------------------------------------------------------------------------------
+
+    def connection_nowait(self, node_id: int, lane: str = MAIN) -> Connection | None:
+        """The ready connection of a lane, if there is one now."""
+        return self.nodes.ready(node_id, lane)
+
+    async def connection(self, node_id: int, lane: str = MAIN, timeout: float | None = None) -> Connection:
+        """The ready connection of a lane, made on demand. After failures it waits out the reconnect backoff first.
+
+        Raises: ConnectionFailed: the attempt failed or took longer than `timeout` (seconds, default: the request
+        time-out); ClosedError: the client cannot be used.
+        """
+        self.check()
+        return await self.nodes.connection(node_id, lane, self.config.request_timeout if timeout is None else timeout)
+
+    async def request(
+        self,
+        request: Request[ResponseT],
+        *,
+        to: Target = ANY,
+        timeout: float | None = None,
+        version: int | None = None,
+    ) -> ResponseT:
+        """Any request of the protocol, sent where it belongs and retried under one deadline.
+
+        `timeout` in seconds (default: default_api_timeout_ms). Lost connections, time-outs of single attempts, and
+        answers that say "not here" or "not yet" of coordinators and the controller are retried; a Produce that may
+        have been written is not. Other error codes are the caller's to read.
+
+        Raises: RequestTimedOut: the deadline ended, with what was tried and the last error; UnsupportedVersion: the
+        broker cannot do it; ProtocolViolation: the answer cannot be read; BrokerError: the target cannot be found;
+        ClosedError: the client cannot be used.
+        """
+        self.check()
+        return await self._router.request(request, to, timeout, version)
+
+    async def ask_any(self, build: Callable[[ApiVersions], tuple[Request[ResponseT], int]]) -> ResponseT:
+        """One question to the least busy node, made for its versions; one attempt.
+
+        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: as the node's versions allow.
+        """
+        self.check()
+        node_id = self.nodes.least_loaded()
+        if node_id is None:
+            raise ConnectionFailed("the metadata names no broker", stage="resolve")
+        connection = await self.nodes.connection(node_id, MAIN, self.config.request_timeout)
+        request, version = build(connection.versions)
+        return await connection.request(request, version=version)
+
+    # --- metadata ----------------------------------------------------------------------------------------------------
+
+    async def _ask_metadata(self, topics: Collection[str] | None) -> metadata.MetadataResponse:
+        """From a known broker; from the bootstrap addresses when none of them answers, or it has been too long."""
+        failure: KafkaError | None = None
+        if not self._overdue():
+            nodes = self.nodes.by_load()
+            race: Race[metadata.MetadataResponse] = Race(
+                [lambda node=node: self._ask_node(node, topics) for node in nodes],  # type: ignore[misc]  # mypy cannot type a lambda's default
+                delay=STAGGER,
+                expected=KafkaError,
+                discard=_forget,
+            )
+            answer = await race.run() if nodes else None
+            if answer is not None:
+                return answer
+            errors = [error for error in race.errors.values() if isinstance(error, KafkaError)]
+            failure = errors[-1] if errors else ConnectionFailed("every known broker is backing off", stage="connect")
+            if self.config.metadata_recovery_strategy != REBOOTSTRAP and not any(map(asks_to_rebootstrap, errors)):
+                raise failure
+        connection, answer = await self._bootstrap(topics)
+        logger.info("found the cluster again through %s%s", connection.who, f" after: {failure}" if failure else "")
+        self._keep(connection, answer)
+        return answer
+
+    def _overdue(self) -> bool:
+        """Whether brokers take connections but have given no metadata for so long that they are not to be trusted."""
+        updated = self.metadata.updated_at
+        limit = self.config.metadata_recovery_rebootstrap_trigger_ms / 1000
+        failing = self.metadata.last_error is not None and self.config.metadata_recovery_strategy == REBOOTSTRAP
+        return failing and updated is not None and anyio.current_time() - updated >= limit
+
+    async def _ask_node(self, node_id: int, topics: Collection[str] | None) -> metadata.MetadataResponse:
+        connection = await self.nodes.connection(node_id, MAIN, self.config.request_timeout)
+        return await ask_metadata(
+            connection,
+            topics,
+            auto_create=self.config.allow_auto_create_topics,
+            timeout=self.config.request_timeout,
+        )
+
+    async def _bootstrap(self, topics: Collection[str] | None) -> tuple[Connection, metadata.MetadataResponse]:
+        bootstrap = Bootstrap(
+            self.config.addresses,
+            new_connection=lambda address: self.nodes.new_connection(address, None),
+            rng=self.rng,
+            auto_create=self.config.allow_auto_create_topics,
+            timeout=self.config.request_timeout,
+        )
+        return await bootstrap.run(topics)
+
+    def _keep(self, connection: Connection, answer: metadata.MetadataResponse) -> None:
+        """A bootstrap connection becomes a node's own when it leads to the advertised address; else it is closed."""
+        broker = same_broker(connection, answer)
+        if broker is None:
+            connection.close()
+        else:
+            self.nodes.adopt(broker.node_id, Address(broker.host, broker.port), connection)
+
+    def _on_cluster(self, cluster: Cluster) -> None:
+        self.nodes.follow(cluster.brokers)
+
+
+def _forget(_answer: Any) -> None:
+    """A second answer to the same question is of no use and holds nothing open."""

@@ -1,0 +1,115 @@
+"""Options that every client takes; producer, consumer and admin add theirs by inheriting."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.errors import ConfigurationError
+from aiokwire.net import Address, ConnectionConfig, parse_addresses
+
+REBOOTSTRAP = "rebootstrap"
+NO_RECOVERY = "none"
+
+# The options in milliseconds that must not be zero, and those that may.
+_POSITIVE = (
+    "request_timeout_ms",
+    "default_api_timeout_ms",
+    "socket_connection_setup_timeout_ms",
+    "socket_connection_setup_timeout_max_ms",
+    "connections_max_idle_ms",
+    "metadata_max_age_ms",
+    "metadata_max_idle_ms",
+)
+_NOT_NEGATIVE = (
+    "retry_backoff_ms",
+    "retry_backoff_max_ms",
+    "reconnect_backoff_ms",
+    "reconnect_backoff_max_ms",
+    "metadata_min_interval_ms",
+    "metadata_recovery_rebootstrap_trigger_ms",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """How to find the cluster and how patient to be; times in milliseconds, sizes in bytes.
+
+    Raises: ConfigurationError: an option is out of its range, or contradicts another one.
+    """
+
+    bootstrap_servers: str | Sequence[str] = "localhost:9092"
+    """Where to ask first: "host:port,host:port" or a list of them. The brokers found there are used from then on."""
+    client_id: str = "aiokwire"
+    """What brokers call this client in their logs, metrics and quotas."""
+    request_timeout_ms: float = 30_000
+    """How long a broker may take to answer; after it the connection is given up. A request's own waiting is added."""
+    default_api_timeout_ms: float = 60_000
+    """How long a call may take with all its retries when it is given no `timeout`."""
+    retry_backoff_ms: float = 100
+    """The pause before the first retry; it doubles, spread by a fifth, up to `retry_backoff_max_ms`."""
+    retry_backoff_max_ms: float = 1_000
+    reconnect_backoff_ms: float = 50
+    """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`."""
+    reconnect_backoff_max_ms: float = 5_000
+    socket_connection_setup_timeout_ms: float = 10_000
+    """How long a connection may take, from the look-up of the name to the end of the handshake; it doubles with each
+    failure in a row, up to `socket_connection_setup_timeout_max_ms`."""
+    socket_connection_setup_timeout_max_ms: float = 30_000
+    connections_max_idle_ms: float = 240_000
+    """A connection without traffic for so long is closed: below what load balancers commonly allow."""
+    metadata_max_age_ms: float = 300_000
+    """How old the picture of the cluster may become."""
+    metadata_min_interval_ms: float = 100
+    """The shortest time between two refreshes that were asked for; it grows while they bring nothing new."""
+    metadata_max_idle_ms: float = 300_000
+    """A topic that nobody asked for in so long is left out of refreshes."""
+    metadata_recovery_strategy: str = REBOOTSTRAP
+    """What to do when no known broker answers: "rebootstrap" asks `bootstrap_servers` again, "none" does not."""
+    metadata_recovery_rebootstrap_trigger_ms: float = 300_000
+    """After so long without fresh metadata `bootstrap_servers` are asked although known brokers take connections."""
+    receive_message_max_bytes: int = 100 * 1024 * 1024
+    """The largest answer that is accepted."""
+    allow_auto_create_topics: bool = False
+    """Whether asking for an unknown topic may create it, where the broker allows that. Brokers before 0.11 decide
+    alone."""
+
+    def __post_init__(self) -> None:
+        parse_addresses(self.bootstrap_servers)
+        require_type("client_id", self.client_id, str, "a string")
+        for name in _POSITIVE:
+            require_number(name, getattr(self, name), minimum=1, maximum=INT32_MAX)
+        for name in _NOT_NEGATIVE:
+            require_number(name, getattr(self, name), minimum=0, maximum=INT32_MAX)
+        require_int("receive_message_max_bytes", self.receive_message_max_bytes, minimum=1024, maximum=INT32_MAX)
+        require_bool("allow_auto_create_topics", self.allow_auto_create_topics)
+        if self.metadata_recovery_strategy not in (REBOOTSTRAP, NO_RECOVERY):
+            raise ConfigurationError(
+                f"metadata_recovery_strategy must be {REBOOTSTRAP!r} or {NO_RECOVERY!r}, "
+                f"not {self.metadata_recovery_strategy!r}"
+            )
+
+    @property
+    def addresses(self) -> list[Address]:
+        """`bootstrap_servers`, parsed."""
+        return parse_addresses(self.bootstrap_servers)
+
+    @property
+    def request_timeout(self) -> float:
+        """In seconds."""
+        return self.request_timeout_ms / 1000
+
+    @property
+    def default_api_timeout(self) -> float:
+        """In seconds."""
+        return self.default_api_timeout_ms / 1000
+
+    @property
+    def connection(self) -> ConnectionConfig:
+        """What one connection needs to know."""
+        return ConnectionConfig(
+            setup_timeout=self.socket_connection_setup_timeout_ms / 1000,
+            request_timeout=self.request_timeout,
+            max_frame_size=self.receive_message_max_bytes,
+        )

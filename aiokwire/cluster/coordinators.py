@@ -1,0 +1,188 @@
+"""Which node coordinates a group or a transaction: asked for when needed, remembered until it proves wrong.
+
+Equal look-ups share one question; look-ups that meet are asked together where the broker can (KIP-699). The asking runs
+in the client's task group, so that a caller who gives up takes nobody's answer away.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import anyio
+
+from aiokwire.backoff import Backoff, Deadline
+from aiokwire.cluster.nodes import Spawn
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ClosedError, KafkaError, error_for
+from aiokwire.net import Address, ApiVersions
+from aiokwire.protocol.messages import find_coordinator
+
+
+class CoordinatorKind(enum.IntEnum):
+    """What is coordinated; the protocol's key types."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+class Transport(Protocol):
+    """How one question is asked of any node (`Client` has it)."""
+
+    async def ask_any(self, build: Callable[[ApiVersions], tuple[Any, int]]) -> Any:
+        """The answer to what `build` makes, with its version, for the versions of the node that is asked."""
+
+
+Key = tuple[CoordinatorKind, str]
+
+
+class _Lookup:
+    """One key that is asked for, and who waits for it."""
+
+    __slots__ = ("done", "error", "last_error", "node_id", "waiters")
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.node_id: int | None = None
+        self.error: KafkaError | None = None  # final: no retry helps
+        self.last_error: KafkaError | None = None  # of an attempt that may succeed later
+        self.waiters = 0
+
+
+class Coordinators:
+    """The known coordinators of one client."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        spawn: Spawn,
+        learn: Callable[[int, Address], None],
+        new_backoff: Callable[[], Backoff],
+    ) -> None:
+        self._transport = transport
+        self._spawn = spawn
+        self._learn = learn
+        self._new_backoff = new_backoff
+        self._known: dict[Key, int] = {}
+        self._lookups: dict[Key, _Lookup] = {}
+        self._asking: set[CoordinatorKind] = set()  # kinds that have a task of theirs running
+
+    async def find(self, kind: CoordinatorKind, key: str, timeout: float) -> int:
+        """The node that coordinates `key`.
+
+        Raises: AuthorizationError, InvalidRequestError: the broker refuses; RequestTimedOut: nobody said it in time.
+        """
+        known = self._known.get((kind, key))
+        if known is not None:
+            return known
+        lookup = self._lookups.setdefault((kind, key), _Lookup())
+        deadline = Deadline(timeout, f"looking up the coordinator of {kind.name.lower()} {key!r}")
+        lookup.waiters += 1
+        try:
+            if kind not in self._asking:
+                self._begin(kind)
+            with anyio.CancelScope(deadline=deadline.at):
+                await lookup.done.wait()
+        finally:
+            lookup.waiters -= 1
+        if lookup.error is not None:
+            raise lookup.error.with_traceback(None)
+        if lookup.node_id is None:
+            raise deadline.error(lookup.last_error)
+        return lookup.node_id
+
+    def forget(self, kind: CoordinatorKind, key: str) -> None:
+        """The answer proved wrong: ask again next time."""
+        self._known.pop((kind, key), None)
+
+    def forget_node(self, node_id: int) -> None:
+        """A node is gone: whatever it coordinated has moved."""
+        for key in [key for key, known in self._known.items() if known == node_id]:
+            del self._known[key]
+
+    def fail(self, error: KafkaError) -> None:
+        """The client ended: nobody waits any longer."""
+        for lookup in self._lookups.values():
+            lookup.error = error
+            lookup.done.set()
+        self._lookups.clear()
+
+    def _begin(self, kind: CoordinatorKind) -> None:
+        async def run() -> None:
+            await self._run(kind)
+
+        self._asking.add(kind)
+        try:
+            self._spawn(run, name=f"find coordinators ({kind.name.lower()})")
+        except ClosedError:
+            self._asking.discard(kind)
+            raise
+
+    async def _run(self, kind: CoordinatorKind) -> None:
+        """Ask until nobody waits for a coordinator of this kind."""
+        backoff = self._new_backoff()
+        try:
+            while keys := self._open_keys(kind):
+                try:
+                    await self._ask(kind, keys)
+                except KafkaError as error:
+                    self._note(kind, keys, error)
+                if self._open_keys(kind):
+                    await anyio.sleep(backoff.next())
+        finally:
+            self._asking.discard(kind)
+
+    def _open_keys(self, kind: CoordinatorKind) -> list[str]:
+        """Keys of the kind that somebody waits for; those that nobody does are dropped."""
+        for each in [each for each, lookup in self._lookups.items() if each[0] is kind and not lookup.waiters]:
+            del self._lookups[each]
+        return [key for each, key in self._lookups if each is kind]
+
+    async def _ask(self, kind: CoordinatorKind, keys: list[str]) -> None:
+        def build(versions: ApiVersions) -> tuple[find_coordinator.FindCoordinatorRequest, int]:
+            version = versions.pick(find_coordinator.FindCoordinatorRequest)
+            if version >= 4:
+                return find_coordinator.FindCoordinatorRequest(key_type=kind, coordinator_keys=keys), version
+            key_type = int(kind) if version >= 1 or kind is not CoordinatorKind.GROUP else 0
+            return find_coordinator.FindCoordinatorRequest(key=keys[0], key_type=key_type), version
+
+        answer: find_coordinator.FindCoordinatorResponse = await self._transport.ask_any(build)
+        if answer.coordinators:
+            for found in answer.coordinators:
+                self._settle((kind, found.key), found.error_code, found.node_id, Address(found.host, found.port))
+        else:
+            self._settle((kind, keys[0]), answer.error_code, answer.node_id, Address(answer.host, answer.port))
+            if len(keys) > 1:
+                await self._ask(kind, keys[1:])
+
+    def _settle(self, key: Key, code: int, node_id: int, address: Address) -> None:
+        lookup = self._lookups.get(key)
+        if lookup is None:
+            return
+        if code == ErrorCode.NONE:
+            self._known[key] = lookup.node_id = node_id
+            self._learn(node_id, address)
+        else:
+            error = error_for(code, f"the coordinator of {key[0].name.lower()} {key[1]!r}", request="FindCoordinator")
+            if error.retriable:
+                lookup.last_error = error
+                return
+            lookup.error = error
+        del self._lookups[key]
+        lookup.done.set()
+
+    def _note(self, kind: CoordinatorKind, keys: list[str], error: KafkaError) -> None:
+        """An attempt that brought no answer: final when no retry can help."""
+        final = isinstance(error, ClosedError) or (isinstance(error, BrokerError) and not error.retriable)
+        for key in keys:
+            lookup = self._lookups.get((kind, key))
+            if lookup is None:
+                continue
+            lookup.last_error = error.with_traceback(None)
+            if final:
+                lookup.error = lookup.last_error
+                del self._lookups[kind, key]
+                lookup.done.set()

@@ -1,0 +1,281 @@
+"""The picture of the cluster, kept fresh: which topics to ask for, when, and who waits for the answer.
+
+`Client` runs `Metadata.run` in its task group and supplies the question itself (`ask`); everybody else reads `cluster`,
+asks for a refresh, or waits for one. `snapshot.merge` and `schedule.RefreshSchedule` hold the decisions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+
+import anyio
+
+from aiokwire.backoff import Backoff, Deadline
+from aiokwire.cluster.config import ClientConfig
+from aiokwire.cluster.schedule import RefreshSchedule
+from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, merge
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import KafkaError, RequestTimedOut, error_for
+from aiokwire.hooks import Hooks
+from aiokwire.protocol.messages import metadata
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+Ask = Callable[[Collection[str] | None], Awaitable[metadata.MetadataResponse]]
+Listener = Callable[[Cluster], None]
+
+
+class Metadata:
+    """One client's metadata."""
+
+    def __init__(self, config: ClientConfig, *, ask: Ask, backoff: Backoff, hooks: Hooks | None = None) -> None:
+        self.cluster = Cluster()
+        self.last_error: KafkaError | None = None  # of the last refresh; None when it ended well
+        self.updated_at: float | None = None  # the loop's clock, when the last good answer came
+        self._config = config
+        self._ask = ask
+        self._hooks = hooks
+        self._schedule = RefreshSchedule(
+            min_interval=config.metadata_min_interval_ms / 1000,
+            max_age=config.metadata_max_age_ms / 1000,
+            backoff=backoff,
+        )
+        self._wanted: dict[str, float] = {}  # topic to the time of the last call that named it
+        self._pinned: frozenset[str] = frozenset()  # wanted until told otherwise
+        self._everything = False
+        self._listeners: list[Listener] = []
+        self._asked = anyio.Event()  # set to let `run` look at the schedule again
+        self._changed = anyio.Event()  # set, and replaced, when a refresh ends or the snapshot changes
+        self._failed: KafkaError | None = None  # the client ended: whoever waits is told
+
+    # --- interest ----------------------------------------------------------------------------------------------------
+
+    def want(self, topics: Iterable[str]) -> None:
+        """Keep these topics in refreshes for `metadata_max_idle_ms` from now; ask for those that are not known."""
+        now = anyio.current_time()
+        for topic in topics:
+            if topic not in self._wanted:
+                self._ask_for_new(topic)
+            self._wanted[topic] = now
+
+    def pin(self, topics: Collection[str]) -> None:
+        """Keep exactly these topics in refreshes until the next call, beside those that are wanted for a while."""
+        before, self._pinned = self._pinned, frozenset(topics)
+        for topic in self._pinned - before:
+            self._ask_for_new(topic)
+
+    def _ask_for_new(self, topic: str) -> None:
+        if topic not in self.cluster.topics:
+            self._schedule.request(f"topic {topic!r} is new here", anyio.current_time(), urgent=True)
+            self._asked.set()
+
+    def want_all(self, everything: bool = True) -> None:
+        """Ask for every topic of the cluster, or no longer."""
+        if everything and not self._everything:
+            self.request_update("all topics are wanted")
+        self._everything = everything
+
+    def interest(self) -> Collection[str] | None:
+        """The topics to ask for, None for all; forgets those that nobody named for long."""
+        if self._everything:
+            return None
+        oldest = anyio.current_time() - self._config.metadata_max_idle_ms / 1000
+        for topic in [topic for topic, at in self._wanted.items() if at < oldest]:
+            del self._wanted[topic]
+        return sorted(self._pinned.union(self._wanted))
+
+    # --- listeners ---------------------------------------------------------------------------------------------------
+
+    def add_listener(self, listener: Listener) -> None:
+        """Call `listener` with each new snapshot, on the loop."""
+        self._listeners.append(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Call it no longer."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    # --- asking and waiting ------------------------------------------------------------------------------------------
+
+    def request_update(self, reason: str) -> int:
+        """Ask for a refresh and do not wait; requests before it starts share it. Gives the refresh's number."""
+        number = self._schedule.request(reason, anyio.current_time())
+        self._asked.set()
+        return number
+
+    async def update(self, timeout: float | None = None) -> Cluster:
+        """A snapshot from an answer to a question that was asked after this call.
+
+        Raises: RequestTimedOut: no broker answered in time; the message has the last error.
+        """
+        deadline = self._deadline(timeout, "refreshing the metadata")
+        number = self.request_update("a caller asked")
+        while self._schedule.finished < number:
+            await self._next_change(deadline)
+        return self.cluster
+
+    async def wait_newer(self, version: int, timeout: float | None = None) -> Cluster:
+        """A snapshot newer than `version`; at once when there is one. Does not ask for a refresh.
+
+        Raises: RequestTimedOut: none came in time.
+        """
+        deadline = self._deadline(timeout, f"waiting for metadata newer than version {version}")
+        while self.cluster.version <= version:
+            await self._next_change(deadline)
+        return self.cluster
+
+    async def wait_for_topics(self, topics: Collection[str], timeout: float | None = None) -> Cluster:
+        """A snapshot in which each of `topics` has its partitions.
+
+        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid, at once;
+        StaleMetadataError: a topic does not exist, or has no partitions yet, when the time is over;
+        RequestTimedOut: no broker answered in time.
+        """
+        names = sorted(topics)
+        deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
+        self.want(names)
+        answered = -1
+        while True:
+            missing = self._missing(names)
+            if missing is None:
+                return self.cluster
+            if self._schedule.finished > answered:
+                answered = self._schedule.finished
+                self.request_update(f"topic {missing!r} is not there yet")
+            try:
+                await self._next_change(deadline)
+            except RequestTimedOut:
+                raise self._not_there(missing, deadline) from None
+
+    def _missing(self, names: Collection[str]) -> str | None:
+        """The first topic without partitions, if any.
+
+        Raises: BrokerError: a topic that no waiting brings.
+        """
+        for name in names:
+            topic = self.cluster.topics.get(name)
+            if topic is not None and topic.error_code in PERMANENT:
+                raise error_for(topic.error_code, f"topic {name!r}", topic=name, request="MetadataRequest")
+            if topic is None or not topic.partitions:
+                return name
+        return None
+
+    def _not_there(self, name: str, deadline: Deadline) -> KafkaError:
+        topic = self.cluster.topics.get(name)
+        if topic is None or not topic.error_code:
+            return deadline.error(self.last_error)
+        hint = "" if self._config.allow_auto_create_topics else "; allow_auto_create_topics is off: create it first"
+        unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return error_for(
+            topic.error_code,
+            f"topic {name!r}: no partitions within {deadline.elapsed:.3f} s{hint if unknown else ''}",
+            topic=name,
+            request="MetadataRequest",
+        )
+
+    def _deadline(self, timeout: float | None, what: str) -> Deadline:
+        return Deadline(self._config.default_api_timeout if timeout is None else timeout, what)
+
+    async def _next_change(self, deadline: Deadline) -> None:
+        """Wait for the end of a refresh or a new snapshot.
+
+        Raises: RequestTimedOut: at the deadline; KafkaError: what ended the client.
+        """
+        if self._failed is not None:
+            raise self._failed
+        changed = self._changed
+        with anyio.CancelScope(deadline=deadline.at):
+            await changed.wait()
+        if not changed.is_set():
+            raise deadline.error(self.last_error)
+        if self._failed is not None:
+            raise self._failed
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Refresh when it is due, until cancelled."""
+        while True:
+            self._asked = anyio.Event()
+            due = self._schedule.due()
+            if due > anyio.current_time():
+                with anyio.CancelScope(deadline=due):
+                    await self._asked.wait()
+                if self._schedule.due() > anyio.current_time():
+                    continue
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        interest = self.interest()
+        number = self._schedule.start()
+        try:
+            answer = await self._ask(interest)
+        except KafkaError as error:
+            if self.last_error is None or type(error) is not type(self.last_error):
+                logger.warning("the metadata could not be refreshed: %s", error)
+            self.last_error = error.with_traceback(None)
+            self._schedule.failed(anyio.current_time())
+            self._wake()
+        else:
+            self._accept(answer, interest, number)
+
+    def accept_first(self, answer: metadata.MetadataResponse) -> None:
+        """The answer that the client got while it started; counts as a refresh."""
+        self._accept(answer, self.interest(), self._schedule.start())
+
+    def _accept(self, answer: metadata.MetadataResponse, interest: Collection[str] | None, number: int) -> None:
+        now = anyio.current_time()
+        wanted = None if interest is None else {*interest, *self._wanted, *self._pinned}
+        old = self.cluster
+        new = merge(old, answer, wanted=wanted, now=now)
+        self.last_error = None
+        self.updated_at = now
+        changed = (new.brokers, new.topics, new.controller_id) != (old.brokers, old.topics, old.controller_id)
+        self._schedule.succeeded(number, now, changed=changed)
+        if any(_unsettled(new, name) for name in wanted or new.topics):
+            self._schedule.request("a topic is not settled", now)
+            self._asked.set()
+        self._replace(new)
+
+    def update_leader(
+        self, tp: TopicPartition, leader_id: int, leader_epoch: int, host: str | None = None, port: int = 0
+    ) -> None:
+        """A broker named a partition's new leader in passing (KIP-951), perhaps with its address."""
+        broker = None if host is None else Broker(leader_id, host, port)
+        moved = self.cluster.with_leader(tp, leader_id, leader_epoch, broker)
+        if moved is not None:
+            self._replace(moved)
+        elif leader_id not in self.cluster.brokers:
+            self.request_update(f"node {leader_id} leads {tp} and is not known")
+
+    def fail(self, error: KafkaError) -> None:
+        """The client ended: nobody waits any longer."""
+        self._failed = error
+        self._wake()
+
+    def _replace(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._wake()
+        if self._hooks is not None:
+            try:
+                self._hooks.on_metadata(cluster.version, len(cluster.brokers), len(cluster.topics))
+            except Exception:
+                logger.exception("hook on_metadata of %r raised", self._hooks)
+        for listener in list(self._listeners):
+            listener(cluster)
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def _unsettled(cluster: Cluster, name: str) -> bool:
+    """Whether a topic is in a passing state that asks for another look: a partition without a leader, an error."""
+    topic = cluster.topics.get(name)
+    if topic is None or topic.error_code in PERMANENT:
+        return False
+    if topic.error_code:
+        return bool(topic.partitions)  # known before; a topic that never was is for `wait_for_topics` to ask about
+    return any(partition.leader == NO_LEADER for partition in topic.partitions)

@@ -1,0 +1,308 @@
+"""The connections of one client: for each node and lane one at most, made on demand, tried again with backoff.
+
+Whatever may wait at a broker (fetches, joins) has a lane of its own, since a broker handles the requests of a
+connection one at a time. A connection attempt runs in the client's task group; whoever wants the connection waits for
+that attempt, and may stop waiting without harm to the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Protocol
+
+import anyio
+
+from aiokwire.backoff import Backoff
+from aiokwire.cluster.config import ClientConfig
+from aiokwire.cluster.snapshot import Broker
+from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
+from aiokwire.hooks import Hooks
+from aiokwire.net import Address, Connection
+
+logger = logging.getLogger(__name__)
+
+MAIN = "main"
+COORDINATOR = "coordinator"
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Spawn(Protocol):
+    """How a background task is begun (`Supervisor.spawn`)."""
+
+    def __call__(self, func: Callable[[], Coroutine[Any, Any, object]], *, name: str | None = None) -> None: ...
+
+
+class Slot:
+    """The place of one node's connection in one lane."""
+
+    __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "settled")
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.connection: Connection | None = None  # ready, or closed and not replaced yet
+        self.backoff = backoff
+        self.failures = 0  # attempts that failed in a row
+        self.not_before = 0.0  # the loop's clock: the next attempt waits until then
+        self.last_error: KafkaError | None = None
+        self.settled: anyio.Event | None = None  # set when the attempt that is under way ends; None without one
+
+    @property
+    def ready(self) -> Connection | None:
+        connection = self.connection
+        return connection if connection is not None and connection.ready else None
+
+
+class Nodes:
+    """Addresses of nodes, and the connections to them."""
+
+    def __init__(self, config: ClientConfig, *, spawn: Spawn, rng: random.Random, hooks: Hooks | None = None) -> None:
+        self._config = config
+        self._connection_config = config.connection
+        self._spawn = spawn
+        self._rng = rng
+        self._hooks = hooks
+        self._addresses: dict[int, Address] = {}
+        self._slots: dict[tuple[int, str], Slot] = {}
+        self._remote_bootstrap = any(address.host not in LOOPBACK for address in config.addresses)
+
+    # --- addresses ---------------------------------------------------------------------------------------------------
+
+    def follow(self, brokers: Mapping[int, Broker]) -> None:
+        """Take over the addresses of a new snapshot; connections to addresses that are gone are closed."""
+        known = {node_id: broker.address for node_id, broker in brokers.items()}
+        for (node_id, lane), slot in list(self._slots.items()):
+            address = known.get(node_id)
+            if address == self._addresses.get(node_id) or slot.settled is not None:
+                continue
+            if address is not None or slot.ready is None or slot.ready.in_flight == 0:
+                self._drop(node_id, lane, slot)
+        self._addresses = known
+
+    def learn(self, node_id: int, address: Address) -> None:
+        """A node that another answer named (a coordinator)."""
+        if node_id not in self._addresses:
+            self._addresses[node_id] = address
+
+    def _drop(self, node_id: int, lane: str, slot: Slot) -> None:
+        del self._slots[node_id, lane]
+        if slot.connection is not None:
+            slot.connection.close()
+
+    # --- connections -------------------------------------------------------------------------------------------------
+
+    def ready(self, node_id: int, lane: str = MAIN) -> Connection | None:
+        """The ready connection of a lane, if there is one now."""
+        slot = self._slots.get((node_id, lane))
+        return None if slot is None else slot.ready
+
+    async def connection(self, node_id: int, lane: str, timeout: float) -> Connection:
+        """The ready connection of a lane; made when there is none, after the pause that past failures impose.
+
+        Raises: ConnectionFailed: the attempt failed, the node is not known, or the time is over; ProtocolViolation: the
+        port does not speak Kafka's protocol; ClosedError: the client was closed.
+        """
+        ready = self.ready(node_id, lane)
+        if ready is not None:
+            return ready
+        deadline = anyio.current_time() + timeout
+        slot = self._slot(node_id, lane)
+        if slot.settled is None:
+            self._note_loss(slot)
+            await self._pause(slot, node_id, deadline)
+            slot = self._slot(node_id, lane)  # while it waited, others may have come first, or the node may have moved
+        if slot.ready is not None:
+            return slot.ready
+        if slot.settled is None:
+            self._begin(node_id, lane, slot)
+        settled = slot.settled
+        assert settled is not None
+        with anyio.CancelScope(deadline=deadline):
+            await settled.wait()
+        if slot.ready is not None:
+            return slot.ready
+        raise self._unreachable(node_id, slot, timeout, in_time=settled.is_set())
+
+    def _slot(self, node_id: int, lane: str) -> Slot:
+        slot = self._slots.get((node_id, lane))
+        if slot is None:
+            if node_id not in self._addresses:
+                raise ConnectionFailed(
+                    f"node {node_id} is not in the metadata (known: {sorted(self._addresses)})", stage="resolve"
+                )
+            slot = self._slots[node_id, lane] = Slot(self._new_backoff())
+        return slot
+
+    def _new_backoff(self) -> Backoff:
+        config = self._config
+        return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, rng=self._rng)
+
+    def _note_loss(self, slot: Slot) -> None:
+        """A connection that was lost: one that had worked is replaced at once, one that had not counts as a failure."""
+        lost = slot.connection
+        if lost is None:
+            return
+        slot.connection = None
+        slot.last_error = lost.error
+        if lost.answers == 0 and lost.error is not None:
+            slot.failures += 1
+            slot.not_before = anyio.current_time() + slot.backoff.next()
+        else:
+            slot.failures = 0
+            slot.backoff.reset()
+
+    async def _pause(self, slot: Slot, node_id: int, deadline: float) -> None:
+        wait = slot.not_before - anyio.current_time()
+        if wait <= 0:
+            return
+        if slot.not_before > deadline:
+            raise self._unreachable(node_id, slot, deadline - anyio.current_time(), in_time=True)
+        await anyio.sleep(wait)
+
+    def _begin(self, node_id: int, lane: str, slot: Slot) -> None:
+        address = self._addresses[node_id]
+        connection = self.new_connection(address, node_id)
+        slot.settled = anyio.Event()
+
+        async def attempt() -> None:
+            await self._attempt(connection, slot)
+
+        try:
+            self._spawn(attempt, name=f"connect to node {node_id}, {lane}")
+        except ClosedError:
+            slot.settled = None
+            raise
+
+    async def _attempt(self, connection: Connection, slot: Slot) -> None:
+        settled = slot.settled
+        assert settled is not None
+        try:
+            await connection.connect(self._setup_timeout(slot))
+        except KafkaError as error:
+            slot.last_error = error.with_traceback(None)
+            slot.failures += 1
+            slot.not_before = anyio.current_time() + slot.backoff.next()
+            logger.log(
+                logging.WARNING if slot.failures == 1 else logging.DEBUG, "cannot use %s: %s", connection.who, error
+            )
+        else:
+            slot.connection = connection
+            slot.last_error = None
+        finally:
+            slot.settled = None
+            settled.set()
+            if slot not in self._slots.values():  # closed, or dropped because the node moved
+                connection.close()
+
+    def _setup_timeout(self, slot: Slot) -> float:
+        """KIP-601: grows with each failure in a row, spread by a fifth."""
+        config = self._config
+        grown = config.socket_connection_setup_timeout_ms * 2.0 ** min(slot.failures, 30)
+        limit = max(config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms)
+        spread = self._rng.uniform(0.8, 1.2) if slot.failures else 1.0
+        return min(grown, limit) * spread / 1000
+
+    def new_connection(self, address: Address, node_id: int | None) -> Connection:
+        """A connection object of this client's kind, not connected."""
+        return Connection(
+            address,
+            node_id=node_id,
+            client_id=self._config.client_id,
+            config=self._connection_config,
+            hooks=self._hooks,
+        )
+
+    def adopt(self, node_id: int, address: Address, connection: Connection) -> None:
+        """Keep a bootstrap connection as the main one of the node that it turned out to lead to."""
+        connection.node_id = node_id
+        self._addresses[node_id] = address
+        slot = self._slot(node_id, MAIN)
+        if slot.ready is not None or slot.settled is not None:
+            connection.close()
+        else:
+            slot.connection = connection
+            slot.failures = 0
+            slot.not_before = 0.0
+            slot.backoff.reset()
+
+    def _unreachable(self, node_id: int, slot: Slot, timeout: float, *, in_time: bool) -> KafkaError:
+        address = self._addresses.get(node_id)
+        error = slot.last_error
+        if error is None:
+            what = "the connection was lost at once" if in_time else f"not connected within {timeout:.3f} s"
+            return ConnectionFailed(f"node {node_id} at {address}: {what}", address=str(address), stage="connect")
+        hint = ""
+        if address is not None and address.host in LOOPBACK and self._remote_bootstrap:
+            hint = (
+                f"; node {node_id} advertises {address}, which from here is this machine: "
+                "check the broker's advertised.listeners"
+            )
+        message = f"{error}{hint}"
+        if isinstance(error, ConnectionFailed):
+            return ConnectionFailed(message, address=str(address), stage=error.stage)
+        return ConnectionFailed(message, address=str(address), stage="handshake")
+
+    # --- choosing ----------------------------------------------------------------------------------------------------
+
+    def least_loaded(self, excluded: Iterable[int] = ()) -> int | None:
+        """The connected node with the fewest requests in flight; without one, the node that may be tried soonest.
+
+        A random start spreads clients over nodes that are alike. None when no node is known or all are `excluded`.
+        """
+        candidates = [node_id for node_id in self._addresses if node_id not in set(excluded)]
+        if not candidates:
+            return None
+        start = self._rng.randrange(len(candidates))
+        return min(candidates[start:] + candidates[:start], key=self._load)
+
+    def by_load(self) -> list[int]:
+        """The nodes that may be asked now, the least busy first; those in backoff are left out."""
+        nodes = self._rng.sample(list(self._addresses), len(self._addresses))
+        return sorted((node_id for node_id in nodes if self._load(node_id)[0] < 2), key=self._load)
+
+    def _load(self, node_id: int) -> tuple[int, float]:
+        slot = self._slots.get((node_id, MAIN))
+        if slot is None:
+            return (1, 0.0)
+        if slot.ready is not None:
+            return (0, slot.ready.in_flight)
+        return (1 if slot.not_before <= anyio.current_time() else 2, slot.not_before)
+
+    def throttled_until(self, node_id: int) -> float:
+        """The loop's time until which a broker asked for silence; 0 when it did not."""
+        return max(
+            (
+                slot.connection.throttled_until
+                for (owner, _), slot in self._slots.items()
+                if owner == node_id and slot.connection is not None
+            ),
+            default=0.0,
+        )
+
+    # --- upkeep ------------------------------------------------------------------------------------------------------
+
+    async def reap(self) -> None:
+        """Close connections that nobody used for long, until cancelled."""
+        limit = self._config.connections_max_idle_ms / 1000
+        while True:
+            now = anyio.current_time()
+            oldest = now
+            for (node_id, lane), slot in list(self._slots.items()):
+                connection = slot.ready
+                if connection is None or connection.in_flight:
+                    continue
+                if now - connection.last_used >= limit:
+                    logger.debug("closing %s, %s: idle for %.0f s", connection.who, lane, now - connection.last_used)
+                    self._drop(node_id, lane, slot)
+                else:
+                    oldest = min(oldest, connection.last_used)
+            await anyio.sleep(max(oldest + limit - now, limit / 10))
+
+    def close(self) -> list[Connection]:
+        """Close every connection; gives those whose transport still has to end."""
+        closing = [slot.connection for slot in self._slots.values() if slot.connection is not None]
+        self._slots.clear()
+        for connection in closing:
+            connection.close(None)
+        return closing

@@ -1,0 +1,219 @@
+"""Requests to where they belong, again until they succeed or their deadline ends. `Client.request` is the way in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import anyio
+
+from aiokwire.backoff import Deadline
+from aiokwire.cluster.nodes import COORDINATOR, MAIN
+from aiokwire.cluster.targets import AnyNode, Controller, Coordinator, Leader, Node, Target
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    BrokerError,
+    ConnectionFailed,
+    KafkaError,
+    RequestTimedOut,
+    RetriableError,
+    error_for,
+)
+from aiokwire.net import Connection
+from aiokwire.protocol import ApiKey, Request, Response
+
+if TYPE_CHECKING:
+    from aiokwire.cluster.client import Client
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+# Codes that say "not here" or "not yet", by the kind of target that they send away from.
+COORDINATOR_CODES: Final = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+CONTROLLER_CODES: Final = frozenset({ErrorCode.NOT_CONTROLLER})
+
+# Fields by which a request tells the broker how long (milliseconds) it may wait before it answers.
+_OWN_WAIT: Final = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")
+
+
+class ProduceUncertain(KafkaError):
+    """A Produce request without an answer: it may have been written, and sending it again would write it twice."""
+
+
+class Router:
+    """The retry loop of one client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def request(
+        self, request: Request[ResponseT], to: Target, timeout: float | None, version: int | None
+    ) -> ResponseT:
+        """See `Client.request`."""
+        config = self._client.config
+        limit = config.default_api_timeout if timeout is None else timeout
+        journey = _Journey(self._client, request, to, version, Deadline(limit, f"{type(request).__name__} to {to}"))
+        with anyio.CancelScope(deadline=journey.deadline.at):
+            answer: ResponseT = await journey.run()
+            return answer
+        raise journey.late()
+
+
+class _Journey:
+    """One request with all its attempts."""
+
+    def __init__(
+        self, client: Client, request: Request[Any], to: Target, version: int | None, deadline: Deadline
+    ) -> None:
+        self._client = client
+        self._request = request
+        self._to = to
+        self._version = version
+        self.deadline = deadline
+        self._attempts = 0
+        self._avoid: set[int] = set()  # nodes that failed since the last pause
+        self._last_error: KafkaError | None = None
+
+    async def run(self) -> Any:
+        """Attempts until one succeeds.
+
+        Raises: KafkaError: what no further attempt would change.
+        """
+        backoff = self._client.new_backoff()
+        while True:
+            self._client.check()
+            self._attempts += 1
+            try:
+                return await self._attempt()
+            except (ConnectionFailed, RequestTimedOut, RetriableError) as error:
+                self._last_error = error.with_traceback(None)
+            if not self._has_another_node():
+                self._avoid.clear()
+                await self._client.pause(backoff.next())
+
+    def late(self) -> KafkaError:
+        """The error when the deadline ends: the broker's own word when it gave one."""
+        if isinstance(self._last_error, BrokerError):
+            return self._last_error
+        error = self.deadline.error(self._last_error)
+        error.args = (f"{error} ({self._attempts} attempt(s))",)
+        return error
+
+    async def _attempt(self) -> Any:
+        node_id, lane = await self._route()
+        sent = False
+        try:
+            connection = await self._client.nodes.connection(node_id, lane, self.deadline.remaining)
+            await self._wait_for_turn(connection)
+            sent = self._request.API is ApiKey.PRODUCE
+            answer = await connection.request(
+                self._request, version=self._version, timeout=self._client.config.request_timeout + self._own_wait()
+            )
+        except (ConnectionFailed, RequestTimedOut) as error:
+            self._avoid.add(node_id)
+            self._after_loss(node_id, error)
+            if sent:
+                raise ProduceUncertain(
+                    f"{self.deadline.what}: it may have been written, so it is not sent again: {error}"
+                ) from error
+            raise
+        self._check_answer(answer, node_id)
+        return answer
+
+    async def _wait_for_turn(self, connection: Connection) -> None:
+        """Silence that the broker asked for (KIP-219), and room in the transport."""
+        wait = connection.throttled_until - anyio.current_time()
+        if wait > 0:
+            await self._client.pause(wait)
+            self._client.check()
+        await connection.drained()
+
+    def _own_wait(self) -> float:
+        """Seconds that the broker may take before it answers because the request says so."""
+        waits = [getattr(self._request, name, 0) for name in _OWN_WAIT]
+        return max(0, *waits) / 1000
+
+    # --- where to ----------------------------------------------------------------------------------------------------
+
+    async def _route(self) -> tuple[int, str]:
+        """Node and lane.
+
+        Raises: ConnectionFailed, RetriableError: nobody to ask now; BrokerError: nobody ever.
+        """
+        to = self._to
+        if isinstance(to, Node):
+            return to.node_id, to.lane
+        if isinstance(to, Coordinator):
+            return await self._client.coordinators.find(to.kind, to.key, self.deadline.remaining), COORDINATOR
+        if isinstance(to, Leader):
+            return await self._leader(to), MAIN
+        if isinstance(to, Controller):
+            controller = self._client.cluster.controller_id
+            if controller in self._client.cluster.brokers and controller not in self._avoid:
+                return controller, MAIN
+        node_id = self._client.nodes.least_loaded(self._avoid)
+        if node_id is None:
+            self._client.metadata.request_update("no broker is known")
+            raise ConnectionFailed("the metadata names no broker to ask", stage="resolve")
+        return node_id, MAIN
+
+    async def _leader(self, to: Leader) -> int:
+        metadata = self._client.metadata
+        cluster = await metadata.wait_for_topics([to.tp.topic], self.deadline.remaining)
+        leader = cluster.leader(to.tp)
+        if leader is None:
+            metadata.request_update(f"{to.tp} has no leader")
+            known = cluster.partition(to.tp) is not None
+            raise error_for(
+                ErrorCode.LEADER_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"{to.tp}: {len(cluster.topics[to.tp.topic].partitions)} partitions, no leader known for this one",
+                topic=to.tp.topic,
+                partition=to.tp.partition,
+                request=type(self._request).__name__,
+            )
+        return leader
+
+    def _has_another_node(self) -> bool:
+        """Whether to go on at once: any node will do, and some have not failed yet."""
+        brokers = self._client.cluster.brokers
+        return isinstance(self._to, (AnyNode, Controller)) and 0 < len(self._avoid) < len(brokers)
+
+    # --- what came back ----------------------------------------------------------------------------------------------
+
+    def _after_loss(self, node_id: int, error: KafkaError) -> None:
+        if isinstance(self._to, Coordinator):
+            self._client.coordinators.forget_node(node_id)
+        self._client.metadata.request_update(f"node {node_id}: {error}")
+
+    def _check_answer(self, answer: Response, node_id: int) -> None:
+        """Raises: BrokerError: the answer says that another node, or a later moment, is the right one."""
+        if isinstance(self._to, Coordinator):
+            code = next((code for code in codes_of(answer) if code in COORDINATOR_CODES), 0)
+            if not code:
+                return
+            if code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                self._client.coordinators.forget(self._to.kind, self._to.key)
+        elif isinstance(self._to, Controller):
+            code = next((code for code in codes_of(answer) if code in CONTROLLER_CODES), 0)
+            if not code:
+                return
+            self._client.metadata.request_update(f"node {node_id} is not the controller")
+            self._avoid.add(node_id)
+        else:
+            return
+        raise error_for(code, f"{self.deadline.what}, asked of node {node_id}", request=type(self._request).__name__)
+
+
+def codes_of(answer: Response) -> Iterator[int]:
+    """The error codes of an answer and of the entries in its lists."""
+    names: tuple[str, ...] = answer.__slots__
+    for name in names:
+        value = getattr(answer, name)
+        if name == "error_code":
+            yield value
+        elif isinstance(value, list):
+            for entry in value:
+                code = getattr(entry, "error_code", 0)
+                if code:
+                    yield code

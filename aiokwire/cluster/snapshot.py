@@ -1,0 +1,202 @@
+"""What the client knows about the cluster at one moment: immutable, replaced as a whole by the metadata.
+
+`merge` makes the next snapshot from the last one and a broker's answer; it decides what a bad answer may take away.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ProtocolViolation
+from aiokwire.net import Address
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import metadata
+from aiokwire.types import TopicPartition
+
+NO_LEADER: Final = -1
+
+# The answers about a topic that no retry will change; all others may be a broker that does not know yet.
+PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
+# A topic that brokers have called unknown for so long (seconds) is taken for deleted: its leaders are forgotten.
+DELETED_AFTER: Final = 15.0
+# How many partitions an answer may leave out below the highest number that it names: bounds what it can make us hold.
+MOST_MISSING: Final = 10_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Broker:
+    """One node and where it listens."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition and who serves it; `leader` is -1 when nobody does."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error_code: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic. With an `error_code` the partitions are those that were known before it."""
+
+    name: str
+    topic_id: bytes = ZERO_UUID
+    partitions: tuple[Partition, ...] = ()
+    error_code: int = 0
+    is_internal: bool = False
+    unknown_since: float | None = None  # the loop's clock: since when brokers answer that there is no such topic
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The brokers, and the topics that somebody asked for. `version` grows with each change of the snapshot."""
+
+    brokers: Mapping[int, Broker] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    controller_id: int = NO_LEADER
+    cluster_id: str | None = None
+    topics: Mapping[str, Topic] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    version: int = 0
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        """The partition, or None when it is not known."""
+        topic = self.topics.get(tp.topic)
+        if topic is None or not 0 <= tp.partition < len(topic.partitions):
+            return None
+        return topic.partitions[tp.partition]
+
+    def leader(self, tp: TopicPartition) -> int | None:
+        """The node that leads the partition, or None when there is none or it is not known."""
+        partition = self.partition(tp)
+        return None if partition is None or partition.leader == NO_LEADER else partition.leader
+
+    def topic_id(self, name: str) -> bytes | None:
+        """The topic's id, or None when it has none (an old broker) or is not known."""
+        topic = self.topics.get(name)
+        return None if topic is None or topic.topic_id == ZERO_UUID else topic.topic_id
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The topic with this id, or None."""
+        return self._names.get(topic_id)
+
+    @cached_property
+    def _names(self) -> dict[bytes, str]:
+        return {topic.topic_id: topic.name for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
+
+    def with_leader(
+        self, tp: TopicPartition, leader_id: int, leader_epoch: int, broker: Broker | None = None
+    ) -> Cluster | None:
+        """A snapshot in which another node leads; None when that is no news. Leader epochs never go back."""
+        known = self.partition(tp)
+        if known is None or leader_epoch <= known.leader_epoch or leader_id < 0:
+            return None
+        brokers = self.brokers
+        if broker is not None:
+            brokers = {**brokers, broker.node_id: broker}
+        if leader_id not in brokers:
+            return None  # an address is needed first: a refresh brings both
+        topic = self.topics[tp.topic]
+        moved = dataclasses.replace(known, leader=leader_id, leader_epoch=leader_epoch, error_code=0)
+        partitions = (*topic.partitions[: tp.partition], moved, *topic.partitions[tp.partition + 1 :])
+        topics = {**self.topics, tp.topic: dataclasses.replace(topic, partitions=partitions)}
+        return dataclasses.replace(
+            self, brokers=MappingProxyType(dict(brokers)), topics=MappingProxyType(topics), version=self.version + 1
+        )
+
+
+def merge(old: Cluster, answer: metadata.MetadataResponse, *, wanted: Collection[str] | None, now: float) -> Cluster:
+    """The snapshot after an answer. `wanted` are the topics to keep, None for all that the answer names."""
+    brokers = {
+        broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
+    }
+    topics: dict[str, Topic] = {}
+    for found in answer.topics:
+        if found.name is not None and (wanted is None or found.name in wanted):
+            topics[found.name] = _merge_topic(old.topics.get(found.name), found, now)
+    for name in wanted or ():
+        if name not in topics and name in old.topics:
+            topics[name] = old.topics[name]
+    return Cluster(
+        brokers=MappingProxyType(brokers),
+        controller_id=answer.controller_id,
+        cluster_id=answer.cluster_id if answer.cluster_id is not None else old.cluster_id,
+        topics=MappingProxyType(topics),
+        version=old.version + 1,
+    )
+
+
+def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: float) -> Topic:
+    assert found.name is not None
+    code = found.error_code
+    if code in PERMANENT:
+        return Topic(found.name, error_code=code)
+    if code:
+        since = None
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            since = now if old is None or old.unknown_since is None else old.unknown_since
+        if old is None or (since is not None and now - since >= DELETED_AFTER):
+            return Topic(found.name, error_code=code, unknown_since=since)
+        return dataclasses.replace(old, error_code=code, unknown_since=since)
+    before = {} if old is None or _made_anew(old, found) else {known.partition: known for known in old.partitions}
+    partitions = {
+        each.partition_index: _merge_partition(found.name, before.get(each.partition_index), each)
+        for each in found.partitions
+    }
+    count = 1 + max(partitions, default=-1)
+    if min(partitions, default=0) < 0 or count > len(partitions) + len(before) + MOST_MISSING:
+        raise ProtocolViolation(
+            f"a metadata answer names {len(partitions)} partitions of {found.name!r}, "
+            f"with numbers from {min(partitions)} to {max(partitions)}"
+        )
+    return Topic(
+        name=found.name,
+        topic_id=found.topic_id,
+        # Numbers without an answer (a broker that starts may leave some out) stay what they were.
+        partitions=tuple(
+            partitions.get(index) or before.get(index) or Partition(found.name, index, NO_LEADER)
+            for index in range(count)
+        ),
+        is_internal=found.is_internal,
+    )
+
+
+def _made_anew(old: Topic, found: metadata.MetadataResponseTopic) -> bool:
+    """Whether the topic was deleted and created again: leader epochs began again at 0."""
+    if ZERO_UUID in (old.topic_id, found.topic_id):
+        return old.unknown_since is not None
+    return old.topic_id != found.topic_id
+
+
+def _merge_partition(topic: str, old: Partition | None, found: metadata.MetadataResponsePartition) -> Partition:
+    if old is not None and -1 < found.leader_epoch < old.leader_epoch:
+        return old  # a broker that lags behind
+    return Partition(
+        topic,
+        found.partition_index,
+        found.leader_id,
+        found.leader_epoch,
+        tuple(found.replica_nodes),
+        tuple(found.isr_nodes),
+        tuple(found.offline_replicas),
+        found.error_code,
+    )

@@ -1,0 +1,84 @@
+"""The one task that owns a client's task group.
+
+A cancel scope must be left by the task that entered it, yet `start()` and `close()` of a client come from whatever task
+a web framework or a test fixture has at hand. So one task does both, and the others only tell it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVarTuple
+
+import anyio
+import anyio.abc
+
+from aiokwire.errors import ClosedError
+
+Args = TypeVarTuple("Args")
+
+logger = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """A task group with a life of its own. `on_end` is called once, when its tasks are gone, whatever ended them."""
+
+    def __init__(self, name: str, on_end: Callable[[BaseException | None], None]) -> None:
+        self._name = name
+        self._on_end = on_end
+        self._group: anyio.abc.TaskGroup | None = None
+        self._stop = anyio.Event()
+        self._started = anyio.Event()
+        self._ended = anyio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin, on the running loop."""
+        # The only task of a client that no task group owns: it is the owner.
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+        await self._started.wait()
+
+    def spawn(
+        self, func: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str | None = None
+    ) -> None:
+        """Run a coroutine function in the group; an exception that leaves it ends the group.
+
+        Raises: ClosedError: the group has ended or never began.
+        """
+        if self._group is None or self._stop.is_set():
+            raise ClosedError(f"{self._name} runs no more tasks")
+        self._group.start_soon(func, *args, name=name or getattr(func, "__qualname__", None))
+
+    def stop(self) -> None:
+        """Cancel all tasks; `wait` tells when they are gone."""
+        self._stop.set()
+
+    async def wait(self) -> None:
+        """Wait until every task is gone."""
+        await self._ended.wait()
+
+    async def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                self._started.set()
+                await self._stop.wait()
+                group.cancel_scope.cancel()
+        except Exception as error:
+            failure = _first(error)
+            logger.error("%s failed", self._name, exc_info=failure)
+        finally:
+            self._group = None
+            self._stop.set()
+            self._started.set()
+            self._on_end(failure)
+            self._ended.set()
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first exception in a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
