@@ -45,6 +45,13 @@ def _sources() -> list[pathlib.Path]:
     return sorted(path for path in ROOT.rglob("*.py") if "build" not in path.parts)
 
 
+def _home(name: str) -> str:
+    """The module that a public name of the root comes from."""
+    value = getattr(aiokwire, name, None)
+    module = getattr(value, "__module__", "") or ""
+    return module.split(".")[1] if module.startswith("aiokwire.") else name
+
+
 def _imports(path: pathlib.Path) -> list[tuple[int, str]]:
     """Line and absolute dotted name of each import of this package."""
     found = []
@@ -59,7 +66,7 @@ def _imports(path: pathlib.Path) -> list[tuple[int, str]]:
                 stem = ".".join(package[: len(package) - node.level + 1])
                 base = f"{stem}.{base}" if base else stem
             if base == "aiokwire":
-                found += [(node.lineno, f"aiokwire.{alias.name}") for alias in node.names]
+                found += [(node.lineno, f"aiokwire.{_home(alias.name)}") for alias in node.names]
             else:
                 found.append((node.lineno, base))
     return [row for row in found if row[1].split(".")[0] == "aiokwire"]

@@ -1,0 +1,58 @@
+"""`aiokwire topics create NAME`."""
+
+from __future__ import annotations
+
+import click
+
+from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.running import run
+from aiokwire.errors import BrokerError
+
+
+@click.command("create")
+@click.argument("names", nargs=-1, required=True)
+@bootstrap_option
+@click.option("--partitions", "-p", type=click.IntRange(1), help="Without it, the broker's default.")
+@click.option("--replication-factor", "-r", type=click.IntRange(1), help="Without it, the broker's default.")
+@click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting by Kafka's own name.")
+@click.option("--if-not-exists", is_flag=True, help="A topic that exists is fine.")
+def command(
+    *,
+    names: tuple[str, ...],
+    bootstrap: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+) -> None:
+    """Create topics, and wait until they can be used."""
+    settings = dict(_setting(pair) for pair in configs)
+
+    async def create() -> int:
+        from aiokwire import Admin, ErrorCode
+        from aiokwire.admin import NewTopic
+
+        wanted = [NewTopic(name, partitions or -1, replication_factor or -1, settings) for name in names]
+        async with Admin(bootstrap) as admin:
+            results = await admin.create_topics(wanted)
+        failed: list[BrokerError] = []
+        for name in names:
+            error = results.errors.get(name)
+            if error is None:
+                print(f"created {name}")
+            elif if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:
+                print(f"{name} exists")
+            else:
+                failed.append(error)
+        for error in failed:
+            click.echo(f"error: {error}", err=True)
+        return 1 if failed else 0
+
+    run(create)
+
+
+def _setting(pair: str) -> tuple[str, str]:
+    name, equals, value = pair.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
+    return name, value
