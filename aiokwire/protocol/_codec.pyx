@@ -206,6 +206,9 @@ cdef class PlainWriter:
         return 0
 
     cpdef int records(self, object value) except -1:
+        return self.bytes_(value)
+
+    cpdef int nullable_records(self, object value) except -1:
         return self.nullable_bytes(value)
 
     cpdef int array_length(self, Py_ssize_t length) except -1:
@@ -467,11 +470,15 @@ cdef class PlainReader:
         return None if size < 0 else PyBytes_FromStringAndSize(<const char*> self._take(size), size)
 
     cpdef object records(self):
-        """A view of the buffer, or None."""
+        """A view of the buffer."""
+        return self._view_of(self._not_null(self._long_length()))
+
+    cpdef object nullable_records(self):
         cdef Py_ssize_t size = self._long_length()
+        return None if size < 0 else self._view_of(size)
+
+    cdef object _view_of(self, Py_ssize_t size):
         cdef Py_ssize_t start = self._position
-        if size < 0:
-            return None
         self._take(size)
         return self._view[start:start + size]
 

@@ -48,18 +48,18 @@ def cases(partitions: int) -> dict[str, Callable[[], object]]:
     """What is measured, by name."""
     asked, fetched = produce_request(partitions), fetch_request(partitions)
     done, got = produce_response(partitions), fetch_response(partitions)
-    frames = [
-        b"".join(chunks)[4:] for chunks in (encode_request(asked, 12, 1, "me"), encode_request(fetched, 17, 1, "me"))
-    ]
-    done_frame, got_frame = (b"".join(encode_response(*item, 1))[4:] for item in ((done, 12), (got, 17)))
+    asked_frame = b"".join(encode_request(asked, 12, 1, "me"))[4:]
+    fetched_frame = b"".join(encode_request(fetched, 17, 1, "me"))[4:]
+    done_frame = b"".join(encode_response(done, 12, 1))[4:]
+    got_frame = b"".join(encode_response(got, 17, 1))[4:]
     return {
         "produce request: build and encode": lambda: encode_request(produce_request(partitions), 12, 1, "me"),
         "produce request: encode": lambda: encode_request(asked, 12, 1, "me"),
-        "produce request: decode": lambda: decode_request(frames[0]),
+        "produce request: decode": lambda: decode_request(asked_frame),
         "produce response: encode": lambda: encode_response(done, 12, 1),
         "produce response: decode": lambda: decode_response(done_frame, produce.ProduceResponse, 12),
         "fetch request: encode": lambda: encode_request(fetched, 17, 1, "me"),
-        "fetch request: decode": lambda: decode_request(frames[1]),
+        "fetch request: decode": lambda: decode_request(fetched_frame),
         "fetch response: encode": lambda: encode_response(got, 17, 1),
         "fetch response: decode": lambda: decode_response(got_frame, fetch.FetchResponse, 17),
     }

@@ -34,7 +34,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "plain_nullable_string": st.none() | TEXT,
     "bytes_": st.binary(max_size=3000),
     "nullable_bytes": st.none() | st.binary(max_size=3000),
-    "records": st.none() | st.binary(max_size=3000),
+    "records": st.binary(max_size=3000),
+    "nullable_records": st.none() | st.binary(max_size=3000),
     "present": st.booleans(),
     "int8s": st.lists(st.integers(-(2**7), 2**7 - 1)),
     "int16s": st.lists(st.integers(-(2**15), 2**15 - 1)),
@@ -137,7 +138,7 @@ def test_hostile_lengths_allocate_nothing(reader: type[PlainReader], data: bytes
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["string", "bytes_", "array_length", "int32s", "strings"])
+@pytest.mark.parametrize("name", ["string", "bytes_", "records", "array_length", "int32s", "strings"])
 def test_null_is_refused_where_a_field_may_not_be_null(name: str) -> None:
     for src in (PlainReader(b"\xff\xff\xff\xff"), CompactReader(b"\0")):
         with pytest.raises(ProtocolViolation, match="null"):

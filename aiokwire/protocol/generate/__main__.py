@@ -16,11 +16,9 @@ from pathlib import Path
 
 from aiokwire.protocol.generate import emit
 from aiokwire.protocol.generate.definitions import Message, join, read_jar, snake_case
+from aiokwire.protocol.generate.jars import CHECKOUT, RELEASES, fetched, kafka_clients
 
-RELEASES = ("4.3.1", "3.9.1")
 PROTOCOL = Path(__file__).resolve().parent.parent
-CHECKOUT = PROTOCOL.parent.parent
-JARS = CHECKOUT / "build" / "jars"
 # Long, but flat: one line for each field of the wire format.
 TOLERATED = ("C901", "PLR0912", "PLR0915")
 
@@ -34,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if len(options.jar) not in (0, 2):
         parser.error("--jar is given twice or not at all")
-    newer, older = options.jar or [jar(release) for release in RELEASES]
+    newer, older = options.jar or [fetched(kafka_clients(release)) for release in RELEASES]
     wanted = generate(newer, older)
     stale = stale_files(wanted)
     if options.check:
@@ -49,15 +47,6 @@ def main(arguments: list[str] | None = None) -> int:
             path.unlink()
     print(f"{len(stale)} of {len(wanted)} modules written")
     return 0
-
-
-def jar(release: str) -> Path:
-    """The `kafka-clients` jar of a release, fetched by Maven when it is not there yet."""
-    path = JARS / f"kafka-clients-{release}.jar"
-    if not path.exists():
-        artifact = f"-Dartifact=org.apache.kafka:kafka-clients:{release}"
-        subprocess.run(["mvn", "-q", "dependency:copy", artifact, f"-DoutputDirectory={JARS}"], check=True)
-    return path
 
 
 def generate(newer: Path, older: Path) -> dict[Path, str]:

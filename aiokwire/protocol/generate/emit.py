@@ -236,11 +236,7 @@ def _class(shape: Shape, base: str, facts: list[str]) -> str:
 
 def _is_optional(item: Field) -> bool:
     """Whether None is one of its values. An absent tagged struct is None too: that spares one made of defaults."""
-    return (
-        bool(item.nullable)
-        or (item.kind == "records")
-        or (item.is_struct and item.tag is not None and not item.is_array)
-    )
+    return bool(item.nullable) or (item.is_struct and item.tag is not None and not item.is_array)
 
 
 def _python_type(item: Field) -> str:
@@ -250,11 +246,8 @@ def _python_type(item: Field) -> str:
 
 
 def _default(item: Field) -> str:
-    if (
-        item.default == "null"
-        or item.kind == "records"
-        or (item.tag is not None and item.is_struct and not item.is_array)
-    ):
+    absent = item.tag is not None and item.is_struct and not item.is_array
+    if item.default == "null" or absent or (item.kind == "records" and item.nullable):
         return "None"
     if item.is_array:
         return "[]"
@@ -262,7 +255,7 @@ def _default(item: Field) -> str:
         return f"{item.kind}()"
     if item.kind == "string":
         return repr(item.default or "")
-    if item.kind == "bytes":
+    if item.kind in ("bytes", "records"):
         return 'b""'
     if item.kind == "uuid":
         return "ZERO_UUID"
@@ -375,7 +368,7 @@ def _encode(shape: Shape) -> list[str]:
 def _write(item: Field, out: str, within: Versions) -> list[str]:
     value = f"self.{item.name}"
     lines = []
-    if item.nullable and item.nullable != item.versions and item.kind != "records":
+    if item.nullable and item.nullable != item.versions:
         condition = _outside(item.nullable, within)
         lines += [f"if {value} is None and {condition}:", f'    raise self.unsupported("{item.name}", version)']
     null = "nullable_" if item.nullable else ""
@@ -383,7 +376,7 @@ def _write(item: Field, out: str, within: Versions) -> list[str]:
         method = METHODS.get(item.kind, item.kind)
         if item.is_array:
             method = f"{null}{item.kind}s"
-        elif item.kind in ("string", "bytes"):
+        elif item.kind in ("string", "bytes", "records"):
             method = f"{null}{item.kind}" if null else method
         return [*lines, f"{out}.{method}({value})"]
     if item.is_array:
@@ -446,12 +439,12 @@ def _decode(shape: Shape) -> list[str]:
 def _read(item: Field, src: str, within: Versions) -> list[str]:
     """Statements that set the field; a single one is an assignment that a condition may follow."""
     target = f"self.{item.name} = "
-    partly = item.nullable and item.nullable != item.versions and item.kind != "records"
+    partly = item.nullable and item.nullable != item.versions
     sometimes = _guard(item.nullable, within) if partly else ""
     if not item.is_struct:
         plain = f"{item.kind}s" if item.is_array else METHODS.get(item.kind, item.kind)
         null = plain
-        if item.is_array or item.kind in ("string", "bytes"):
+        if item.is_array or item.kind in ("string", "bytes", "records"):
             null = f"nullable_{item.kind}s" if item.is_array else f"nullable_{item.kind}"
         if partly:
             value = f"({src}.{null}() if {sometimes} else {src}.{plain}())"

@@ -204,7 +204,7 @@ class PartitionData(Struct):
             out.int32(self.preferred_read_replica)
         elif self.preferred_read_replica != -1:
             raise self.unsupported("preferred_read_replica", version)
-        out.records(self.records)
+        out.nullable_records(self.records)
         known: list[tuple[int, PlainWriter]] = []
         if self.diverging_epoch is not None:
             if version < 12:
@@ -242,7 +242,7 @@ class PartitionData(Struct):
         else:
             self.aborted_transactions = []
         self.preferred_read_replica = src.int32() if version >= 11 else -1
-        self.records = src.records()
+        self.records = src.nullable_records()
         self.diverging_epoch = None
         self.current_leader = None
         self.snapshot_id = None

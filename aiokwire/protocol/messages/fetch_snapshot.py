@@ -103,7 +103,7 @@ class FetchSnapshotResponsePartitionSnapshot(Struct):
         snapshot_id: SnapshotId | None = None,
         size: int = 0,
         position: int = 0,
-        unaligned_records: Buffer | None = None,
+        unaligned_records: Buffer = b"",
         current_leader: LeaderIdAndEpoch | None = None,  # tag 0
         unknown_tags: UnknownTags = (),
     ) -> None:

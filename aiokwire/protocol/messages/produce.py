@@ -315,14 +315,14 @@ class PartitionProduceData(Struct):
 
     def encode(self, out: PlainWriter, version: int) -> None:
         out.int32(self.index)
-        out.records(self.records)
+        out.nullable_records(self.records)
         out.tags(self.unknown_tags)
 
     @classmethod
     def decode(cls, src: PlainReader, version: int) -> Self:
         self = cls.__new__(cls)
         self.index = src.int32()
-        self.records = src.records()
+        self.records = src.nullable_records()
         self.unknown_tags = src.tags()
         return self
 

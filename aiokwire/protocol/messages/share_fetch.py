@@ -109,7 +109,7 @@ class PartitionData(Struct):
         acknowledge_error_code: int = 0,
         acknowledge_error_message: str | None = None,
         current_leader: LeaderIdAndEpoch | None = None,
-        records: Buffer | None = None,
+        records: Buffer = b"",
         acquired_records: list[AcquiredRecords] = EMPTY,
         unknown_tags: UnknownTags = (),
     ) -> None:

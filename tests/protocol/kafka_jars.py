@@ -1,0 +1,26 @@
+"""Kafka's jars for tests. What is absent is fetched where CI=true, and skips the test elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aiokwire.protocol.generate.jars import fetched, path_of
+
+
+def jar(artifact: str) -> Path:
+    path = path_of(artifact)
+    if path.exists() or os.environ.get("CI") == "true":
+        return fetched(artifact)
+    pytest.skip(f"{path.name} is not in build/jars: `make generate` brings Kafka's definitions")
+
+
+def java() -> str:
+    found = shutil.which("java")
+    if found is None and os.environ.get("CI") != "true":
+        pytest.skip("there is no Java")
+    assert found is not None, "CI needs Java"
+    return found
