@@ -15,9 +15,6 @@ import subprocess
 import sys
 import sysconfig
 
-from Cython.Build import cythonize
-from setuptools import Extension
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = ["-fsanitize=address", "-fno-omit-frame-pointer", "-g", "-O1", "-fPIC", "-fno-strict-aliasing"]
 MODULES = ("_hash", "_record", "_columns", "_message_set", "_builder", "_batch")
@@ -39,17 +36,11 @@ def copy_sources(target: pathlib.Path) -> None:
 def build(target: pathlib.Path) -> None:
     """Compiles each module in place under the sanitizer."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    os.chdir(target)
-    extensions = cythonize(
-        [Extension(f"aiokwire.records.{name}", [f"aiokwire/records/{name}.pyx"]) for name in MODULES],
-        language_level=3,
-        quiet=True,
-    )
-    for extension in extensions:
-        (source,) = extension.sources
-        library = pathlib.Path(source).with_suffix("").as_posix() + suffix
-        include = "-I" + sysconfig.get_path("include")
-        subprocess.run(["gcc", *FLAGS, "-shared", include, source, "-o", library], check=True)
+    include = "-I" + sysconfig.get_path("include")
+    for name in MODULES:
+        stem = f"aiokwire/records/{name}"
+        subprocess.run([sys.executable, "-m", "cython", "-3", "-I", ".", f"{stem}.pyx"], cwd=target, check=True)
+        subprocess.run(["gcc", *FLAGS, "-shared", include, f"{stem}.c", "-o", stem + suffix], cwd=target, check=True)
 
 
 def run_tests(target: pathlib.Path, tests: list[str]) -> int:

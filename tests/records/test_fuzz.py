@@ -1,7 +1,7 @@
 """Hostile bytes: whatever comes, the kernel answers with records or with CorruptRecord, in bounded memory.
 
-`integration/asan/run.py` runs these once more in a kernel that is built under AddressSanitizer, where a read of one byte too many
-ends the process.
+`integration/asan/run.py` runs these once more in a kernel that is built under AddressSanitizer, where a read of one
+byte too many ends the process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from aiokwire.records import (
 from aiokwire.types import Compression
 from tests.records import reference
 from tests.records.reference import Row
-from tests.records.strategies import CODECS, codecs_of, rows
+from tests.records.strategies import CODECS, CONTENTS, codecs_of, rows
 
 LIMIT = 1 << 20
 # lengths and counts that have broken parsers before, in both encodings
@@ -67,7 +67,7 @@ def use(batch: RecordBatch) -> None:
     """Every way of reading a batch."""
     readers = (
         batch.records,
-        lambda: batch.records(batch.base_offset + 1),
+        lambda: batch.records(min(batch.base_offset, 1 << 62) + 1),
         batch.values,
         lambda: batch.columns().buffers(),
         lambda: validate_records(batch),
@@ -159,6 +159,44 @@ def test_hostile_payloads_under_a_sound_header(parts: list[bytes], codec: Compre
     data = bytearray(reference.batch(payload, [Row(1, 5, None, None)], attributes=int(codec), base_offset=9))
     struct.pack_into(">I", data, 57, count & 0xFFFFFFFF)
     read_everything(sealed(data))
+
+
+# A length that is wrong by one or two is what a check that is wrong by one lets through.
+LIES = st.lists(st.sampled_from([0, 0, 0, 1, 2, -1, 3]), min_size=8, max_size=8)
+
+
+def lying(content: bytes | None, lie: int) -> bytes:
+    size = -1 if content is None else len(content)
+    return reference.varint(size + lie) + (content or b"")
+
+
+@settings(max_examples=800)
+@given(st.lists(LIES, min_size=1, max_size=3), rows())
+def test_lengths_that_lie_a_little(lies: list[list[int]], content: list[Row]) -> None:
+    payload = b""
+    for row, lie in zip(content, [[0] * 8] * (len(content) - len(lies)) + lies, strict=False):
+        body = b"\0\0" + reference.varint(row.delta) + lying(row.key, lie[0]) + lying(row.value, lie[1])
+        body += reference.varint(len(row.headers) + lie[2])
+        for name, value in row.headers:
+            body += lying(name.encode(), lie[3]) + lying(value, lie[4])
+        cut = max(len(body) - max(lie[5], 0), 1)
+        payload += reference.varint(len(body) - lie[5] + lie[6]) + body[:cut]
+    read_everything(reference.batch(payload, content, base_offset=9))
+
+
+@settings(max_examples=300)
+@given(LIES, CONTENTS, CONTENTS, st.sampled_from([0, 1]))
+def test_message_lengths_that_lie_a_little(lie: list[int], key: bytes | None, value: bytes | None, magic: int) -> None:
+    data = reference.message(magic, 9, 7, key, value)
+    at = 26 if magic else 18
+    key_size, value_size = (-1 if part is None else len(part) for part in (key, value))
+    behind = at + 4 + max(key_size, 0)
+    changed = bytearray(data)
+    struct.pack_into(">i", changed, at, key_size + lie[0])
+    struct.pack_into(">i", changed, behind, value_size + lie[1])
+    struct.pack_into(">i", changed, 8, len(data) - 12 + lie[2])
+    read_everything(sealed(changed))
+    read_everything(reference.message(magic, 9, 7, None, compress(Compression.GZIP, changed), 1))
 
 
 @settings(max_examples=300)
