@@ -1,0 +1,211 @@
+"""Settings of topics, brokers and more: describe and alter. Values, requests and their answers.
+
+Altering names single settings and leaves the others alone (KIP-339); brokers before 2.3 know only the replacement of
+all settings at once, which `Admin.alter_configs` falls back to by writing the present ones back, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from aiokwire.admin.results import Results
+from aiokwire.admin.topics import config_text
+from aiokwire.errors import BrokerError, InvalidArgument, error_for
+from aiokwire.protocol.messages import alter_configs, describe_configs, incremental_alter_configs
+
+
+class ResourceType(enum.IntEnum):
+    """What can have settings; the values are those on the wire."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """A topic or broker by name. A broker's name is its node id; "" stands for the default of all brokers."""
+
+    kind: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.name.lower()} {self.name!r}"
+
+
+class ConfigSource(enum.IntEnum):
+    """Where a value comes from; the values are those on the wire."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+    @classmethod
+    def of(cls, code: int) -> ConfigSource:
+        return cls(code) if code in cls._value2member_map_ else cls.UNKNOWN
+
+
+class ConfigOperation(enum.IntEnum):
+    """How a setting is changed; the values are those on the wire."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """A change that is not just a new value: `ConfigChange(ConfigOperation.APPEND, "compact")`."""
+
+    operation: ConfigOperation
+    value: object = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting; `value` is None when it is unset or secret."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
+    documentation: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source in (ConfigSource.DEFAULT, ConfigSource.STATIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+
+
+# A new value, or a change; None deletes the setting, so that the default holds again.
+Change = ConfigChange | str | int | float | bool | Sequence[str] | None
+Changes = Mapping[ConfigResource, Mapping[str, Change]]
+
+
+def describe_request(
+    resources: Iterable[ConfigResource], names: Sequence[str] | None
+) -> describe_configs.DescribeConfigsRequest:
+    """`names` None asks for all settings."""
+    wanted = [
+        describe_configs.DescribeConfigsResource(
+            resource_type=int(resource.kind),
+            resource_name=resource.name,
+            configuration_keys=None if names is None else list(names),
+        )
+        for resource in resources
+    ]
+    return describe_configs.DescribeConfigsRequest(resources=wanted)
+
+
+def read_configs(
+    response: describe_configs.DescribeConfigsResponse,
+) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+    succeeded: dict[ConfigResource, dict[str, ConfigEntry]] = {}
+    errors: dict[ConfigResource, BrokerError] = {}
+    for result in response.results:
+        resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
+        if result.error_code:
+            errors[resource] = config_error("describe", resource, result.error_code, result.error_message)
+        else:
+            succeeded[resource] = {one.name: _entry(one) for one in result.configs}
+    return Results(succeeded, errors)
+
+
+def _entry(one: describe_configs.DescribeConfigsResourceResult) -> ConfigEntry:
+    source = ConfigSource.of(one.config_source)
+    if one.config_source < 0:  # version 0 says only whether it is the default
+        source = ConfigSource.DEFAULT if one.is_default else ConfigSource.UNKNOWN
+    return ConfigEntry(one.name, one.value, source, one.read_only, one.is_sensitive, one.documentation or None)
+
+
+def change_of(given: Change) -> ConfigChange:
+    """A plain value sets, None deletes."""
+    if isinstance(given, ConfigChange):
+        return given
+    if given is None:
+        return ConfigChange(ConfigOperation.DELETE)
+    return ConfigChange(ConfigOperation.SET, given)
+
+
+def alter_request(changes: Changes, *, validate_only: bool) -> incremental_alter_configs.IncrementalAlterConfigsRequest:
+    resources = []
+    for resource, settings in changes.items():
+        configs = []
+        for name, given in settings.items():
+            change = change_of(given)
+            configs.append(
+                incremental_alter_configs.AlterableConfig(
+                    name=name, config_operation=int(change.operation), value=config_text(change.value)
+                )
+            )
+        resources.append(
+            incremental_alter_configs.AlterConfigsResource(
+                resource_type=int(resource.kind), resource_name=resource.name, configs=configs
+            )
+        )
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+
+def replace_request(
+    changes: Changes, present: Mapping[ConfigResource, Mapping[str, ConfigEntry]], *, validate_only: bool
+) -> alter_configs.AlterConfigsRequest:
+    """The same by replacing everything, for brokers before 2.3.
+
+    Raises: InvalidArgument: a change other than setting and deleting.
+    """
+    resources = []
+    for resource, settings in changes.items():
+        values: dict[str, str | None] = {
+            entry.name: entry.value
+            for entry in present[resource].values()
+            if entry.source in (ConfigSource.DYNAMIC_TOPIC, ConfigSource.DYNAMIC_BROKER, ConfigSource.UNKNOWN)
+            and entry.value is not None
+            and not entry.is_read_only
+        }
+        for name, given in settings.items():
+            change = change_of(given)
+            if change.operation is ConfigOperation.SET:
+                values[name] = config_text(change.value)
+            elif change.operation is ConfigOperation.DELETE:
+                values.pop(name, None)
+            else:
+                verb = change.operation.name.lower()
+                raise InvalidArgument(f"{resource}: {name}: this broker is too old to {verb}; set the whole value")
+        configs = [alter_configs.AlterableConfig(name=name, value=value) for name, value in values.items()]
+        resources.append(
+            alter_configs.AlterConfigsResource(
+                resource_type=int(resource.kind), resource_name=resource.name, configs=configs
+            )
+        )
+    return alter_configs.AlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+
+def read_altered(
+    response: incremental_alter_configs.IncrementalAlterConfigsResponse | alter_configs.AlterConfigsResponse,
+) -> Results[ConfigResource, None]:
+    succeeded: dict[ConfigResource, None] = {}
+    errors: dict[ConfigResource, BrokerError] = {}
+    for result in response.responses:
+        resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
+        if result.error_code:
+            errors[resource] = config_error("alter", resource, result.error_code, result.error_message)
+        else:
+            succeeded[resource] = None
+    return Results(succeeded, errors)
+
+
+def config_error(verb: str, resource: ConfigResource, code: int, message: str | None) -> BrokerError:
+    context = f"cannot {verb} the settings of {resource}"
+    topic = resource.name if resource.kind is ResourceType.TOPIC else None
+    return error_for(code, f"{context}: {message}" if message else context, topic=topic)

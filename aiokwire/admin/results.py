@@ -1,0 +1,51 @@
+"""What a call about several things gives back: a result or an error for each."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from aiokwire.errors import BrokerError
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class Results(Mapping[K, T], Generic[K, T]):
+    """A mapping of results in which looking up what failed raises its error.
+
+    `errors` has the failed ones; `check()` raises the first of them; `succeeded` has the rest.
+    """
+
+    __slots__ = ("errors", "succeeded")
+
+    def __init__(self, succeeded: dict[K, T], errors: dict[K, BrokerError]) -> None:
+        self.succeeded = succeeded
+        self.errors = errors
+
+    def __getitem__(self, key: K) -> T:
+        error = self.errors.get(key)
+        if error is not None:
+            raise error
+        return self.succeeded[key]
+
+    def __iter__(self) -> Iterator[K]:
+        yield from self.succeeded
+        yield from self.errors
+
+    def __len__(self) -> int:
+        return len(self.succeeded) + len(self.errors)
+
+    def check(self) -> dict[K, T]:
+        """All results.
+
+        Raises: BrokerError: the first that failed.
+        """
+        for error in self.errors.values():
+            raise error
+        return self.succeeded
+
+    def __repr__(self) -> str:
+        return (
+            f"<Results {len(self.succeeded)} succeeded, {len(self.errors)} failed: {', '.join(map(str, self.errors))}>"
+        )

@@ -1,0 +1,37 @@
+# The index of what runs per record; see _iterate.pyx.
+
+from libc.stdint cimport int64_t
+
+
+cdef class Chunk:
+    cdef readonly object partition  # its PartitionState
+    cdef readonly object batch      # the undecoded RecordBatch
+    cdef readonly object lease      # the share of the response's memory; its owner is the buffer
+    cdef readonly int64_t start, end
+    cdef readonly Py_ssize_t size
+    cdef readonly bint loaded, dropped
+    cdef list _records
+    cdef Py_ssize_t _index, _stop
+
+    cpdef load(self, list records)
+    cpdef extend(self, int64_t end)
+    cpdef drop(self)
+    cpdef object take_one(self)
+    cpdef list take(self, Py_ssize_t limit)
+
+
+cdef class Feed:
+    cdef public Chunk current       # written by the buffer; None when nothing is being handed over
+    cdef public bint due            # the loop should get a turn before the next record
+    cdef object _advance
+    cdef object _time
+    cdef double _last
+    cdef int _look
+    cdef Py_ssize_t _records, _bytes
+
+    cdef bint may_go_on(self) except -1
+
+
+cdef class Step:
+    cdef Feed _feed
+    cdef object _waiting

@@ -1,0 +1,198 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Handing records over: what runs once per record and must cost nothing.
+
+A `Chunk` is one batch of one partition between its arrival and its hand-over; a `Feed` is what all readers of one
+consumer draw from, `async for` included. Used by `fetch_buffer` (fills) and `reader` (drains).
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+cdef extern from "Python.h":
+    # Declared without an exception value: it leaves StopIteration set, and the caller returns NULL.
+    void PyErr_SetObject(object kind, object value) noexcept
+
+# Records between two looks at the clock, records and bytes between two turns given to the event loop, and the
+# longest time in seconds that a reader keeps the loop to itself. The socket is read in those turns: about as much
+# as a socket buffer holds may be handed over in between, or the next response would come in too slowly.
+cdef enum:
+    LOOK = 16
+    RUN = 1024
+    RUN_BYTES = 262144
+
+cdef double PATIENCE = 0.005
+
+
+@cython.final
+cdef class Chunk:
+    """A batch whose records are handed over one by one, or as lists.
+
+    Undecoded until `load`; `start` is the first offset wanted from it, `end` the position once all is handed over
+    (behind whatever follows it that is not for the reader: control batches, aborted records).
+    """
+
+    def __init__(self, partition, batch, int64_t start, int64_t end, Py_ssize_t size, lease):
+        self.partition = partition
+        self.batch = batch
+        self.start = start
+        self.end = end
+        self.size = size
+        self.lease = lease
+        self.loaded = False
+        self.dropped = False
+        self._index = 0
+        self._stop = 0
+
+    cpdef load(self, list records):
+        """Take the decoded records, which must begin at or after `start`."""
+        self._records = records
+        self._index = 0
+        self._stop = len(records)
+        self.loaded = True
+
+    cpdef extend(self, int64_t end):
+        """Let the position go on to `end` after this chunk: nothing for the reader lies in between."""
+        self.end = end
+
+    cpdef drop(self):
+        """Forget the records: the position was moved away. Nothing more is handed over."""
+        self.dropped = True
+        self._records = None
+        self._index = 0
+        self._stop = 0
+
+    @property
+    def remaining(self):
+        """Decoded records not yet handed over."""
+        return self._stop - self._index
+
+    @property
+    def position(self):
+        """The offset of the next record to hand over."""
+        if not self.loaded or self.dropped:
+            return self.start
+        if self._index == 0:
+            return self.start
+        if self._index < self._stop:
+            return self._records[self._index].offset
+        return self.end
+
+    cpdef object take_one(self):
+        """The next record; only when `remaining` is positive."""
+        if self._index >= self._stop:
+            raise IndexError("no record is left in this chunk")
+        record = self._records[self._index]
+        self._index += 1
+        return record
+
+    cpdef list take(self, Py_ssize_t limit):
+        """Up to `limit` records."""
+        cdef Py_ssize_t index = self._index
+        cdef Py_ssize_t stop = self._stop
+        if limit < stop - index:
+            stop = index + limit if limit > 0 else index
+        self._index = stop
+        if self._records is None:
+            return []
+        if index == 0 and stop == self._stop:
+            return self._records
+        return self._records[index:stop]
+
+    def __repr__(self):
+        return f"<Chunk {self.partition} {self.position}..{self.end}, {self.remaining} decoded>"
+
+
+@cython.final
+cdef class Feed:
+    """Where readers take records from: the chunk now being handed over, and whether the loop is due a turn."""
+
+    def __init__(self, advance):
+        """`advance` is a coroutine function that gives the next record when there is none at hand."""
+        self._advance = advance
+        self._look = LOOK
+
+    def bind(self, time):
+        """Use the loop's clock."""
+        self._time = time
+        self.rested()
+
+    def rested(self):
+        """The loop had its turn just now."""
+        self._records = 0
+        self._bytes = 0
+        self._look = LOOK
+        self.due = False
+        self._last = self._time()
+
+    def spend(self, Py_ssize_t records, Py_ssize_t size):
+        """Count what is handed over at once; look at the clock."""
+        self._records += records
+        self._bytes += size
+        if self._records >= RUN or self._bytes >= RUN_BYTES or self._time() - self._last >= PATIENCE:
+            self.due = True
+
+    cdef bint may_go_on(self) except -1:
+        """Whether one more record may be handed over before the loop gets its turn."""
+        self._look -= 1
+        if self._look > 0:
+            return not self.due
+        self._look = LOOK
+        self.spend(LOOK, 0)
+        return not self.due
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        return Step(self)
+
+
+@cython.final
+@cython.freelist(16)
+cdef class Step:
+    """One `__anext__`: answers at once when a record is at hand, else waits for the feed to advance.
+
+    The record is taken when this is awaited, not when it is made: one that is never awaited loses nothing.
+    """
+
+    def __cinit__(self, Feed feed):
+        self._feed = feed
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Feed feed = self._feed
+        cdef Chunk chunk
+        if self._waiting is None:
+            chunk = feed.current
+            if chunk is not None and chunk._index < chunk._stop and feed.may_go_on():
+                record = chunk._records[chunk._index]
+                chunk._index += 1
+                # The value travels without an exception object being made: see PyIter_Send.
+                PyErr_SetObject(StopIteration, record)
+                raise StopIteration
+            self._waiting = feed._advance()
+        return self._waiting.send(None)
+
+    def send(self, value):
+        """Go on after what the event loop waited for."""
+        if self._waiting is None:
+            return self.__next__()
+        return self._waiting.send(value)
+
+    def throw(self, kind, value=None, traceback=None):
+        """Pass an exception, such as a cancellation, on to what is waiting."""
+        if self._waiting is None:
+            self._waiting = self._feed._advance()
+        if value is None and traceback is None:
+            return self._waiting.throw(kind)
+        return self._waiting.throw(kind, value, traceback)
+
+    def close(self):
+        """Give up waiting."""
+        if self._waiting is not None:
+            self._waiting.close()

@@ -1,0 +1,95 @@
+"""Options of a consumer, by Kafka's own names in snake_case."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from aiokwire.cluster import ClientConfig
+from aiokwire.config import INT32_MAX, require_bool, require_int, require_number
+from aiokwire.errors import ConfigurationError
+from aiokwire.types import IsolationLevel, OffsetReset
+
+Deserializer = Callable[[bytes], Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """What a consumer can be told; everything that `ClientConfig` takes, and:
+
+    `auto_offset_reset`: where to start without a position, or with one that the broker no longer has: "earliest",
+        "latest", "none" (an error), or a point in time (an aware datetime, or milliseconds since the epoch).
+    `isolation_level`: "read_committed" leaves out records of aborted and open transactions, "read_uncommitted"
+        does not.
+    `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has that many bytes, or after that time.
+    `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer; a larger batch still comes through.
+    `fetch_memory`: bytes held for all partitions together, fetches that are on their way counted. One batch that is
+        larger than its share may exceed it.
+    `check_crcs`: whether the checksum of each batch is verified.
+    `max_decompressed_bytes`: the most that one compressed batch may become.
+    `max_poll_records`: what `getmany` gives at most when it is not told.
+    `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
+    """
+
+    auto_offset_reset: str | int | datetime.datetime | OffsetReset = "latest"
+    isolation_level: str | IsolationLevel = "read_committed"
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: float = 500
+    fetch_max_bytes: int = 50 * 1024 * 1024
+    max_partition_fetch_bytes: int = 1024 * 1024
+    fetch_memory: int = 64 * 1024 * 1024
+    check_crcs: bool = True
+    max_decompressed_bytes: int = 256 * 1024 * 1024
+    max_poll_records: int = 500
+    key_deserializer: Deserializer | None = None
+    value_deserializer: Deserializer | None = None
+    group_id: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.group_id is not None:
+            raise ConfigurationError(
+                f"group_id={self.group_id!r}: consumer groups come with a later release; leave group_id out and give "
+                "topics or partitions"
+            )
+        parse_reset(self.auto_offset_reset)
+        IsolationLevel.parse(self.isolation_level)
+        require_int("fetch_min_bytes", self.fetch_min_bytes, minimum=0, maximum=INT32_MAX)
+        require_number("fetch_max_wait_ms", self.fetch_max_wait_ms, minimum=0, maximum=INT32_MAX)
+        require_int("fetch_max_bytes", self.fetch_max_bytes, minimum=1, maximum=INT32_MAX)
+        require_int("max_partition_fetch_bytes", self.max_partition_fetch_bytes, minimum=1, maximum=INT32_MAX)
+        require_int("fetch_memory", self.fetch_memory, minimum=1)
+        require_bool("check_crcs", self.check_crcs)
+        require_int("max_decompressed_bytes", self.max_decompressed_bytes, minimum=1)
+        require_int("max_poll_records", self.max_poll_records, minimum=1)
+        for name in ("key_deserializer", "value_deserializer"):
+            given = getattr(self, name)
+            if given is not None and not callable(given):
+                raise ConfigurationError(f"{name} must be a function of bytes, not {given!r} ({type(given).__name__})")
+
+    @property
+    def reset(self) -> OffsetReset | int:
+        """The policy, or milliseconds since the epoch."""
+        return parse_reset(self.auto_offset_reset)
+
+    @property
+    def isolation(self) -> IsolationLevel:
+        return IsolationLevel.parse(self.isolation_level)
+
+
+def parse_reset(given: object) -> OffsetReset | int:
+    """A reset policy, or a point in time in milliseconds since the epoch.
+
+    Raises: ConfigurationError: for anything else.
+    """
+    if isinstance(given, datetime.datetime):
+        if given.tzinfo is None:
+            raise ConfigurationError(f"auto_offset_reset={given!r}: a datetime must carry its time zone")
+        return round(given.timestamp() * 1000)
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 0:
+            raise ConfigurationError(f"auto_offset_reset={given!r}: milliseconds since the epoch cannot be negative")
+        return given
+    return OffsetReset.parse(given)

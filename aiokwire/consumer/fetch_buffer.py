@@ -1,0 +1,222 @@
+"""What was fetched and not yet handed over: undecoded batches per partition, within one count of bytes.
+
+Filled by the fetcher, drained by the reader. A response is one piece of memory which all its batches look into, so it
+counts as held until the last of them is gone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Sequence
+
+import anyio
+
+from aiokwire.consumer._iterate import Chunk, Feed
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.records import RecordBatch
+from aiokwire.types import TopicPartition
+
+Only = Container[TopicPartition] | None
+
+
+class Lease:
+    """The memory of one response, shared by its chunks."""
+
+    __slots__ = ("_buffer", "_holders", "size")
+
+    def __init__(self, buffer: FetchBuffer, size: int) -> None:
+        self._buffer = buffer
+        self._holders = 1  # whoever makes it
+        self.size = size
+        buffer.held += size
+
+    def hold(self) -> None:
+        self._holders += 1
+
+    def release(self) -> None:
+        self._holders -= 1
+        if self._holders == 0:
+            self._buffer.held -= self.size
+
+
+class Visible:
+    """Which batches of a fetched piece of log are for the reader, and where the position ends."""
+
+    __slots__ = ("batches", "begin", "end", "epoch")
+
+    def __init__(self, begin: int) -> None:
+        self.batches: list[tuple[RecordBatch, int]] = []  # each with the position after it
+        self.begin = begin  # what lies before the first batch is not for the reader
+        self.end = begin
+        self.epoch = -1  # of the last batch
+
+
+def select_visible(batches: Iterable[RecordBatch], begin: int, aborted: Iterable[tuple[int, int]] | None) -> Visible:
+    """Leave out control batches and, with `aborted` given, the records of aborted transactions.
+
+    `aborted` has pairs of producer id and first offset, in any order; None reads uncommitted records too.
+    """
+    chosen = Visible(begin)
+    pending = deque(sorted(aborted or (), key=lambda pair: pair[1]))
+    open_aborted: set[int] = set()
+    for batch in batches:
+        if batch.next_offset <= begin:
+            continue  # a broker sends the whole batch that the position lies in, and sometimes one more
+        while pending and pending[0][1] <= batch.last_offset:
+            open_aborted.add(pending.popleft()[0])
+        chosen.epoch = batch.leader_epoch
+        chosen.end = batch.next_offset
+        hidden = batch.is_control or (batch.is_transactional and batch.producer_id in open_aborted)
+        if batch.is_control and batch.control_type == 0:
+            open_aborted.discard(batch.producer_id)
+        if not hidden:
+            chosen.batches.append((batch, batch.next_offset))
+        elif chosen.batches:
+            chosen.batches[-1] = (chosen.batches[-1][0], batch.next_offset)
+        else:
+            chosen.begin = batch.next_offset
+    return chosen
+
+
+class FetchBuffer:
+    """The chunks of all partitions, taken in turns."""
+
+    def __init__(self, feed: Feed, on_room: Callable[[PartitionState], None]) -> None:
+        """`on_room` is called when a partition has fewer bytes than before: time to think of a next fetch."""
+        self.held = 0  # bytes of all responses that chunks look into; written by Lease
+        self.feed = feed
+        self._on_room = on_room
+        self._turns: deque[PartitionState] = deque()  # partitions with chunks, each once; the first has its turn
+        self._failed: list[PartitionState] = []  # partitions with an error that nobody was told
+        self._changed = anyio.Event()
+        self._waiting = 0
+
+    # --- filling: the fetcher -----------------------------------------------------------------------------------------
+
+    def add(self, state: PartitionState, visible: Visible, lease: Lease) -> None:
+        """Take what a fetch brought for a partition."""
+        if visible.begin > state.fetch_offset:
+            if state.chunks:
+                state.chunks[-1].extend(visible.begin)
+            else:
+                state.advance(visible.begin)
+        if visible.batches and not state.chunks:
+            self._turns.append(state)
+        start = visible.begin
+        for batch, end in visible.batches:
+            lease.hold()
+            state.chunks.append(Chunk(state, batch, start, end, batch.size, lease))
+            state.buffered += batch.size
+            start = end
+        state.fetch_offset = visible.end
+        if visible.epoch >= 0:
+            state.epoch = visible.epoch
+        if visible.batches:
+            self.notify()
+
+    def report(self, state: PartitionState) -> None:
+        """A partition has an error: tell the next reader."""
+        if state not in self._failed:
+            self._failed.append(state)
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake every reader that waits."""
+        if self._waiting:
+            self._changed.set()
+            self._changed = anyio.Event()
+
+    # --- draining: the reader -----------------------------------------------------------------------------------------
+
+    def current(self, only: Only = None) -> Chunk | None:
+        """The chunk whose turn it is, of the partitions in `only`; None when there is none."""
+        for _ in range(len(self._turns)):
+            state = self._turns[0]
+            if not state.chunks:
+                self._turns.popleft()
+            elif state.paused or (only is not None and state.tp not in only):
+                self._turns.rotate(-1)
+            else:
+                return state.chunks[0]
+        return None
+
+    def finish(self, chunk: Chunk) -> None:
+        """All of a chunk was handed over: the next partition has its turn."""
+        if chunk.dropped:
+            return
+        state: PartitionState = chunk.partition
+        state.chunks.popleft()
+        state.advance(chunk.end)
+        if self._turns and self._turns[0] is state:
+            self._turns.rotate(-1) if state.chunks else self._turns.popleft()
+        self._release(state, chunk)
+        self._on_room(state)
+
+    def drop(self, state: PartitionState) -> None:
+        """Forget a partition's chunks; its position stays at the first record that was not handed over."""
+        if not state.chunks:
+            return
+        position = state.position
+        assert position is not None  # a chunk has one
+        state.advance(position)
+        state.fetch_offset = position
+        chunks = list(state.chunks)
+        state.chunks.clear()
+        for chunk in chunks:
+            self._release(state, chunk)
+            chunk.drop()
+        self._turns.remove(state)
+        self._on_room(state)
+
+    def cut(self, chunk: Chunk, offset: int) -> None:
+        """Let a partition end with a chunk of it, at `offset`; what came behind is forgotten."""
+        state: PartitionState = chunk.partition
+        while state.chunks[-1] is not chunk:
+            behind = state.chunks.pop()
+            self._release(state, behind)
+            behind.drop()
+        chunk.extend(offset)
+        state.fetch_offset = offset
+
+    def set_aside(self, state: PartitionState) -> None:
+        """A partition was paused: what is left of it waits."""
+        current = self.feed.current
+        if current is not None and current.partition is state:
+            self.feed.current = None
+
+    def failed(self, only: Only = None) -> PartitionState | None:
+        """A partition whose reader must be told why it does not go on, all before being handed over."""
+        for state in list(self._failed):
+            if state.error is None:
+                self._failed.remove(state)  # a seek has settled it
+            elif not state.chunks and (only is None or state.tp in only):
+                self._failed.remove(state)
+                return state
+        return None
+
+    async def changed(self) -> None:
+        """Wait until something was added or reported."""
+        self._waiting += 1
+        try:
+            await self._changed.wait()
+        finally:
+            self._waiting -= 1
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a reader waits for records."""
+        return self._waiting > 0
+
+    def shed(self, states: Sequence[PartitionState], only: Only) -> bool:
+        """Drop what nobody wants now (paused, or not in `only`), when it keeps the memory from what is wanted."""
+        unwanted = [s for s in states if s.chunks and (s.paused or (only is not None and s.tp not in only))]
+        for state in unwanted:
+            state.interrupt()
+            self.drop(state)
+        return bool(unwanted)
+
+    def _release(self, state: PartitionState, chunk: Chunk) -> None:
+        state.buffered -= chunk.size
+        chunk.lease.release()
+        if self.feed.current is chunk:
+            self.feed.current = None

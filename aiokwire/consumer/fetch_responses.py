@@ -1,0 +1,116 @@
+"""A fetch on the wire, and what each partition of its answer means: one table, no I/O."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from aiokwire.consumer.fetch_plan import Asked, FetchPlan
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, error_for
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import fetch
+from aiokwire.types import IsolationLevel, TopicPartition
+
+
+class Verdict(enum.Enum):
+    """What to do with a partition of a fetch response."""
+
+    RECORDS = enum.auto()  # take what came, also when that is nothing
+    MOVED = enum.auto()  # ask the metadata who leads it now, then again
+    RETRY = enum.auto()  # again after a while
+    OUT_OF_RANGE = enum.auto()  # the log does not hold the position: the reset policy decides
+    DENIED = enum.auto()  # not without other permissions; told to the reader
+    CORRUPT = enum.auto()  # the broker cannot read its own log there; told to the reader
+    REFUSED = enum.auto()  # anything else that retrying does not mend; told to the reader
+
+
+# Only a code whose meaning differs from its flags in `error_codes` stands here. No transient one may lead to a reset.
+_VERDICTS: Final = {
+    ErrorCode.NONE: Verdict.RECORDS,
+    ErrorCode.OFFSET_OUT_OF_RANGE: Verdict.OUT_OF_RANGE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: Verdict.MOVED,
+    ErrorCode.LEADER_NOT_AVAILABLE: Verdict.MOVED,
+    ErrorCode.REPLICA_NOT_AVAILABLE: Verdict.MOVED,
+    ErrorCode.KAFKA_STORAGE_ERROR: Verdict.MOVED,
+    ErrorCode.FENCED_LEADER_EPOCH: Verdict.MOVED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Verdict.MOVED,
+    ErrorCode.UNKNOWN_TOPIC_ID: Verdict.MOVED,
+    ErrorCode.INCONSISTENT_TOPIC_ID: Verdict.MOVED,
+    ErrorCode.UNKNOWN_LEADER_EPOCH: Verdict.RETRY,  # the broker's metadata is older than ours
+    ErrorCode.OFFSET_NOT_AVAILABLE: Verdict.RETRY,  # a new leader whose high watermark is behind
+    ErrorCode.UNKNOWN_SERVER_ERROR: Verdict.RETRY,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: Verdict.DENIED,
+    ErrorCode.CORRUPT_MESSAGE: Verdict.CORRUPT,
+}
+
+
+def verdict_for(code: int) -> Verdict:
+    """What an error code means for its partition."""
+    known = ErrorCode.of(code)
+    verdict = _VERDICTS.get(known)
+    if verdict is not None:
+        return verdict
+    if known.refresh_metadata:
+        return Verdict.MOVED
+    return Verdict.RETRY if known.retriable else Verdict.REFUSED
+
+
+class Answer(NamedTuple):
+    """One partition of a response."""
+
+    asked: Asked
+    verdict: Verdict
+    data: fetch.PartitionData
+
+
+def fetch_request(plan: FetchPlan, isolation: IsolationLevel, ids: Mapping[str, bytes]) -> fetch.FetchRequest:
+    """The request for a plan, good for every version; `ids` are the topics' ids as far as they are known."""
+    topics: dict[str, fetch.FetchTopic] = {}
+    for asked in plan.asked:
+        topic, partition = asked.state.tp
+        entry = topics.get(topic)
+        if entry is None:
+            entry = fetch.FetchTopic(topic=topic, topic_id=ids.get(topic, ZERO_UUID))
+            topics[topic] = entry
+        entry.partitions.append(
+            fetch.FetchPartition(
+                partition=partition,
+                current_leader_epoch=asked.leader_epoch,
+                fetch_offset=asked.offset,
+                partition_max_bytes=asked.limit,
+            )
+        )
+    return fetch.FetchRequest(
+        max_wait_ms=plan.max_wait_ms,
+        min_bytes=plan.min_bytes,
+        max_bytes=plan.max_bytes,
+        isolation_level=int(isolation),
+        session_epoch=-1,  # no session: each fetch names all its partitions
+        topics=list(topics.values()),
+    )
+
+
+def read_response(response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes]) -> Iterator[Answer]:
+    """The answers to what was asked: what nobody asked for, or what comes twice, is left out."""
+    open_ = {asked.state.tp: asked for asked in plan.asked}
+    names = {topic_id: name for name, topic_id in ids.items()}
+    for topic in response.responses:
+        name = topic.topic or names.get(topic.topic_id, "")
+        for data in topic.partitions:
+            asked = open_.pop(TopicPartition(name, data.partition_index), None)
+            if asked is not None:
+                yield Answer(asked, verdict_for(data.error_code), data)
+
+
+def error_of(answer: Answer, broker: str) -> BrokerError:
+    """What the reader is told about a partition that cannot go on."""
+    topic, partition = answer.asked.state.tp
+    return error_for(
+        answer.data.error_code,
+        f"{broker} was asked for {answer.asked.state.tp} at offset {answer.asked.offset}",
+        topic=topic,
+        partition=partition,
+        request="Fetch",
+    )

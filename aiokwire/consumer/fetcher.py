@@ -1,0 +1,225 @@
+"""The tasks that fetch: two per broker, one for each lane, each with at most one fetch in flight.
+
+Owns nothing but what is in flight: what to ask for is decided in `fetch_plan`, what an answer means in `intake`, where
+a partition stands in `positions`, and what was fetched lies in `fetch_buffer`.
+
+    plan -> send -> take in -> plan ...        (run_lane)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import anyio
+import anyio.abc
+
+from aiokwire.backoff import Backoff
+from aiokwire.cluster import Client
+from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
+from aiokwire.consumer.fetch_responses import fetch_request
+from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.reader import Reader
+from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.net import Connection
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import fetch
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+LAST_VERSION_BY_NAME: Final = 12  # later ones name topics by id only (KIP-516)
+FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a large batch comes through (KIP-74)
+
+
+class BrokerLane:
+    """One lane to one broker. Only its own task writes it, but for `wake`."""
+
+    def __init__(self, node_id: int, lane: Lane, backoff: Backoff) -> None:
+        self.node_id = node_id
+        self.lane = lane
+        self.plan: FetchPlan | None = None  # what is in flight
+        self.bounded = True  # see FIRST_BOUNDED_VERSION; what the last connection offered
+        self.silent_until = 0.0  # after a failure, on the loop's clock
+        self.backoff = backoff
+        self._woken = anyio.Event()
+
+    def wake(self) -> None:
+        """There may be something to fetch now."""
+        self._woken.set()
+
+    async def sleep(self, until: float) -> None:
+        """Until woken, or until `until` on the loop's clock."""
+        with anyio.CancelScope(deadline=until):
+            await self._woken.wait()
+
+    def begin(self) -> None:
+        """Whatever wakes from here on is noticed by the next `sleep`."""
+        if self._woken.is_set():
+            self._woken = anyio.Event()
+
+
+class Fetcher:
+    """Keeps the buffer filled."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ConsumerConfig,
+        states: Mapping[TopicPartition, PartitionState],
+        reader: Reader,
+        intake: Intake,
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._isolation = config.isolation
+        self._intake = intake
+        self._states = states
+        self._reader = reader
+        self._buffer = reader.buffer
+        self._limits = Limits.of(config)
+        self._led: dict[int, list[PartitionState]] = {}  # by the node that leads them; written by `regroup`
+        self._lanes: dict[int, tuple[BrokerLane, BrokerLane]] = {}
+        self._reserved = 0  # bytes that the fetches in flight may bring
+        self.peak = 0  # the most bytes ever held and reserved at once
+
+    # --- told by others -----------------------------------------------------------------------------------------------
+
+    def regroup(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Leaders or assigned partitions changed: start what is missing, wake the rest."""
+        led: dict[int, list[PartitionState]] = {}
+        for state in self._states.values():
+            if state.leader is not None:
+                led.setdefault(state.leader, []).append(state)
+        self._led = led
+        for node_id in led:
+            if node_id not in self._lanes:
+                lanes = (self._new_lane(node_id, Lane.MAIN), self._new_lane(node_id, Lane.SIDE))
+                self._lanes[node_id] = lanes
+                for lane in lanes:
+                    tasks.start_soon(self.run_lane, lane, name=f"fetch from {node_id} on {lane.lane.value}")
+        for lanes in self._lanes.values():
+            for lane in lanes:
+                lane.wake()
+
+    def wake(self, state: PartitionState) -> None:
+        """A partition may have become fetchable."""
+        if state.leader is None:
+            return
+        for lane in self._lanes.get(state.leader, ()):
+            if lane.plan is None:
+                lane.wake()
+
+    def wake_all(self) -> None:
+        for lanes in self._lanes.values():
+            for lane in lanes:
+                lane.wake()
+
+    @property
+    def in_use(self) -> int:
+        """Bytes held and reserved."""
+        return self._buffer.held + self._reserved
+
+    def _new_lane(self, node_id: int, lane: Lane) -> BrokerLane:
+        return BrokerLane(node_id, lane, self._client.new_backoff())
+
+    # --- a lane -------------------------------------------------------------------------------------------------------
+
+    async def run_lane(self, lane: BrokerLane) -> None:
+        """Fetch from one broker for as long as it leads a partition of ours."""
+        now = asyncio.get_running_loop().time
+        while lane.node_id in self._led:
+            lane.begin()
+            silent = max(lane.silent_until, self._client.throttled_until(lane.node_id))
+            if silent > now():
+                await anyio.sleep_until(silent)
+                continue
+            plan = self._plan(lane, now())
+            if plan is None:
+                if self._make_room():
+                    continue
+                await lane.sleep(next_retry(self._led[lane.node_id], now()))
+                continue
+            connection = self._client.connection_nowait(lane.node_id, lane.lane.value)
+            try:
+                if connection is None:
+                    connection = await self._client.connection(lane.node_id, lane.lane.value)
+                    self._learn(lane, connection)
+                    continue  # the world went on meanwhile: plan anew
+                await self._fetch(lane, connection, plan)
+                lane.backoff.reset()
+            except KafkaError as error:
+                self._on_failure(lane, plan, error, now())
+        if self._lanes.get(lane.node_id, (None,))[0] is lane:
+            del self._lanes[lane.node_id]
+
+    def _plan(self, lane: BrokerLane, now: float) -> FetchPlan | None:
+        states = self._led[lane.node_id]
+        main = self._lanes[lane.node_id][0].plan
+        memory = Memory(
+            held=self._buffer.held,
+            reserved=self._reserved,
+            share=self._limits.share(len(self._led)),
+            enough=self._limits.enough(len(self._led), len(self._states)),
+        )
+        return plan_fetch(
+            states, now=now, limits=self._limits, memory=memory, lane=lane.lane, main=main, bounded=lane.bounded
+        )
+
+    def _learn(self, lane: BrokerLane, connection: Connection) -> None:
+        lane.bounded = connection.versions.pick(fetch.FetchRequest) >= FIRST_BOUNDED_VERSION
+
+    def _on_failure(self, lane: BrokerLane, plan: FetchPlan, error: KafkaError, now: float) -> None:
+        delay = lane.backoff.next()
+        lane.silent_until = now + delay
+        self._client.metadata.request_update(f"fetching from node {lane.node_id}: {error}")
+        if isinstance(error, (ConnectionFailed, RequestTimedOut)):
+            logger.info("fetching from node %d failed, again in %.3f s: %s", lane.node_id, delay, error)
+            return
+        # A broker that answers what cannot be read, or refuses for good: whoever reads must know.
+        for asked in plan.asked:
+            if not asked.is_stale:
+                asked.state.fail(error)
+                self._buffer.report(asked.state)
+
+    async def _fetch(self, lane: BrokerLane, connection: Connection, plan: FetchPlan) -> None:
+        cluster = self._client.cluster
+        ids = {topic: cluster.topic_id(topic) or ZERO_UUID for topic in {a.state.tp.topic for a in plan.asked}}
+        by_name = ZERO_UUID in ids.values()
+        version = connection.versions.pick(fetch.FetchRequest, LAST_VERSION_BY_NAME if by_name else None)
+        request = fetch_request(plan, self._isolation, ids)
+        timeout = self._config.request_timeout_ms / 1000 + plan.max_wait_ms / 1000
+        lane.plan = plan
+        self._reserved += plan.max_bytes
+        self.peak = max(self.peak, self.in_use)
+        for asked in plan.asked:
+            asked.state.in_flight = True
+        try:
+            response = await connection.request(request, version=version, timeout=timeout)
+        finally:
+            lane.plan = None
+            self._reserved -= plan.max_bytes
+            for asked in plan.asked:
+                if not asked.is_stale:
+                    asked.state.in_flight = False
+        if response.error_code:
+            raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
+        self._intake.take(response, plan, ids, connection.who)
+        self.peak = max(self.peak, self.in_use)
+        if lane.lane is Lane.SIDE:
+            self._lanes[lane.node_id][0].wake()
+
+    def _make_room(self) -> bool:
+        """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
+        room = self._limits.memory - self.in_use
+        reader = self._reader
+        return (
+            room < self._limits.partition_bytes
+            and self._buffer.is_awaited
+            and self._buffer.current(reader.wanted) is None
+            and self._buffer.shed(list(self._states.values()), reader.wanted)
+        )

@@ -1,0 +1,251 @@
+"""From buffered batches to records in the user's hands: waiting, decoding, taking.
+
+Nothing is taken before it can be returned in the same turn of the event loop, so a cancelled call loses no record. The
+position of a partition moves when its records are taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import anyio
+
+from aiokwire.consumer._iterate import Chunk, Feed
+from aiokwire.consumer.batches import Batch, deserialize
+from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
+from aiokwire.threads import run_in_thread
+
+# A smaller batch is decompressed faster than a thread is reached.
+THREAD_FROM_BYTES: Final = 32 * 1024
+
+
+class Reader:
+    """The waiting side of a `FetchBuffer`."""
+
+    def __init__(
+        self, config: ConsumerConfig, on_room: Callable[[PartitionState], None], on_wait: Callable[[], None]
+    ) -> None:
+        """`on_room` is called when a partition may be fetched again: it was drained, or its error was told; `on_wait`
+        when a reader finds nothing and begins to wait."""
+        self.feed = Feed(self._advance)
+        self.buffer = FetchBuffer(self.feed, on_room)
+        self._on_room = on_room
+        self._on_wait = on_wait
+        self._config = config
+        self._plain = config.key_deserializer is None and config.value_deserializer is None
+        self._ended: KafkaError | None = None  # closed, or failed for good
+        self._closed = False  # by its user
+        self._loading: dict[Chunk, anyio.Event] = {}  # chunks that a thread works on
+        self.wanted: Only = None  # what the reader that waits was asked for; read by the fetcher when memory is full
+
+    def start(self) -> None:
+        """Bind to the running loop."""
+        self.feed.bind(asyncio.get_running_loop().time)
+
+    def close(self) -> None:
+        """The user closed the consumer: loops over it end, other calls fail."""
+        self._closed = True
+        self.end(ClosedError("the consumer was closed"))
+
+    def end(self, error: KafkaError) -> None:
+        """Hand nothing over any more: every reader gets `error`, those that wait now and those that come later."""
+        if self._ended is None:
+            self._ended = error
+        self.feed.current = None
+        self.buffer.notify()
+
+    # --- the ways to read ---------------------------------------------------------------------------------------------
+
+    async def one(self) -> Any:
+        """The next record."""
+        chunk = await self._ready(None)
+        return self._take_one(chunk)
+
+    async def many(self, limit: int, timeout: float | None, only: Only) -> list[Any]:
+        """Up to `limit` records: what is at hand, else what comes first within `timeout` seconds."""
+        if self.feed.due:
+            await self._rest()
+        self._raise_if_stopped(only)
+        records = self._take_many(limit, only)
+        if records:
+            return records
+        with anyio.move_on_after(timeout):
+            await self._ready(only)
+        return self._take_many(limit, only)
+
+    async def batch(self) -> Batch[Any] | None:
+        """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
+        if self.feed.due:
+            await self._rest()
+        while True:
+            try:
+                chunk = await self._pick(None)
+            except ClosedError:
+                if self._closed:
+                    return None
+                raise
+            if not chunk.loaded and chunk.batch.needs_decompression:
+                await self._decompress(chunk)
+                continue
+            batch: Batch[Any] = Batch(chunk.batch, chunk.partition.tp, chunk.position, chunk.end, self._config)
+            self.feed.spend(0, chunk.size)
+            self.buffer.finish(chunk)
+            if batch.count:
+                return batch
+
+    async def position(self, state: PartitionState) -> int:
+        """A partition's position, as soon as it has one."""
+        while True:
+            self._raise_if_stopped((state.tp,))
+            position = state.position
+            if position is not None:
+                return position
+            await self.buffer.changed()
+
+    async def _advance(self) -> Any:
+        """What `async for` waits for when no record is at hand."""
+        try:
+            chunk = await self._ready(None)
+        except ClosedError:
+            if self._closed:
+                raise StopAsyncIteration from None
+            raise
+        self.feed.current = chunk
+        return self._take_one(chunk)
+
+    # --- taking: no await in here -------------------------------------------------------------------------------------
+
+    def _take_one(self, chunk: Chunk) -> Any:
+        self.feed.spend(1, 0)
+        return chunk.take_one()
+
+    def _take_many(self, limit: int, only: Only) -> list[Any]:
+        taken: list[Any] = []
+        room = limit
+        size = 0
+        while room > 0 and self._ended is None:
+            chunk = self.buffer.current(only)
+            if chunk is None:
+                break
+            if not chunk.loaded:
+                if self._needs_thread(chunk) or not self._load(chunk):
+                    break
+                size += chunk.size
+            some = chunk.take(room)
+            room -= len(some)
+            if not chunk.remaining:
+                self.buffer.finish(chunk)
+            if taken:
+                taken += some
+            else:
+                taken = some
+        self.feed.spend(len(taken), size)
+        return taken
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+
+    async def _ready(self, only: Only) -> Chunk:
+        """A decoded chunk with something left, at the latest when one comes."""
+        if self.feed.due:
+            await self._rest()
+        while True:
+            chunk = await self._pick(only)
+            if not chunk.loaded:
+                if self._needs_thread(chunk):
+                    await self._decompress(chunk)
+                    continue
+                if not self._load(chunk):
+                    continue
+                self.feed.spend(0, chunk.size)
+            if chunk.remaining:
+                return chunk
+            self.buffer.finish(chunk)
+
+    async def _pick(self, only: Only) -> Chunk:
+        while True:
+            self._raise_if_stopped(only)
+            chunk = self.buffer.current(only)
+            if chunk is not None:
+                return chunk
+            self.wanted = only
+            try:
+                self._on_wait()
+                await self.buffer.changed()
+            finally:
+                self.wanted = None
+            self.feed.rested()
+
+    async def _rest(self) -> None:
+        """Give the loop its turn: sockets are read then, and other tasks run."""
+        await anyio.lowlevel.checkpoint()
+        self.feed.rested()
+
+    def _raise_if_stopped(self, only: Only) -> None:
+        """Tell the reader why it, or one of its partitions, cannot go on."""
+        if self._ended is not None:
+            raise self._ended
+        state = self.buffer.failed(only)
+        if state is None or state.error is None:
+            return
+        error, state.error = state.error, None
+        # Told once; then it is tried again, in case that the cause went away.
+        state.retry_at = asyncio.get_running_loop().time() + self._config.retry_backoff_ms / 1000
+        self._on_room(state)
+        raise error
+
+    # --- decoding -----------------------------------------------------------------------------------------------------
+
+    def _needs_thread(self, chunk: Chunk) -> bool:
+        return not chunk.loaded and chunk.size >= THREAD_FROM_BYTES and chunk.batch.needs_decompression
+
+    async def _decompress(self, chunk: Chunk) -> None:
+        """Decompress off the loop; a second reader of the same chunk waits for the first."""
+        busy = self._loading.get(chunk)
+        if busy is not None:
+            await busy.wait()
+            return
+        done = self._loading[chunk] = anyio.Event()
+        try:
+            await run_in_thread(chunk.batch.decompress)
+        except CorruptRecord as error:
+            self._fail(chunk, error)
+        finally:
+            del self._loading[chunk]
+            done.set()
+        self.feed.rested()
+
+    def _load(self, chunk: Chunk) -> bool:
+        """Decode a chunk; False when it cannot be, and its partition has the error."""
+        state: PartitionState = chunk.partition
+        try:
+            records = chunk.batch.records(chunk.start)
+        except CorruptRecord as error:
+            self._fail(chunk, error)
+            return False
+        if self._plain:
+            chunk.load(records)
+            return True
+        done, failure = deserialize(records, self._config)
+        chunk.load(done)
+        if failure is not None:
+            # The rest is read again when the reader has been told.
+            state.interrupt()
+            self.buffer.cut(chunk, failure.offset)
+            state.fail(failure)
+            self.buffer.report(state)
+        return True
+
+    def _fail(self, chunk: Chunk, error: CorruptRecord) -> None:
+        """A chunk is unreadable: the position stays before it."""
+        if chunk.dropped:
+            return
+        state: PartitionState = chunk.partition
+        state.interrupt()
+        self.buffer.drop(state)
+        state.fail(error)
+        self.buffer.report(state)

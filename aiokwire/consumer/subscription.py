@@ -1,0 +1,100 @@
+"""Which partitions a consumer reads: chosen by topic or one by one, kept true as the metadata changes. No I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from aiokwire.cluster import Cluster
+from aiokwire.consumer.positions import PartitionState, ResetTarget
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.types import OffsetReset, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+NO_ID: Final = (b"", ZERO_UUID)
+
+
+@dataclasses.dataclass(slots=True)
+class Changes:
+    """What a new metadata snapshot means for the assignment."""
+
+    added: list[PartitionState] = dataclasses.field(default_factory=list)
+    removed: list[PartitionState] = dataclasses.field(default_factory=list)
+
+
+class Subscription:
+    """The assigned partitions and where they came from."""
+
+    def __init__(self, reset: ResetTarget) -> None:
+        self._reset = reset
+        self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
+        self.states: dict[TopicPartition, PartitionState] = {}
+        self._seen: set[str] = set()  # topics whose partitions were assigned once: what comes later is new
+
+    @property
+    def wanted_topics(self) -> frozenset[str]:
+        """Every topic whose metadata is needed."""
+        return self.topics or frozenset(tp.topic for tp in self.states)
+
+    def subscribe(self, topics: Iterable[str]) -> list[PartitionState]:
+        """Read all partitions of `topics`, found by `follow`. Returns the partitions that fall away."""
+        self.topics = frozenset(topics)
+        self._seen &= self.topics
+        return self._keep(tp for tp in self.states if tp.topic in self.topics)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> tuple[list[PartitionState], list[PartitionState]]:
+        """Read these partitions and no other; returns those that are new and those that fall away."""
+        self.topics = frozenset()
+        self._seen.clear()
+        wanted = list(dict.fromkeys(partitions))
+        removed = self._keep(wanted)
+        added = [self._add(tp, b"", self._reset, "assigned") for tp in wanted if tp not in self.states]
+        return added, removed
+
+    def follow(self, cluster: Cluster) -> Changes:
+        """Take over what a snapshot says: new partitions, topics made anew.
+
+        A topic that is missing from the snapshot keeps its partitions and positions: it may come back, and a broker
+        that has just started may not know it yet.
+        """
+        changes = Changes()
+        for state in list(self.states.values()):
+            topic_id = cluster.topic_id(state.tp.topic) or b""
+            if topic_id in NO_ID or topic_id == state.topic_id:
+                continue
+            if state.topic_id in NO_ID:
+                state.topic_id = topic_id
+                continue
+            logger.warning("%s: the topic was deleted and made anew; reading the new one from its start", state.tp)
+            changes.removed.append(self.states.pop(state.tp))
+            if not self.topics:
+                changes.added.append(self._add(state.tp, topic_id, OffsetReset.EARLIEST, "the topic was made anew"))
+        for name in sorted(self.topics):
+            self._follow_topic(name, cluster, changes)
+        return changes
+
+    def _follow_topic(self, name: str, cluster: Cluster, changes: Changes) -> None:
+        topic = cluster.topics.get(name)
+        if topic is None or not topic.partitions:
+            return
+        # "latest" for a partition that appears later would skip what was written before it was noticed
+        target, reason = (OffsetReset.EARLIEST, "new partition") if name in self._seen else (self._reset, "subscribed")
+        topic_id = cluster.topic_id(name) or b""
+        for partition in topic.partitions:
+            tp = TopicPartition(name, partition.partition)
+            if tp not in self.states:
+                changes.added.append(self._add(tp, topic_id, target, reason))
+        self._seen.add(name)
+
+    def _add(self, tp: TopicPartition, topic_id: bytes, target: ResetTarget, reason: str) -> PartitionState:
+        state = PartitionState(tp, topic_id)
+        state.ask_for_reset(target, reason)
+        self.states[tp] = state
+        return state
+
+    def _keep(self, kept: Iterable[TopicPartition]) -> list[PartitionState]:
+        kept_set = set(kept)
+        return [self.states.pop(tp) for tp in list(self.states) if tp not in kept_set]

@@ -1,0 +1,278 @@
+"""The task that keeps partitions fetchable: it follows the metadata, looks positions up, and checks them.
+
+metadata -> assignment and leaders -> look-ups (ListOffsets) and checks (OffsetForLeaderEpoch) -> wake the lanes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import anyio
+import anyio.abc
+
+from aiokwire.cluster import Client, Cluster, ask_leader
+from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.fetcher import Fetcher
+from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.offset_reset import apply_reset, error_without_policy, time_of
+from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
+from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.subscription import Subscription
+from aiokwire.consumer.truncation import check_epochs
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.types import OffsetReset
+
+logger = logging.getLogger(__name__)
+
+# Longer than this the task never sleeps without a look at leaderless partitions.
+LEADERLESS_LOOK: Final = 1.0
+
+
+class Upkeep:
+    """Owns the consumer's background task group."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ConsumerConfig,
+        subscription: Subscription,
+        reader: Reader,
+        fetcher: Fetcher,
+        intake: Intake,
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._subscription = subscription
+        self._reader = reader
+        self._fetcher = fetcher
+        self._intake = intake
+        self._woken = anyio.Event()
+        self._followed = -1  # version of the snapshot that is in force here
+        self._regroup = True  # leaders or partitions changed since the lanes were told
+        intake.on_reset = self.wake
+
+    def wake(self) -> None:
+        """A position has to be looked up, or the assignment changed."""
+        self._woken.set()
+
+    def on_metadata(self, cluster: Cluster) -> None:
+        """The metadata's listener."""
+        self.wake()
+
+    def follow(self) -> None:
+        """The assignment was changed by its user: find partitions and leaders in what is known of the cluster."""
+        self._followed = -1
+        self._regroup = True
+        self._follow(self._client.cluster)
+        self.wake()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._client.metadata.add_listener(self.on_metadata)
+        try:
+            async with anyio.create_task_group() as tasks:
+                while True:
+                    self._woken = anyio.Event()
+                    self._follow(self._client.cluster)
+                    if self._regroup:
+                        self._regroup = False
+                        self._fetcher.regroup(tasks)
+                    until = self._look_up(tasks)
+                    with anyio.CancelScope(deadline=until):
+                        await self._woken.wait()
+        except Exception as error:
+            self._reader.end(KafkaError(f"the consumer's background task failed: {error!r}"))
+            raise
+        finally:
+            self._client.metadata.remove_listener(self.on_metadata)
+            self._reader.end(ClosedError("the consumer's client ended: one of its background tasks failed"))
+
+    # --- metadata -----------------------------------------------------------------------------------------------------
+
+    def _follow(self, cluster: Cluster) -> None:
+        """Take over a new snapshot: partitions and leaders."""
+        if cluster.version == self._followed:
+            return
+        self._followed = cluster.version
+        changes = self._subscription.follow(cluster)
+        for state in changes.removed:
+            self.forget(state)
+        self._regroup = self._regroup or bool(changes.added or changes.removed)
+        for state in self._subscription.states.values():
+            known = cluster.partition(state.tp)
+            leader = cluster.leader(state.tp)
+            self._notice_loss(state, cluster, lost=known is None)
+            if leader != state.leader:
+                state.leader = leader
+                self._regroup = True
+            if known is None or known.leader_epoch <= state.leader_epoch:
+                continue
+            if needs_validation(state, known.leader_epoch):
+                state.interrupt()
+                state.machine.fire(FetchEvent.NEW_LEADER)
+            state.leader_epoch = known.leader_epoch
+
+    def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
+        """Tell the reader, once, that a partition is gone or may not be read any more."""
+        topic = cluster.topics.get(state.tp.topic)
+        if not lost:
+            if state.lost:
+                state.lost = False
+                state.error = None  # it is back
+        elif topic is not None and not state.lost:
+            code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            name, partition = state.tp
+            state.lost = True
+            state.fail(error_for(code, f"the cluster has no {state.tp} to read", topic=name, partition=partition))
+            self._reader.buffer.report(state)
+
+    def forget(self, state: PartitionState) -> None:
+        """A partition is not ours any more: nothing that is held or comes for it is handed over."""
+        state.interrupt()
+        state.error = None
+        state.leader = None
+        self._reader.buffer.drop(state)
+
+    # --- look-ups and checks ------------------------------------------------------------------------------------------
+
+    def _look_up(self, tasks: anyio.abc.TaskGroup) -> float:
+        """Start what is due; returns when to look again."""
+        now = asyncio.get_running_loop().time()
+        until = math.inf
+        resets: dict[int, list[PartitionState]] = {}
+        checks: dict[int, list[PartitionState]] = {}
+        leaderless = False
+        for state in self._subscription.states.values():
+            if state.leader is None:
+                leaderless = True
+            if state.in_flight or state.error is not None:
+                continue
+            if state.state is FetchState.AWAIT_RESET and state.reset_to is OffsetReset.NONE:
+                state.fail(error_without_policy(state))
+                self._reader.buffer.report(state)
+                continue
+            kinds = {FetchState.AWAIT_RESET: resets, FetchState.AWAIT_VALIDATION: checks}.get(state.state)
+            if kinds is None or state.leader is None:
+                continue
+            if state.retry_at > now:
+                until = min(until, state.retry_at)
+                continue
+            state.in_flight = True
+            kinds.setdefault(state.leader, []).append(state)
+        for leader, states in resets.items():
+            tasks.start_soon(self._reset, leader, states, name=f"reset positions at {leader}")
+        for leader, states in checks.items():
+            tasks.start_soon(self._check, leader, states, name=f"check positions at {leader}")
+        if leaderless:
+            self._client.metadata.request_update("a partition has no leader")
+            until = min(until, now + LEADERLESS_LOOK)
+        return until
+
+    async def _reset(self, leader: int, states: Sequence[PartitionState]) -> None:
+        """Look positions up at one leader."""
+        asked = {state.tp: (state, state.generation) for state in states}
+        times = {state.tp: time_of(state.reset_to) or 0 for state in states}
+        try:
+            connection = await self._client.connection(leader)
+            answers = await ask_leader(
+                connection,
+                times,
+                isolation=self._config.isolation,
+                epochs={state.tp: state.leader_epoch for state in states},
+                timeout=self._config.request_timeout_ms / 1000,
+            )
+        except KafkaError as error:
+            self._on_failure(states, error)
+            return
+        finally:
+            for state, generation in asked.values():
+                if state.generation == generation:
+                    state.in_flight = False
+        for tp, (state, generation) in asked.items():
+            if state.generation != generation:
+                continue  # sought meanwhile
+            if tp in answers.found:
+                offset = answers.found[tp]
+                if offset.offset < 0:
+                    state.ask_for_reset(OffsetReset.LATEST, f"no record is as late as {state.reset_to}")
+                else:
+                    apply_reset(state, offset)
+            else:
+                self._on_error(state, answers.again.get(tp) or answers.refused[tp])
+        self._done()
+
+    async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
+        """Ask a new leader whether its log still holds our positions (KIP-320)."""
+        asked = {state.tp: (state, state.generation) for state in states}
+        try:
+            connection = await self._client.connection(leader)
+            verdicts = await check_epochs(connection, states, timeout=self._config.request_timeout_ms / 1000)
+        except KafkaError as error:
+            self._on_failure(states, error)
+            return
+        finally:
+            for state, generation in asked.values():
+                if state.generation == generation:
+                    state.in_flight = False
+        for tp, (state, generation) in asked.items():
+            if state.generation == generation:
+                self._on_checked(state, verdicts[tp])
+        self._done()
+
+    def _on_checked(self, state: PartitionState, verdict: int | BrokerError) -> None:
+        """`verdict` is where the new leader's log of our epoch ends, or an error."""
+        if isinstance(verdict, BrokerError):
+            self._on_error(state, verdict)
+        elif verdict < 0 or verdict >= state.fetch_offset:
+            state.backoff = None
+            state.machine.fire(FetchEvent.VALIDATED)
+        else:
+            self._on_truncation(state, verdict)
+
+    def _on_truncation(self, state: PartitionState, end: int) -> None:
+        """The new leader's log ends before our position: what came after `end` was lost with the old leader."""
+        self._reader.buffer.drop(state)
+        before = state.fetch_offset
+        if self._config.reset is OffsetReset.NONE:
+            state.machine.fire(FetchEvent.VALIDATED)
+            state.fail(error_without_policy(state))
+            self._reader.buffer.report(state)
+            return
+        logger.warning(
+            "%s: position reset from %d to %d: the new leader's log of epoch %d ends there",
+            state.tp,
+            before,
+            min(before, end),
+            state.epoch,
+        )
+        state.move_to(min(before, end))
+
+    def _on_failure(self, states: Sequence[PartitionState], error: KafkaError) -> None:
+        transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
+        if transient:
+            self._client.metadata.request_update(f"looking up positions: {error}")
+        for state in states:
+            if transient:
+                self._intake.back_off(state, str(error))
+            else:
+                state.fail(error)
+                self._reader.buffer.report(state)
+        self.wake()
+
+    def _on_error(self, state: PartitionState, error: BrokerError) -> None:
+        if error.retriable:
+            self._client.metadata.request_update(str(error))
+            self._intake.back_off(state, str(error))
+        else:
+            state.fail(error)
+            self._reader.buffer.report(state)
+
+    def _done(self) -> None:
+        self._fetcher.wake_all()
+        self._reader.buffer.notify()
+        self.wake()

@@ -1,0 +1,332 @@
+"""What was fetched and waits: turns, positions, bytes, and what readers must not see."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from aiokwire.consumer._iterate import Chunk, Feed
+from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease, Visible, select_visible
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.errors import KafkaError
+from aiokwire.records import BatchBuilder, RecordBatch, read_batches
+from aiokwire.types import OffsetReset, TopicPartition
+
+
+def encoded(base: int, count: int, *, producer: int = -1, control: int | None = None) -> bytes:
+    builder = BatchBuilder(2, 1 << 20)
+    for index in range(count):
+        if control is None:
+            builder.append(index, None, b"%d" % (base + index))
+        else:
+            builder.append(index, bytes([0, 0, 0, control]), bytes(6))
+    return bytes(
+        builder.seal(
+            base_offset=base,
+            leader_epoch=4,
+            producer_id=producer,
+            producer_epoch=0 if producer >= 0 else -1,
+            base_sequence=0 if producer >= 0 and control is None else -1,
+            transactional=producer >= 0,
+            control=control is not None,
+        )
+    )
+
+
+def batches(*parts: bytes) -> list[RecordBatch]:
+    return read_batches(b"".join(parts), "t", 0)
+
+
+def state(partition: int = 0, offset: int = 0) -> PartitionState:
+    made = PartitionState(TopicPartition("t", partition))
+    made.ask_for_reset(OffsetReset.EARLIEST, "subscribed")
+    made.move_to(offset)
+    return made
+
+
+class Told:
+    """A buffer and whom it told of room."""
+
+    def __init__(self) -> None:
+        async def nothing() -> None:
+            raise StopAsyncIteration
+
+        self.room: list[PartitionState] = []
+        self.buffer = FetchBuffer(Feed(nothing), self.room.append)
+
+    def add(self, to: PartitionState, *parts: bytes) -> None:
+        found = batches(*parts)
+        lease = Lease(self.buffer, sum(map(len, parts)))
+        self.buffer.add(to, select_visible(found, to.fetch_offset, None), lease)
+        lease.release()
+
+
+def load(chunk: Chunk | None) -> Chunk:
+    assert chunk is not None
+    if not chunk.loaded:
+        chunk.load(chunk.batch.records(chunk.start))
+    return chunk
+
+
+def drain(buffer: FetchBuffer) -> list[tuple[int, int]]:
+    """Partition and offset of every record, in the order of hand-over."""
+    seen = []
+    while (chunk := buffer.current()) is not None:
+        seen += [(record.partition, record.offset) for record in load(chunk).take(10**9)]
+        buffer.finish(chunk)
+    return seen
+
+
+# --- what readers see -------------------------------------------------------------------------------------------------
+
+
+def shown(visible: Visible) -> list[int]:
+    return [record.offset for one, _ in visible.batches for record in one.records(visible.begin)]
+
+
+def test_batches_before_the_position_are_left_out() -> None:
+    visible = select_visible(batches(encoded(0, 5), encoded(5, 5)), 7, None)
+    assert shown(visible) == [7, 8, 9]
+    assert visible.end == 10
+    assert visible.epoch == 4
+
+
+def test_control_batches_are_left_out_and_the_position_goes_past_them() -> None:
+    visible = select_visible(batches(encoded(0, 2, producer=9), encoded(2, 1, producer=9, control=1)), 0, None)
+    assert shown(visible) == [0, 1]
+    assert [end for _, end in visible.batches] == [3]
+    assert visible.end == 3
+
+
+def test_a_fetch_of_control_batches_alone_moves_the_position() -> None:
+    visible = select_visible(batches(encoded(4, 1, producer=9, control=1)), 4, None)
+    assert visible.batches == []
+    assert (visible.begin, visible.end) == (5, 5)
+
+
+LOG = [
+    encoded(0, 2, producer=1),
+    encoded(2, 2, producer=2),
+    encoded(4, 1, producer=1, control=0),  # 1 aborts
+    encoded(5, 1, producer=3),
+    encoded(6, 1, producer=2, control=1),  # 2 commits
+    encoded(7, 2, producer=1),
+    encoded(9, 1, producer=1, control=0),  # 1 aborts again
+    encoded(10, 1, producer=1),
+    encoded(11, 1, producer=1, control=1),  # 1 commits
+    encoded(12, 1),
+]
+
+
+@pytest.mark.parametrize("aborted", list(itertools.permutations([(1, 0), (1, 7)])))
+def test_aborted_records_are_left_out_whatever_the_order_of_the_list(aborted: Sequence[tuple[int, int]]) -> None:
+    visible = select_visible(batches(*LOG), 0, aborted)
+    assert shown(visible) == [2, 3, 5, 10, 12]
+    assert visible.end == 13
+
+
+def test_uncommitted_readers_see_aborted_records_and_no_markers() -> None:
+    assert shown(select_visible(batches(*LOG), 0, None)) == [0, 1, 2, 3, 5, 7, 8, 10, 12]
+
+
+# --- turns, positions, bytes ------------------------------------------------------------------------------------------
+
+
+def test_partitions_take_turns_by_batch_and_each_keeps_its_order() -> None:
+    told = Told()
+    told.add(state(0), encoded(0, 2), encoded(2, 1))
+    other = state(1)
+    lease = Lease(told.buffer, 1)
+    told.buffer.add(other, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
+    lease.release()
+    assert drain(told.buffer) == [(0, 0), (0, 1), (1, 0), (0, 2)]
+
+
+def test_the_position_moves_with_every_record_and_ends_behind_what_is_hidden() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 2, producer=9), encoded(2, 1, producer=9, control=1))
+    chunk = load(told.buffer.current())
+    assert one.position == 0
+    chunk.take_one()
+    assert one.position == 1
+    chunk.take_one()
+    assert one.position == 3
+    told.buffer.finish(chunk)
+    assert one.position == 3
+
+
+def test_a_response_counts_until_its_last_batch_is_gone() -> None:
+    told = Told()
+    told.add(state(), encoded(0, 1), encoded(1, 1))
+    whole = told.buffer.held
+    assert whole > 0
+    told.buffer.finish(load(told.buffer.current()))
+    assert told.buffer.held == whole
+    told.buffer.finish(load(told.buffer.current()))
+    assert told.buffer.held == 0
+
+
+def test_dropping_frees_everything_and_keeps_the_position_at_the_next_record() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 3), encoded(3, 3))
+    load(told.buffer.current()).take(2)
+    told.buffer.drop(one)
+    assert told.buffer.held == one.buffered == 0
+    assert one.position == one.fetch_offset == 2
+    assert told.buffer.current() is None
+
+
+def test_a_dropped_chunk_hands_nothing_over() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 3))
+    chunk = load(told.buffer.current())
+    told.buffer.drop(one)
+    assert chunk.dropped
+    assert chunk.take(10) == []
+    with pytest.raises(IndexError):
+        chunk.take_one()
+    told.buffer.finish(chunk)  # a reader that still held it
+    assert one.position == 0
+
+
+def test_paused_partitions_are_passed_over_and_come_back() -> None:
+    told = Told()
+    one, two = state(0), state(1)
+    told.add(one, encoded(0, 1))
+    lease = Lease(told.buffer, 1)
+    told.buffer.add(two, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
+    lease.release()
+    one.paused = True
+    assert drain(told.buffer) == [(1, 0)]
+    assert told.buffer.held > 0
+    one.paused = False
+    assert drain(told.buffer) == [(0, 0)]
+    assert told.buffer.held == 0
+
+
+def test_only_the_wanted_partitions_are_given() -> None:
+    told = Told()
+    told.add(state(0), encoded(0, 1))
+    assert told.buffer.current((TopicPartition("t", 5),)) is None
+    assert told.buffer.current((TopicPartition("t", 0),)) is not None
+
+
+def test_finishing_tells_of_room() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 1))
+    told.buffer.finish(load(told.buffer.current()))
+    assert told.room == [one]
+
+
+def test_an_error_is_told_after_the_records_before_it() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 1))
+    one.fail(KafkaError("no"))
+    told.buffer.report(one)
+    assert told.buffer.failed() is None
+    told.buffer.finish(load(told.buffer.current()))
+    assert told.buffer.failed() is one
+    assert told.buffer.failed() is None, "it is told once"
+
+
+def test_an_error_that_a_seek_settled_is_not_told() -> None:
+    told = Told()
+    one = state()
+    one.fail(KafkaError("no"))
+    told.buffer.report(one)
+    one.move_to(3)
+    assert told.buffer.failed() is None
+
+
+def test_cutting_keeps_what_comes_before() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 3), encoded(3, 3))
+    chunk = told.buffer.current()
+    assert chunk is not None
+    chunk.load(chunk.batch.records(0)[:2])
+    told.buffer.cut(chunk, 2)
+    assert drain(told.buffer) == [(0, 0), (0, 1)]
+    assert one.position == one.fetch_offset == 2
+    assert told.buffer.held == 0
+
+
+def test_shedding_drops_what_is_paused_or_not_wanted() -> None:
+    told = Told()
+    one = state()
+    told.add(one, encoded(0, 2))
+    assert not told.buffer.shed([one], None)
+    one.paused = True
+    before = one.generation
+    assert told.buffer.shed([one], None)
+    assert one.generation > before
+    assert one.position == 0
+    assert told.buffer.held == 0
+
+
+def test_a_feed_hands_over_without_suspending() -> None:
+    async def advance() -> Any:
+        raise AssertionError("there are records at hand")
+
+    feed = Feed(advance)
+    feed.bind(lambda: 0.0)
+    chunk = Chunk(None, None, 0, 2, 0, None)
+    chunk.load(["a", "b"])
+    feed.current = chunk
+
+    async def two() -> list[Any]:
+        return [await anext(feed), await anext(feed)]
+
+    coroutine = two()
+    with pytest.raises(StopIteration) as ended:
+        coroutine.send(None)
+    assert ended.value.value == ["a", "b"]
+
+
+def test_a_step_that_is_never_awaited_takes_nothing() -> None:
+    async def advance() -> Any:
+        raise AssertionError("there are records at hand")
+
+    feed = Feed(advance)
+    feed.bind(lambda: 0.0)
+    chunk = Chunk(None, None, 0, 2, 0, None)
+    chunk.load(["a", "b"])
+    feed.current = chunk
+    anext(feed)
+    assert chunk.remaining == 2
+
+
+def test_a_feed_lets_the_loop_have_its_turn_after_many_records_and_after_some_time() -> None:
+    now = 0.0
+
+    async def advance() -> Any:
+        return "from the slow way"
+
+    feed = Feed(advance)
+    feed.bind(lambda: now)
+    chunk = Chunk(None, None, 0, 10_000, 0, None)
+    chunk.load(list(range(10_000)))
+    feed.current = chunk
+
+    def fast() -> int:
+        taken = 0
+        while True:
+            try:
+                feed.__anext__().send(None)
+            except StopIteration as step:
+                if step.value == "from the slow way":
+                    return taken
+                taken += 1
+
+    assert 500 <= fast() <= 2000
+    feed.rested()
+    now = 1.0
+    assert fast() <= 32
