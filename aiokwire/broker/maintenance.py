@@ -32,8 +32,8 @@ class Maintenance:
         self._idle = configs.integer("connections.max.idle.ms") / 1000
         self._chores: list[tuple[float, Callable[[], Awaitable[None]]]] = [
             (BEAT, self._flush),
-            (BEAT, self._delete_files),
             (configs.integer("log.retention.check.interval.ms") / 1000, self._retain),
+            (BEAT, self._delete_files),
             (configs.integer("log.flush.offset.checkpoint.interval.ms") / 1000, self._checkpoint),
             (EXPIRY_INTERVAL, self._expire),
             (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
@@ -45,15 +45,22 @@ class Maintenance:
         while True:
             await anyio.sleep(BEAT)
             for index, (interval, chore) in enumerate(self._chores):
-                if anyio.current_time() < due[index]:
-                    continue
-                try:
-                    await chore()
-                except StorageError as error:
-                    logger.error("%s", error)
-                except Exception:
-                    logger.exception("a chore of the broker failed; it is tried again in %.0f s", interval)
-                due[index] = anyio.current_time() + interval
+                if anyio.current_time() >= due[index]:
+                    await self._do(chore)
+                    due[index] = anyio.current_time() + interval
+
+    async def do_all(self) -> None:
+        """Do every chore now, whether it is due or not."""
+        for _, chore in self._chores:
+            await self._do(chore)
+
+    async def _do(self, chore: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await chore()
+        except StorageError as error:
+            logger.error("%s; it is tried again", error)
+        except Exception:
+            logger.exception("a chore of the broker failed; it is tried again")
 
     async def _flush(self) -> None:
         for work in self._state.logs.flush_due(wall_ms()):

@@ -1,0 +1,133 @@
+"""The topic registry: names, its file, and what a crash in the middle of a change leaves."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiokwire.broker.configs import BrokerConfigs
+from aiokwire.broker.log import LogManager, MemoryStorage
+from aiokwire.broker.topics import FILE, TopicRegistry, TopicRules, name_fault
+from aiokwire.errors import BrokerError, StorageError
+from aiokwire.types import Compression
+
+
+def _open(storage: MemoryStorage) -> tuple[TopicRegistry, LogManager]:
+    logs = LogManager(storage, rng=random.Random(1))
+    logs.open(1_700_000_000_000)
+    topics = TopicRegistry(storage, logs, BrokerConfigs({}, node_id=1), random.Random(2))
+    topics.load()
+    return topics, logs
+
+
+@pytest.mark.parametrize("name", ["a", "A-1_b.c", "x" * 249, "..."])
+def test_names_that_are_legal(name: str) -> None:
+    assert name_fault(name) is None
+
+
+@given(st.text(max_size=300))
+def test_a_name_is_legal_exactly_when_it_fits_a_directory_name(name: str) -> None:
+    plain = all(one.isascii() and (one.isalnum() or one in "._-") for one in name)
+    assert (name_fault(name) is None) == (plain and 0 < len(name) < 250 and name not in {".", ".."})
+
+
+async def test_concurrent_saves_leave_the_newest_state() -> None:
+    storage = MemoryStorage()
+    topics, _ = _open(storage)
+
+    async def create(number: int) -> None:
+        topics.create(f"t{number}", 1, {})
+        await topics.save()
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(create, number)
+    content = storage.read(FILE)
+    assert content is not None
+    assert sorted(json.loads(content)["topics"]) == sorted(f"t{number}" for number in range(20))
+
+
+async def test_a_topic_whose_deletion_was_begun_is_gone_after_a_crash() -> None:
+    class Stops(MemoryStorage):
+        """Fails the renaming of partition directories."""
+
+        stopped = False
+
+        def rename(self, source: str, target: str) -> None:
+            if self.stopped and self.is_directory(source):
+                raise StorageError("killed here")
+            super().rename(source, target)
+
+    storage = Stops()
+    topics, logs = _open(storage)
+    topic = topics.create("t", 2, {})
+    await topics.save()
+    storage.stopped = True
+    with pytest.raises(StorageError):
+        await topics.delete(topic)
+    logs.abandon()
+    storage.stopped = False
+    again, logs = _open(storage)
+    assert again.get("t") is None
+    assert not logs.logs
+
+
+async def test_a_topic_that_was_not_written_down_yet_is_taken_in_after_a_crash() -> None:
+    storage = MemoryStorage()
+    topics, logs = _open(storage)
+    made = topics.create("t", 3, {})
+    logs.abandon()
+    again, _ = _open(storage)
+    assert (again.require("t").id, len(again.require("t").partitions)) == (made.id, 3)
+
+
+def test_partitions_that_are_missing_on_disk_are_made_anew() -> None:
+    storage = MemoryStorage()
+    entry = {"id": "ab" * 16, "partitions": 2, "configs": {"retention.ms": "7"}}
+    storage.write(FILE, json.dumps({"version": 1, "topics": {"t": entry}}).encode())
+    topics, logs = _open(storage)
+    assert [key.partition for key in logs.logs] == [0, 1]
+    assert topics.require("t").partitions[0].log.config.retention_ms == 7
+    assert topics.by_id(bytes.fromhex("ab" * 16)) is topics.require("t")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"topics": {"t": {}}}', b'{"topics": {"t": {"id": "x"}}}'])
+def test_a_damaged_file_is_named(content: bytes) -> None:
+    storage = MemoryStorage()
+    storage.write(FILE, content)
+    with pytest.raises(StorageError, match=FILE):
+        _open(storage)
+
+
+def test_a_full_disk_leaves_no_half_topic() -> None:
+    storage = MemoryStorage()
+    topics, logs = _open(storage)
+    topics.create("other", 1, {})
+    storage.capacity = sum(len(file.data) for file in storage.files.values()) + 60
+    with pytest.raises(StorageError):
+        topics.create("t", 4, {})
+    assert topics.get("t") is None
+    assert [key.topic for key in logs.logs] == ["other"]
+    storage.capacity = None
+    assert len(topics.create("t", 4, {}).partitions) == 4
+
+
+def test_internal_names_are_refused() -> None:
+    topics, _ = _open(MemoryStorage())
+    with pytest.raises(BrokerError, match="internal"):
+        topics.create("__transaction_state", 1, {})
+
+
+def test_rules_follow_the_configs() -> None:
+    values = BrokerConfigs({}, node_id=1).topic_values({})
+    rules = TopicRules.of(values)
+    assert (rules.compacted, rules.log_append_time, rules.compression, rules.compression_level) == (
+        False, False, None, None,
+    )  # fmt: skip
+    changed = TopicRules.of({**values, "cleanup.policy": "compact,delete", "compression.type": "zstd"})
+    assert (changed.compacted, changed.compression, changed.compression_level) == (True, Compression.ZSTD, 3)
