@@ -1,0 +1,230 @@
+"""Offsets by time (ListOffsets): the start and end of partitions, and the first record at or after a moment.
+
+Each partition is asked for at its leader. Used by the consumer (resets, `end_offsets`, `offsets_for_times`), by the
+admin client, and by tools that keep their own positions. KIP-79, KIP-734, KIP-405.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import anyio
+
+from aiokwire.backoff import Deadline
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    BrokerError,
+    ConnectionFailed,
+    KafkaError,
+    RequestTimedOut,
+    UnsupportedVersion,
+    error_for,
+)
+from aiokwire.protocol.messages import list_offsets as messages
+from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
+
+if TYPE_CHECKING:
+    from aiokwire.cluster.client import Client
+    from aiokwire.net import Connection
+
+logger = logging.getLogger(__name__)
+
+# What stands in place of a time in milliseconds.
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3  # the record with the greatest timestamp (KIP-734)
+EARLIEST_LOCAL: Final = -4  # the first on the broker's own disk (KIP-405)
+LATEST_TIERED: Final = -5  # the last in tiered storage (KIP-1005)
+
+_NEEDS_VERSION: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+NOT_FOUND: Final = OffsetAndTimestamp(-1, -1)
+
+
+class Answers(NamedTuple):
+    """One leader's answers, by what they mean."""
+
+    found: dict[TopicPartition, OffsetAndTimestamp]  # `NOT_FOUND` when no record is that late
+    again: dict[TopicPartition, BrokerError]  # ask again, after a look at the metadata when it is stale
+    refused: dict[TopicPartition, BrokerError]
+
+
+def list_offsets_request(
+    times: Mapping[TopicPartition, int],
+    *,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    epochs: Mapping[TopicPartition, int] | None = None,
+    timeout_ms: int = 0,
+    version: int,
+) -> messages.ListOffsetsRequest:
+    """The request for partitions of one leader.
+
+    Raises: UnsupportedVersion: the broker's version cannot look up what is asked for.
+    """
+    topics: dict[str, messages.ListOffsetsTopic] = {}
+    for tp, time in times.items():
+        needed = _NEEDS_VERSION.get(time, 1 if time >= 0 else 0)
+        if version < needed:
+            raise UnsupportedVersion(
+                f"{tp}: the broker's ListOffsets v{version} cannot look up {time}, which needs v{needed}",
+                topic=tp.topic,
+                partition=tp.partition,
+                request="ListOffsets",
+            )
+        topic = topics.get(tp.topic)
+        if topic is None:
+            topic = topics[tp.topic] = messages.ListOffsetsTopic(name=tp.topic)
+        topic.partitions.append(
+            messages.ListOffsetsPartition(
+                partition_index=tp.partition,
+                current_leader_epoch=-1 if epochs is None else epochs.get(tp, -1),
+                timestamp=time,
+            )
+        )
+    return messages.ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(isolation) if version >= 2 else 0,
+        topics=list(topics.values()),
+        timeout_ms=timeout_ms,
+    )
+
+
+def read_list_offsets(response: messages.ListOffsetsResponse, asked: Mapping[TopicPartition, int], who: str) -> Answers:
+    """Sort the answers; a partition that was asked for and is missing counts as one to ask again."""
+    answers = Answers({}, {}, {})
+    missing = dict(asked)
+    for topic in response.topics:
+        for data in topic.partitions:
+            tp = TopicPartition(topic.name, data.partition_index)
+            if missing.pop(tp, None) is None:
+                continue
+            if data.error_code:
+                _sort_error(answers, tp, data.error_code, who)
+            elif data.old_style_offsets:
+                answers.found[tp] = OffsetAndTimestamp(data.old_style_offsets[0], -1)
+            else:
+                answers.found[tp] = OffsetAndTimestamp(data.offset, data.timestamp, data.leader_epoch)
+    for tp in missing:
+        _sort_error(answers, tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{who} left it out of its answer")
+    return answers
+
+
+def _sort_error(answers: Answers, tp: TopicPartition, code: int, who: str) -> None:
+    error = error_for(
+        code,
+        f"{who} was asked for an offset of {tp}",
+        topic=tp.topic,
+        partition=tp.partition,
+        request="ListOffsets",
+    )
+    (answers.again if error.retriable else answers.refused)[tp] = error
+
+
+async def ask_leader(
+    connection: Connection,
+    times: Mapping[TopicPartition, int],
+    *,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    epochs: Mapping[TopicPartition, int] | None = None,
+    timeout: float,
+) -> Answers:
+    """Ask one leader once.
+
+    Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion: see `list_offsets_request`.
+    """
+    version = connection.versions.pick(messages.ListOffsetsRequest)
+    request = list_offsets_request(
+        times, isolation=isolation, epochs=epochs, timeout_ms=round(timeout * 1000), version=version
+    )
+    response = await connection.request(request, version=version, timeout=timeout)
+    return read_list_offsets(response, times, connection.who)
+
+
+async def list_offsets(
+    client: Client,
+    times: Mapping[TopicPartition, int],
+    *,
+    isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    timeout: float,
+) -> dict[TopicPartition, OffsetAndTimestamp]:
+    """For each partition the offset at its time (milliseconds, `EARLIEST`, `LATEST`, ...), asked of the leaders.
+
+    An offset of -1 says that no record is that late. Retries what may succeed later until `timeout` seconds are over.
+
+    Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the last error.
+    """
+    deadline = Deadline(timeout, f"looking up offsets of {len(times)} partitions")
+    search = _Search(client, dict(times), isolation, deadline)
+    if times:
+        await client.metadata.wait_for_topics({tp.topic for tp in times}, deadline.remaining)
+    while search.missing:
+        await search.ask_all()
+        if search.missing:
+            deadline.check(search.last_error)
+            await search.pause()
+    return search.found
+
+
+class _Search:
+    """A look-up that goes on until every partition was found."""
+
+    def __init__(
+        self, client: Client, missing: dict[TopicPartition, int], isolation: IsolationLevel, deadline: Deadline
+    ) -> None:
+        self.missing = missing
+        self.found: dict[TopicPartition, OffsetAndTimestamp] = {}
+        self.last_error: KafkaError | None = None
+        self._client = client
+        self._isolation = isolation
+        self._deadline = deadline
+        self._refused: KafkaError | None = None
+        self._backoff = client.new_backoff()
+
+    async def ask_all(self) -> None:
+        """Ask every leader of what is missing, at the same time."""
+        cluster = self._client.cluster
+        by_leader: dict[int, dict[TopicPartition, int]] = {}
+        for tp, time in self.missing.items():
+            leader = cluster.leader(tp)
+            if leader is None:
+                self.last_error = error_for(
+                    ErrorCode.LEADER_NOT_AVAILABLE if cluster.partition(tp) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"the metadata names no leader of {tp}",
+                    topic=tp.topic,
+                    partition=tp.partition,
+                )
+            else:
+                by_leader.setdefault(leader, {})[tp] = time
+        async with anyio.create_task_group() as group:
+            for leader, times in by_leader.items():
+                group.start_soon(self._ask, leader, times)
+        if self._refused is not None:
+            raise self._refused
+
+    async def _ask(self, leader: int, times: Mapping[TopicPartition, int]) -> None:
+        try:
+            connection = await self._client.connection(leader, timeout=self._deadline.remaining)
+            answers = await ask_leader(
+                connection,
+                times,
+                isolation=self._isolation,
+                timeout=min(self._deadline.remaining, self._client.config.request_timeout_ms / 1000),
+            )
+        except (ConnectionFailed, RequestTimedOut) as error:
+            self.last_error = error
+            return
+        except KafkaError as error:
+            self._refused = error
+            return
+        for tp, offset in answers.found.items():
+            self.found[tp] = offset
+            del self.missing[tp]
+        for broker_error in answers.again.values():
+            self.last_error = broker_error
+        for broker_error in answers.refused.values():
+            self._refused = broker_error
+
+    async def pause(self) -> None:
+        self._client.metadata.request_update(f"looking up offsets: {self.last_error}")
+        await anyio.sleep(min(self._backoff.next(), self._deadline.remaining))
