@@ -50,6 +50,7 @@ class Wire(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._scatters = False  # whether the transport's writelines writes without joining
         self._timer: asyncio.TimerHandle | None = None  # one for all deadlines, armed for the earliest
+        self._timer_at = 0.0  # the loop's time for which it is set
         self._paused_at: float | None = None  # the loop's clock, when the transport's buffer ran full
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
@@ -243,9 +244,11 @@ class Wire(asyncio.BufferedProtocol):
     def _arm(self, deadline: float) -> None:
         timer = self._timer
         if timer is not None:
-            if timer.when() <= deadline:
+            if self._timer_at <= deadline:
                 return
             timer.cancel()
+        # Kept beside the handle: uvloop gives one without `when()` for a moment that has passed.
+        self._timer_at = deadline
         self._timer = self._loop.call_at(deadline, self._on_timer)
 
     def _on_timer(self) -> None:
