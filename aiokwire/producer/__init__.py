@@ -1,0 +1,29 @@
+"""The producer: records into batches, batches to the brokers that lead their partitions.
+
+producer    what programs use                 dispatcher  which batch goes where, and when
+_accumulator, _delivery  per record, compiled sender      one per broker: requests
+config      its options                       settlement  what becomes of batches
+partitioner which partition                   buffer_pool who waits for room
+bulk        send_many                         planning, responses  the decisions, as plain functions
+idempotence producer id, epochs, sequences
+"""
+
+from aiokwire.producer._delivery import Delivery
+from aiokwire.producer.bulk import ProducerRecord, SendManyResult
+from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
+from aiokwire.producer.producer import Producer
+from aiokwire.producer.settlement import Undelivered
+
+__all__ = [
+    "Delivery",
+    "Partitioner",
+    "Producer",
+    "ProducerConfig",
+    "ProducerRecord",
+    "RoundRobin",
+    "SendManyResult",
+    "Serializer",
+    "Undelivered",
+    "partition_for_key",
+]

@@ -1,0 +1,153 @@
+import asyncio
+import collections
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, Protocol, final
+
+from aiokwire.errors import BufferFullError
+from aiokwire.producer._delivery import Batch, Delivery
+from aiokwire.types import Headers
+
+NOWAIT: int
+SUBMIT: int
+SEND: int
+
+class Events(Protocol):
+    """Whom the accumulator tells what happens to batches, and asks for partitions."""
+
+    def on_open(self, partition: Partition, /) -> None: ...
+    def on_sealed(self, partition: Partition, /) -> None: ...
+    def on_urgent(self, partition: Partition, /) -> None: ...
+    def on_unknown(self, topic: Topic, /) -> None: ...
+    def choose_sticky(self, topic: Topic, /) -> int: ...
+    def choose_partition(self, topic: Topic, key: bytes | None, value: bytes | None, /) -> int: ...
+    def wait_for_room(self, record: tuple[Any, Any, Any, Any, Any, Any, int], /) -> Coroutine[Any, Any, Delivery]: ...
+    def full(self, record: tuple[Any, Any, Any, Any, Any, Any, int], /) -> BufferFullError: ...
+
+@final
+class Partition:
+    """The producer's side of one partition: its open batch, what waits, what is in flight."""
+
+    topic: str
+    index: int
+    leader: int
+    magic: int
+    open: Batch | None
+    queue: collections.deque[Batch]
+    in_flight: list[Batch]
+    retry_at: float
+    producer_id: int
+    producer_epoch: int
+    next_sequence: int
+    needs_epoch: bool
+    def __init__(self, topic: str, index: int, leader: int, magic: int) -> None: ...
+    @property
+    def backlog(self) -> int:
+        """How many batches wait or are on their way, for the adaptive partitioner."""
+
+@final
+class Topic:
+    """The producer's side of one topic; `count` is 0 until its metadata is there."""
+
+    name: str
+    partitions: list[Partition]
+    count: int
+    parked: Batch | None
+    sticky: int
+
+@final
+class Accumulator:
+    """All open batches, and the count of bytes that the producer holds."""
+
+    topics: dict[str, Topic]
+    live: set[Batch]
+    used: int
+    limit: int
+    max_record: int
+    now: float
+    blocked: bool
+    turn_due: bool
+    def __init__(
+        self,
+        events: Events,
+        *,
+        limit: int,
+        batch_size: int,
+        max_record: int,
+        delivery_timeout: float,
+        custom_partitioner: bool = False,
+    ) -> None: ...
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Accept records, on this loop only."""
+
+    def close(self, reason: str) -> None:
+        """Accept nothing any more; `reason` is what callers are told."""
+
+    def append(
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers | None,
+        mode: int,
+        granted: bool = False,
+    ) -> Delivery | None:
+        """Take one record: its `Delivery`, or None when it has to wait (room, its turn in the queue, the loop's turn).
+
+        Raises: InvalidArgument, RecordRejected: for this record; nothing was accepted. ClosedError.
+        """
+
+    def submit(
+        self,
+        topic: str,
+        value: object = None,
+        key: object = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> Awaitable[Delivery]:
+        """`Producer.submit` without serializers."""
+
+    def submit_nowait(
+        self,
+        topic: str,
+        value: object = None,
+        key: object = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> Delivery:
+        """`Producer.submit_nowait` without serializers."""
+
+    def append_many(self, topic: str, records: Sequence[Any], start: int, runs: list[tuple[Delivery, int]]) -> int:
+        """Take records from `start` on; says where it had to stop, which is their number when all were taken."""
+
+    def need(self, value: bytes | None, key: bytes | None, headers: Headers | None) -> int:
+        """The room that a record must find: an upper bound of its bytes."""
+
+    def seal(self, target: Partition) -> None:
+        """The open batch of a partition takes no more records and queues up for its broker."""
+
+    def release(self, batch: Batch) -> None:
+        """A batch's bytes are on no socket any more: their room is free."""
+
+    def finish(self, batch: Batch) -> None:
+        """A batch is done or split: it is no longer waited for by a flush."""
+
+    def add_topic(self, name: str) -> Topic:
+        """Begin a topic without asking for its metadata."""
+
+    def set_partitions(self, state: Topic, leaders: list[int], magics: list[int]) -> None:
+        """The topic's metadata: a leader's node id (-1: none) and message format per partition."""
+
+    def forget_topic(self, state: Topic) -> Batch | None:
+        """Its metadata could not be had: give back the parked batch, to be failed; the next record asks anew."""
+
+    def split(self, batch: Batch, target: Partition, records: Sequence[Any]) -> None:
+        """Put a batch's decoded records into two smaller ones, ahead of all that waits for the partition (KIP-126)."""
+
+    def rebuild(self, batch: Batch, records: Sequence[Any], magic: int) -> None:
+        """Encode a batch's decoded records anew, in another message format."""

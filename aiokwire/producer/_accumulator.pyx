@@ -1,0 +1,616 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The producer's per-record path, compiled: from a topic, key and value to bytes in the open batch of a partition.
+
+Used by `producer.py` for every record; the other modules of the package work per batch, with the objects from here.
+Nothing here waits, and nothing here knows of brokers.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.pythread cimport PyThread_get_thread_ident
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from aiokwire.producer._delivery cimport BATCH_DONE, BATCH_SEALED, Batch, Delivery, _Ready
+from aiokwire.records._builder cimport BatchBuilder
+from aiokwire.records._hash cimport murmur2_of
+
+import asyncio
+import collections
+import os
+import weakref
+
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ClosedError, InvalidArgument, RecordRejected
+
+# A record's bytes beyond key, value and headers, at most, with its batch's header: what admission adds to be safe.
+cdef enum:
+    OVERHEAD = 100
+    HEADER_OVERHEAD = 10
+
+# How a record comes in.
+cdef enum:
+    MODE_NOWAIT = 0     # take it or refuse it
+    MODE_SUBMIT = 1     # may also be asked to let the loop turn first
+    MODE_SEND = 2       # somebody awaits it: its batch need not wait out the linger
+
+NOWAIT = MODE_NOWAIT
+SUBMIT = MODE_SUBMIT
+SEND = MODE_SEND
+
+# The sticky partition changes after so many bytes (KIP-794): fine enough to spread, coarse enough to fill batches.
+cdef Py_ssize_t STICKY_BYTES = 64 * 1024
+# `submit` lets the loop turn after so many bytes, so that sockets are served while a loop only submits.
+cdef Py_ssize_t TURN_BYTES = 256 * 1024
+
+
+@cython.final
+cdef class Partition:
+    """The producer's side of one partition: its open batch, what waits, what is in flight."""
+
+    cdef readonly str topic
+    cdef readonly Batch open
+    cdef readonly object queue          # deque of sealed batches, in order
+    cdef readonly list in_flight        # batches on their way, in order
+    cdef public object last_error
+    cdef public double retry_at         # not before this moment
+    cdef public int64_t producer_id     # under which its sequence runs
+    cdef readonly int32_t index
+    cdef public int32_t leader          # node id, -1 when there is none
+    cdef public int32_t next_sequence
+    cdef public int producer_epoch
+    cdef public int magic
+    cdef public int attempts            # failures in a row, for the backoff
+    cdef public bint needs_epoch        # its sequence is broken: a new epoch before the next batch (KIP-360)
+    cdef Py_ssize_t expected            # how large its batches become
+
+    def __init__(self, str topic, int32_t index, int32_t leader, int magic):
+        self.topic = topic
+        self.index = index
+        self.leader = leader
+        self.magic = magic
+        self.queue = collections.deque()
+        self.in_flight = []
+        self.producer_id = -1
+        self.producer_epoch = -1
+
+    def __repr__(self):
+        return f"<Partition {self.topic}[{self.index}] on node {self.leader}>"
+
+    @property
+    def backlog(self):
+        """How many batches wait or are on their way, for the adaptive partitioner."""
+        return len(self.queue) + len(self.in_flight)
+
+
+@cython.final
+cdef class Topic:
+    """The producer's side of one topic; `count` is 0 until its metadata is there."""
+
+    cdef readonly str name
+    cdef readonly list partitions       # may be longer than count: partitions that are gone and still hold batches
+    cdef readonly int32_t count
+    cdef readonly Batch parked          # records that wait for the metadata
+    cdef readonly int32_t sticky        # the partition that records without a key go to now
+    cdef Py_ssize_t sticky_left
+
+    def __cinit__(self):
+        self.partitions = []
+        self.sticky = -1
+
+
+cdef object _bytes_of(str argument, object given):
+    if isinstance(given, (bytes, bytearray, memoryview)):
+        return bytes(given)
+    raise InvalidArgument(
+        f"{argument} must be bytes or None, not {type(given).__name__}: encode it, or give the producer a "
+        f"{argument}_serializer"
+    )
+
+
+cdef tuple _headers_of(object given):
+    """The headers as (str, bytes or None) pairs, checked."""
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+        raise InvalidArgument(f"headers must be a sequence of (str, bytes) pairs, not {type(given).__name__}")
+    checked = []
+    for header in given:
+        if not isinstance(header, (tuple, list)) or len(header) != 2:
+            raise InvalidArgument(f"headers: each must be a (str, bytes) pair, not {header!r}")
+        name, content = header
+        if not isinstance(name, str):
+            raise InvalidArgument(f"headers: a name must be a str, not {type(name).__name__}")
+        if content is not None and type(content) is not bytes:
+            if not isinstance(content, (bytes, bytearray, memoryview)):
+                raise InvalidArgument(f"headers: the value of {name!r} must be bytes or None, not {type(content).__name__}")
+            content = bytes(content)
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument(f"headers: the name {name!r} cannot be encoded as UTF-8") from None
+        checked.append((name, content))
+    return tuple(checked)
+
+
+cdef Py_ssize_t _size_of_headers(tuple headers):
+    cdef Py_ssize_t size = 0
+    for name, content in headers:
+        # a character is up to four bytes
+        size += HEADER_OVERHEAD + 4 * len(name) + (0 if content is None else len(content))
+    return size
+
+
+cdef int64_t _timestamp_of(object given) except? -1:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0 or given > 2**62:
+        raise InvalidArgument(f"timestamp must be milliseconds since the epoch as an int, not {given!r}")
+    return given
+
+
+@cython.final
+cdef class Accumulator:
+    """All open batches, and the count of bytes that the producer holds.
+
+    `events` is told, per batch, what the rest of the producer must know: `on_open(partition)`,
+    `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)`; and asked by `choose_sticky(topic)` and
+    `choose_partition(topic, key, value)` when a custom partitioner is set.
+    """
+
+    cdef readonly dict topics
+    cdef readonly set live              # batches that are not done
+    cdef object events
+    cdef object loop
+    cdef object closed                  # why nothing is accepted
+    cdef list spare                     # builders to be used again
+    cdef readonly Py_ssize_t used
+    cdef readonly Py_ssize_t limit
+    cdef Py_ssize_t batch_size
+    cdef readonly Py_ssize_t max_record
+    cdef Py_ssize_t since_turn          # bytes taken since the loop turned
+    cdef Py_ssize_t since_clocks        # bytes taken since the clocks were read
+    cdef double delivery_timeout
+    cdef readonly double now            # the loop's clock, read once per turn and per 64 KiB
+    cdef int64_t wall
+    cdef int64_t opened                 # batches so far
+    cdef unsigned long thread
+    cdef public bint blocked            # others wait for room already: do not overtake them
+    cdef readonly bint turn_due         # the loop should turn before `submit` goes on
+    cdef bint fresh
+    cdef bint custom
+    cdef object __weakref__
+
+    def __init__(self, events, *, Py_ssize_t limit, Py_ssize_t batch_size, Py_ssize_t max_record,
+                 double delivery_timeout, bint custom_partitioner=False):
+        self.events = events
+        self.limit = limit
+        self.batch_size = batch_size
+        self.max_record = max_record
+        self.delivery_timeout = delivery_timeout
+        self.custom = custom_partitioner
+        self.topics = {}
+        self.live = set()
+        self.spare = []
+        self.closed = "this producer was not started: use `async with`, or await start()"
+        _alive.add(self)
+
+    # --- the life -----------------------------------------------------------------------------------------------------
+
+    def open(self, loop):
+        """Accept records, on this loop only."""
+        self.loop = loop
+        self.closed = None
+        self.thread = PyThread_get_thread_ident()
+
+    def close(self, str reason):
+        """Accept nothing any more; `reason` is what callers are told."""
+        self.closed = reason
+        self.fresh = False
+
+    cdef _wake_up(self):
+        """The first record of a turn of the loop: look at the clocks, and who calls."""
+        if self.closed is not None:
+            raise ClosedError(self.closed)
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self.loop:
+            raise ClosedError(
+                "this producer belongs to another event loop: use a producer in the loop and thread that started it"
+            )
+        self._read_clocks()
+        self.fresh = True
+        self.loop.call_soon(self._turned)
+
+    def _turned(self):
+        self.fresh = False
+        self.turn_due = False
+        self.since_turn = 0
+
+    cdef _read_clocks(self):
+        self.now = self.loop.time()
+        self.wall = wall_ms()
+        self.since_clocks = 0
+
+    cdef _tick(self):
+        self.since_turn += self.since_clocks
+        self._read_clocks()
+        if self.since_turn > TURN_BYTES:
+            self.turn_due = True
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    cpdef object append(self, topic, value, key, partition, timestamp, headers, int mode, bint granted=False):
+        """Take one record: its `Delivery`, or None when it has to wait (room, its turn in the queue, the loop's turn).
+
+        Raises: InvalidArgument, RecordRejected: for this record; nothing was accepted. ClosedError.
+        """
+        cdef Topic state
+        cdef Delivery delivery
+        cdef Py_ssize_t need = OVERHEAD
+        cdef int64_t stamp
+        cdef int32_t index = -1
+        if not self.fresh or PyThread_get_thread_ident() != self.thread:
+            self._wake_up()
+        if value is not None:
+            if not PyBytes_CheckExact(value):
+                value = _bytes_of("value", value)
+            need += PyBytes_GET_SIZE(value)
+        if key is not None:
+            if not PyBytes_CheckExact(key):
+                key = _bytes_of("key", key)
+            need += PyBytes_GET_SIZE(key)
+        if headers is not None:
+            headers = _headers_of(headers) or None
+            if headers is not None:
+                need += _size_of_headers(headers)
+        if need - OVERHEAD > self.max_record:
+            raise self._too_large(topic, value, key, need)
+        if partition is not None:
+            if isinstance(partition, bool) or not isinstance(partition, int) or not 0 <= partition < 2**31:
+                raise InvalidArgument(f"partition must be an int from 0, not {partition!r}")
+            index = partition
+        stamp = -1 if timestamp is None else _timestamp_of(timestamp)
+        if type(topic) is not str:
+            raise InvalidArgument(f"topic must be a str, not {type(topic).__name__}")
+        if not granted and (
+            self.blocked or self.used + need > self.limit or (mode == MODE_SUBMIT and self.turn_due)
+        ):
+            return None
+        found = self.topics.get(topic)
+        if found is None:
+            found = self._new_topic(topic)
+        state = <Topic>found
+        if stamp < 0:
+            stamp = self.wall
+        delivery = Delivery.__new__(Delivery)
+        delivery.timestamp = stamp
+        if state.count == 0:
+            self._park(state, delivery, need, (value, key, partition, stamp, headers, mode))
+        else:
+            self._place(state, delivery, need, value, key, index, stamp, headers, mode)
+        return delivery
+
+    def submit(self, topic, value=None, key=None, *, partition=None, timestamp=None, headers=None):
+        """`Producer.submit` without serializers."""
+        cdef _Ready ready
+        delivery = self.append(topic, value, key, partition, timestamp, headers, MODE_SUBMIT)
+        if delivery is None:
+            return self.events.wait_for_room((topic, value, key, partition, timestamp, headers, MODE_SUBMIT))
+        ready = _Ready.__new__(_Ready)
+        ready.delivery = <Delivery>delivery
+        return ready
+
+    def submit_nowait(self, topic, value=None, key=None, *, partition=None, timestamp=None, headers=None):
+        """`Producer.submit_nowait` without serializers."""
+        delivery = self.append(topic, value, key, partition, timestamp, headers, MODE_NOWAIT)
+        if delivery is None:
+            raise self.events.full((topic, value, key, partition, timestamp, headers, MODE_NOWAIT))
+        return delivery
+
+    cdef int _place(self, Topic state, Delivery delivery, Py_ssize_t need, bytes value, bytes key, int32_t index,
+                    int64_t stamp, tuple headers, int mode) except -1:
+        """Into the open batch of its partition."""
+        cdef Partition target
+        cdef Batch batch
+        cdef Py_ssize_t before
+        if index >= 0:
+            if index >= state.count:
+                raise InvalidArgument(f"partition {index} of topic {state.name!r} does not exist: it has {state.count}")
+        elif self.custom:
+            index = self.events.choose_partition(state, key, value)
+        elif key is not None:
+            index = (murmur2_of(<const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % state.count
+        else:
+            state.sticky_left -= need
+            if state.sticky_left < 0 or state.sticky >= state.count:
+                self._move_on(state)
+            index = state.sticky
+        target = <Partition>state.partitions[index]
+        if headers is not None and target.magic < 2:
+            raise InvalidArgument(
+                f"headers: the broker that leads {state.name}[{index}] stores message format {target.magic}, which has none"
+            )
+        batch = target.open
+        if batch is None:
+            batch = self._open(target)
+        before = batch.builder.position
+        try:
+            if batch.builder.append_c(stamp, key, value, headers) < 0:
+                self.seal(target)
+                self.events.on_sealed(target)
+                batch = self._open(target)
+                before = batch.builder.position
+                batch.builder.append_c(stamp, key, value, headers)
+        except Exception:
+            if batch.count == 0:
+                self._withdraw(target)
+            raise
+        before = batch.builder.position - before
+        batch.size += before
+        self.used += before
+        self.since_clocks += before
+        if self.since_clocks > STICKY_BYTES:
+            self._tick()
+        if batch.count == 0:
+            batch.first_key = key
+        delivery.batch = batch
+        delivery.index = batch.count
+        batch.count += 1
+        if mode == MODE_SEND and not batch.urgent:
+            batch.urgent = True
+            self.events.on_urgent(target)
+        return 0
+
+    cdef _move_on(self, Topic state):
+        """The next sticky partition."""
+        state.sticky_left = min(STICKY_BYTES, self.batch_size)
+        state.sticky = self.events.choose_sticky(state)
+
+    cdef Batch _new_batch(self, str topic, int32_t partition):
+        cdef Batch batch = Batch.__new__(Batch)
+        batch.topic = topic
+        batch.partition = partition
+        batch.loop = self.loop
+        batch.created = self.now
+        self.opened += 1
+        batch.order = self.opened
+        batch.deadline = self.now + self.delivery_timeout
+        self.live.add(batch)
+        return batch
+
+    cdef Batch _open(self, Partition target):
+        cdef Batch batch = self._new_batch(target.topic, target.index)
+        cdef BatchBuilder builder
+        if target.magic == 2 and self.spare:
+            batch.builder = self.spare.pop()
+        else:
+            batch.builder = BatchBuilder(target.magic, self.batch_size)
+        batch.size = batch.builder.position
+        self.used += batch.size
+        target.open = batch
+        self.events.on_open(target)
+        return batch
+
+    cdef _withdraw(self, Partition target):
+        """The record that a batch was opened for could not be encoded."""
+        cdef Batch batch = target.open
+        target.open = None
+        batch.state = BATCH_DONE
+        self.finish(batch)
+        self.release(batch)
+
+    def seal(self, Partition target):
+        """The open batch of a partition takes no more records and queues up for its broker."""
+        cdef Batch batch = target.open
+        cdef Topic state
+        if batch is None:
+            return
+        target.open = None
+        batch.state = BATCH_SEALED
+        target.queue.append(batch)
+        state = <Topic>self.topics.get(target.topic)
+        if state is not None and state.sticky == target.index:
+            state.sticky_left = 0
+
+    cdef object _too_large(self, topic, value, key, Py_ssize_t need):
+        return RecordRejected(
+            f"the record for {topic} is too large: value {0 if value is None else len(value)} bytes, key "
+            f"{0 if key is None else len(key)} bytes, {need - OVERHEAD} with headers; max_request_size allows "
+            f"{self.max_record}",
+            code=ErrorCode.MESSAGE_TOO_LARGE, topic=topic if isinstance(topic, str) else None, request="Produce",
+        )
+
+    def need(self, value, key, headers):
+        """The room that a record must find: an upper bound of its bytes."""
+        cdef Py_ssize_t size = OVERHEAD + (0 if value is None else len(value)) + (0 if key is None else len(key))
+        return size if headers is None else size + _size_of_headers(_headers_of(headers))
+
+    # --- room ---------------------------------------------------------------------------------------------------------
+
+    def release(self, Batch batch):
+        """A batch's bytes are on no socket any more: their room is free, its memory used again when nobody views it."""
+        self.used -= batch.size
+        batch.size = 0
+        builder = batch.drop_bytes()
+        if builder is not None and builder.magic == 2 and len(self.spare) < 8:
+            try:
+                builder.reset()
+            except BufferError:
+                return
+            self.spare.append(builder)
+
+    def finish(self, Batch batch):
+        """A batch is done or split: it is no longer waited for by a flush."""
+        self.live.discard(batch)
+
+    # --- topics -------------------------------------------------------------------------------------------------------
+
+    def _new_topic(self, str name):
+        if not 0 < len(name) <= 249 or name in (".", "..") or not _NAME.issuperset(name):
+            raise InvalidArgument(
+                f"topic {name!r} is no topic name: 1 to 249 letters, digits, dots, underscores and dashes"
+            )
+        cdef Topic state = self.add_topic(name)
+        self.events.on_unknown(state)
+        return state
+
+    def add_topic(self, str name):
+        """Begin a topic without asking for its metadata."""
+        cdef Topic state = Topic.__new__(Topic)
+        state.name = name
+        self.topics[name] = state
+        return state
+
+    cdef _park(self, Topic state, Delivery delivery, Py_ssize_t need, tuple record):
+        """Keep a record until its topic's partitions are known."""
+        cdef Batch batch = state.parked
+        if batch is None:
+            batch = self._new_batch(state.name, -1)
+            batch.parked = []
+            batch.first_key = record[1]
+            state.parked = batch
+        delivery.batch = batch
+        delivery.index = batch.count
+        batch.count += 1
+        batch.size += need
+        self.used += need
+        batch.parked.append((delivery, need, record))
+
+    def set_partitions(self, Topic state, list leaders, list magics):
+        """The topic's metadata: a leader's node id (-1: none) and message format per partition. Parked records move."""
+        cdef Partition target
+        for index in range(len(leaders)):
+            if index < len(state.partitions):
+                target = <Partition>state.partitions[index]
+                target.leader = leaders[index]
+                target.magic = magics[index]
+            else:
+                state.partitions.append(Partition(state.name, index, leaders[index], magics[index]))
+        for index in range(len(leaders), len(state.partitions)):
+            (<Partition>state.partitions[index]).leader = -1
+        state.count = len(leaders)
+        if state.parked is not None and state.count:
+            self._unpark(state)
+
+    cdef _unpark(self, Topic state):
+        cdef Batch parked = state.parked
+        cdef Batch target
+        cdef Delivery delivery
+        cdef list records = parked.parked
+        cdef list targets = []
+        state.parked = None
+        self.release(parked)
+        for delivery, need, (value, key, partition, stamp, headers, mode) in records:
+            try:
+                self._place(state, delivery, need, value, key, -1 if partition is None else partition, stamp, headers,
+                            mode)
+            except Exception as error:
+                # the caller has been given a delivery already: the error is its result
+                delivery.batch = self._failed(state.name, key, error)
+                delivery.index = 0
+                continue
+            target = delivery.batch
+            target.deadline = min(target.deadline, parked.deadline)
+            if not targets or targets[len(targets) - 1][1] is not target:
+                targets.append((0, target))
+        self.finish(parked)
+        parked.split_into(targets)
+
+    cdef Batch _failed(self, str topic, key, error):
+        cdef Batch batch = self._new_batch(topic, -1)
+        batch.first_key = key
+        batch.count = 1
+        self.live.discard(batch)
+        batch.fail(error)
+        return batch
+
+    def forget_topic(self, Topic state):
+        """Its metadata could not be had: give back the parked batch, to be failed; the next record asks anew."""
+        parked = state.parked
+        state.parked = None
+        if not state.partitions:
+            self.topics.pop(state.name, None)
+        return parked
+
+    def split(self, Batch batch, Partition target, list records):
+        """Put a batch's decoded records into two smaller ones, ahead of all that waits for the partition (KIP-126)."""
+        cdef Batch child
+        cdef Py_ssize_t half = (len(records) + 1) // 2
+        cdef list children = []
+        self.release(batch)
+        for start, part in ((0, records[:half]), (half, records[half:])):
+            child = self._new_batch(batch.topic, batch.partition)
+            child.width = batch.width / 2
+            child.order = batch.order if start == 0 else batch.order + child.width
+            child.created = batch.created
+            child.deadline = batch.deadline
+            child.urgent = batch.urgent
+            child.last_error = batch.last_error
+            child.state = BATCH_SEALED
+            child.first_key = part[0].key
+            child.builder = BatchBuilder(target.magic, self.batch_size)
+            for record in part:
+                child.builder.append_c(record.timestamp, record.key, record.value, record.headers or None)
+            child.count = len(part)
+            child.size = child.builder.position
+            self.used += child.size
+            children.append((start, child))
+        target.queue.extendleft(child for _, child in reversed(children))
+        self.finish(batch)
+        batch.split_into(children)
+
+    def rebuild(self, Batch batch, list records, int magic):
+        """Encode a batch's decoded records anew, in another message format."""
+        cdef BatchBuilder builder = BatchBuilder(magic, self.batch_size)
+        for record in records:
+            builder.append_c(record.timestamp, record.key, record.value, record.headers or None)
+        self.used += builder.position - batch.size
+        batch.size = builder.position
+        batch.builder = builder
+        batch.data = None
+
+    # --- in bulk ------------------------------------------------------------------------------------------------------
+
+    def append_many(self, str topic, list records, Py_ssize_t start, list runs):
+        """Take records from `start` on; says where it had to stop, which is their number when all were taken.
+
+        A record is a value, or a tuple (value, key, partition, timestamp, headers). `runs` grows by
+        (delivery of the first, count) for records that follow each other in one batch. The topic must be known.
+        """
+        cdef Py_ssize_t i
+        cdef Py_ssize_t stop = len(records)
+        cdef Delivery first = None
+        cdef Delivery delivery
+        cdef int32_t count = 0
+        for i in range(start, stop):
+            record = records[i]
+            if isinstance(record, tuple):
+                value, key, partition, timestamp, headers = record
+                taken = self.append(topic, value, key, partition, timestamp, headers, MODE_SUBMIT)
+            else:
+                taken = self.append(topic, record, None, None, None, None, MODE_SUBMIT)
+            if taken is None:
+                stop = i
+                break
+            delivery = <Delivery>taken
+            if first is not None and delivery.batch is first.batch and delivery.index == first.index + count:
+                count += 1
+                continue
+            if first is not None:
+                runs.append((first, count))
+            first = delivery
+            count = 1
+        if first is not None:
+            runs.append((first, count))
+        return stop
+
+
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_alive = weakref.WeakSet()
+
+
+def _after_fork():
+    for accumulator in list(_alive):
+        accumulator.close("this producer was made before a fork: make a new one in the child process")
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,141 @@
+"""The producer's options: Kafka's names, checked when a producer is made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from aiokwire.cluster import ClientConfig
+from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.errors import ConfigurationError, InvalidArgument
+from aiokwire.producer.partitioner import Partitioner, parse_partitioner
+from aiokwire.records import check_level
+from aiokwire.types import Acks, Compression
+
+Serializer = Callable[[Any], bytes | None]
+
+# A request that carries batches of many partitions is cut here, well below what brokers accept.
+MAX_REQUEST_BYTES = 100 * 1024 * 1024
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """Every option of a producer; times in milliseconds, sizes in bytes.
+
+    Raises: ConfigurationError: an option is out of its range, or contradicts another one.
+    """
+
+    acks: Acks | int | str = Acks.ALL
+    """Who must have a record before it counts as delivered: 0 nobody, 1 the leader, "all" every in-sync replica."""
+    linger_ms: float = 5.0
+    """How long a batch waits for more records. An awaited `send` does not wait it out when its broker is idle."""
+    batch_size: int = 1_000_012
+    """The largest batch, uncompressed. Memory grows with the records, so that a small batch takes little."""
+    max_request_size: int = 1024 * 1024
+    """The largest record, uncompressed: key, value and headers together."""
+    buffer_memory: int = 64 * 1024 * 1024
+    """The bytes of records that the producer holds at most, those on their way to brokers included."""
+    delivery_timeout_ms: float = 120_000.0
+    """One deadline from accepting a record to its acknowledgement: metadata, linger, retries, and the wait for room."""
+    max_in_flight_requests_per_connection: int = 5
+    """Produce requests on their way to one broker at a time."""
+    enable_idempotence: bool | None = None
+    """No duplicates by retries, order kept with several batches in flight. None: where acks="all" and the broker can;
+    True: fail where it cannot."""
+    compression_type: Compression | str | int = Compression.NONE
+    """The codec of batches: none, gzip, snappy, lz4 or zstd."""
+    compression_level: int | None = None
+    """The codec's level; None is its usual one. snappy has none."""
+    partitioner: Partitioner | str = "default"
+    """Who chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
+    sticky, spread by load), "round_robin", or an object or function `(topic, key, value, partitions) -> int`."""
+    key_serializer: Serializer | None = None
+    """Makes bytes of each key; without it, keys are bytes."""
+    value_serializer: Serializer | None = None
+    """Makes bytes of each value; without it, values are bytes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "acks", _parse_acks(self.acks))
+        object.__setattr__(self, "compression_type", Compression.parse(self.compression_type))
+        object.__setattr__(self, "partitioner", parse_partitioner(self.partitioner))
+        require_number("linger_ms", self.linger_ms, minimum=0)
+        require_int("batch_size", self.batch_size, minimum=0, maximum=INT32_MAX)
+        require_int("max_request_size", self.max_request_size, minimum=1, maximum=INT32_MAX - 1024)
+        require_int("buffer_memory", self.buffer_memory, minimum=1)
+        require_number("delivery_timeout_ms", self.delivery_timeout_ms, minimum=1)
+        require_int("max_in_flight_requests_per_connection", self.max_in_flight_requests_per_connection, minimum=1)
+        if self.enable_idempotence is not None:
+            require_bool("enable_idempotence", self.enable_idempotence)
+        for name in ("key_serializer", "value_serializer"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise ConfigurationError(
+                    f"{name} must be a function from an object to bytes, not {getattr(self, name)!r}"
+                )
+        self._check_compression_level()
+        self._check_contradictions()
+
+    def _check_compression_level(self) -> None:
+        if self.compression_level is not None:
+            require_type("compression_level", self.compression_level, int, "an int or None")
+        try:
+            check_level(int(self.codec), self.compression_level)
+        except InvalidArgument as error:
+            raise ConfigurationError(f"compression_level: {error}") from None
+
+    def _check_contradictions(self) -> None:
+        if self.buffer_memory < self.max_request_size + 1024:
+            raise ConfigurationError(
+                f"buffer_memory ({self.buffer_memory}) must hold at least one record of max_request_size "
+                f"({self.max_request_size}) and 1 KiB"
+            )
+        if self.delivery_timeout_ms <= self.linger_ms:
+            raise ConfigurationError(
+                f"delivery_timeout_ms ({self.delivery_timeout_ms}) must be longer than linger_ms ({self.linger_ms})"
+            )
+        if self.enable_idempotence:
+            if self.acks is not Acks.ALL:
+                raise ConfigurationError('enable_idempotence=True needs acks="all"')
+            if self.max_in_flight_requests_per_connection > 5:
+                raise ConfigurationError(
+                    "enable_idempotence=True allows at most 5 max_in_flight_requests_per_connection: a broker "
+                    "remembers the last five batches of a producer"
+                )
+
+    # --- converted once, for the package's inside: seconds, parsed choices ------------------------------------------
+
+    @property
+    def codec(self) -> Compression:
+        """The codec, parsed."""
+        return Compression.parse(self.compression_type)
+
+    @property
+    def acknowledgements(self) -> Acks:
+        """Whose acknowledgement is asked for, parsed."""
+        return _parse_acks(self.acks)
+
+    @property
+    def linger(self) -> float:
+        """Seconds a batch waits for more records."""
+        return self.linger_ms / 1000
+
+    @property
+    def delivery_timeout(self) -> float:
+        """Seconds from accepting a record to giving it up."""
+        return self.delivery_timeout_ms / 1000
+
+    @property
+    def wants_idempotence(self) -> bool:
+        """Whether a producer id is asked for."""
+        if self.enable_idempotence is None:
+            return self.acks is Acks.ALL and self.max_in_flight_requests_per_connection <= 5
+        return self.enable_idempotence
+
+
+def _parse_acks(given: object) -> Acks:
+    return (
+        Acks.ALL
+        if given in ("all", "-1")
+        else Acks.parse({"0": 0, "1": 1}.get(given, given) if isinstance(given, str) else given)
+    )

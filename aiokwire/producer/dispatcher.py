@@ -1,0 +1,492 @@
+"""Between the accumulator and the senders: which batch goes to which broker, and when.
+
+    accumulator --on_open, on_sealed, on_urgent, on_unknown--> dispatcher --pump--> senders --> settlement
+
+Everything here runs on the loop and at once; timers and the end of a turn are the only delays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import logging
+import random
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from aiokwire.cluster import Client, Cluster
+from aiokwire.errors import (
+    BufferFullError,
+    ClosedError,
+    ConnectionFailed,
+    DeliveryFailed,
+    InvalidArgument,
+    KafkaError,
+    RequestTimedOut,
+    RetriableError,
+)
+from aiokwire.net import Connection
+from aiokwire.producer import planning
+from aiokwire.producer._accumulator import Accumulator, Partition, Topic
+from aiokwire.producer._delivery import DONE, OPEN, SPLIT, Batch, Delivery, pending_in
+from aiokwire.producer.buffer_pool import Record, WaitingLine
+from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.idempotence import Idempotence
+from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
+from aiokwire.producer.sender import Sender
+from aiokwire.producer.settlement import Settlement
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import produce
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger("aiokwire.producer")
+
+
+class Dispatcher:
+    """The producer's switchboard: accumulator, line, senders and timers, on one client."""
+
+    def __init__(self, client: Client, config: ProducerConfig, rng: random.Random) -> None:
+        self.rng = rng
+        self._client = client
+        self._config = config
+        self._partitioner = custom_partitioner(config.partitioner)
+        self.accumulator = Accumulator(
+            self,
+            limit=config.buffer_memory,
+            batch_size=max(config.batch_size, 1),
+            max_record=config.max_request_size,
+            delivery_timeout=config.delivery_timeout,
+            custom_partitioner=self._partitioner is not None,
+        )
+        self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon)
+        self.idempotence = Idempotence(wanted=config.wants_idempotence, insisted=bool(config.enable_idempotence))
+        self.settlement = Settlement(
+            self.accumulator,
+            self.idempotence,
+            config,
+            rng,
+            requeue=self._requeue,
+            refresh=self._refresh,
+            on_leader=self._on_leader,
+        )
+        self._senders: dict[int, Sender] = {}
+        self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
+        self._urgent: dict[Partition, None] = {}  # their open batch is awaited
+        self._formats: dict[int, int] = {}  # message format by node id
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pump_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0  # the loop's time for which it is set
+        self._asking_for_id = False
+        self._ended = False
+        self._refused: KafkaError | None = None  # why no producer id is to be had
+
+    # --- the life ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, on the running loop; the client has been started."""
+        self._loop = asyncio.get_running_loop()
+        self.accumulator.open(self._loop)
+        self._client.metadata.add_listener(self._on_cluster)
+        self._client.spawn(self._watch, name="producer: the client's end")
+        if self.idempotence.enabled:
+            self.want_producer_id()
+
+    async def _watch(self) -> None:
+        """Notice that the client has ended by a failure: nobody may wait for what will never come."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            if not self._ended:
+                reason = "this producer ended, because its client did"
+                self.end()
+                self.stop(reason)
+                self._fail_all(ClosedError(reason))
+
+    def stop(self, reason: str) -> None:
+        """Accept nothing more."""
+        self.accumulator.close(reason)
+        self.line.dismiss(ClosedError(reason))
+
+    def abandon(self) -> Iterator[tuple[Partition | None, Batch]]:
+        """The batches that are not done, oldest first, to be given up."""
+        for batch in sorted(self.accumulator.live, key=lambda batch: batch.order):
+            partition = self._partition_of(batch)
+            self._withdraw(partition, batch)
+            yield partition, batch
+
+    def end(self) -> None:
+        """No timer and no listener is left behind."""
+        self._ended = True
+        self._client.metadata.remove_listener(self._on_cluster)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The producer's loop."""
+        if self._loop is None:
+            raise ClosedError("this producer was not started")
+        return self._loop
+
+    def now(self) -> float:
+        """The loop's clock."""
+        return self.loop.time()
+
+    # --- events of the accumulator ----------------------------------------------------------------------------------
+
+    def on_open(self, partition: Partition) -> None:
+        """A batch takes its first record."""
+        batch = partition.open
+        assert batch is not None
+        self._opened.append((batch, partition))
+        if self._config.linger_ms == 0:
+            self.soon()
+        self._wake_at(batch.created + self._config.linger)
+
+    def on_sealed(self, partition: Partition) -> None:
+        """A batch is full."""
+        self._mark_ready(partition)
+        self.soon()
+
+    def on_urgent(self, partition: Partition) -> None:
+        """The first record of the open batch that somebody awaits."""
+        self._urgent[partition] = None
+        self.soon()
+
+    def on_unknown(self, topic: Topic) -> None:
+        """The first record of a topic."""
+        self._client.spawn(self._resolve, topic, name=f"producer: partitions of {topic.name}")
+
+    def choose_sticky(self, topic: Topic) -> int:
+        """The next partition for records without a key."""
+        backlogs = [p.backlog if p.leader >= 0 else None for p in topic.partitions[: topic.count]]
+        return plan_sticky(backlogs, topic.sticky, self.rng)
+
+    def choose_partition(self, topic: Topic, key: bytes | None, value: bytes | None) -> int:
+        """What the user's own partitioner says."""
+        assert self._partitioner is not None
+        chosen = self._partitioner(topic.name, key, value, range(topic.count))
+        if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen < topic.count:
+            raise InvalidArgument(
+                f"the partitioner gave {chosen!r} for topic {topic.name!r}, which has {topic.count} partitions"
+            )
+        return chosen
+
+    def wait_for_room(self, record: Record) -> Coroutine[Any, Any, Delivery]:
+        """A record of `submit` has to wait."""
+        return self._wait_for_room(record)
+
+    async def _wait_for_room(self, record: Record) -> Delivery:
+        if self.accumulator.turn_due:  # the loop's turn first
+            await anyio.lowlevel.checkpoint()
+            taken = self.accumulator.append(*record)
+            if taken is not None:
+                return taken
+        return await self.line.join(record)
+
+    def full(self, record: Record) -> BufferFullError:
+        """The error of `submit_nowait` when there is no room."""
+        return self.line.full(record)
+
+    # --- who goes ---------------------------------------------------------------------------------------------------
+
+    def soon(self) -> None:
+        """Look at everything at the end of this turn of the loop."""
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            self.loop.call_soon(self._pump_scheduled_now)
+
+    def _pump_scheduled_now(self) -> None:
+        self._pump_scheduled = False
+        self.pump()
+
+    def pump(self) -> None:
+        """Seal what is due, and let the senders send."""
+        now = self.now()
+        if self._urgent:
+            self._seal_urgent()
+        self._seal_lingered(now, everything=len(self.line) > 0)
+        for sender in self._senders.values():
+            if sender.ready:
+                sender.pump()
+
+    def after_answer(self) -> None:
+        """Room came back, and a sender has a free place."""
+        self.line.serve()
+        self.pump()
+
+    def _seal_urgent(self) -> None:
+        for partition in list(self._urgent):
+            batch = partition.open
+            if batch is None or not batch.urgent:
+                del self._urgent[partition]
+            elif partition.leader >= 0 and planning.goes_at_once(
+                requests_in_flight=self._sender(partition.leader).in_flight,
+                batches_in_flight=len(partition.in_flight),
+                idempotent=self.idempotence.enabled,
+            ):
+                del self._urgent[partition]
+                self._seal(partition)
+
+    def _seal_lingered(self, now: float, *, everything: bool = False) -> None:
+        opened = self._opened
+        linger = self._config.linger
+        while opened:
+            batch, partition = opened[0]
+            if batch.state == OPEN and not everything and not planning.lingered(batch.created, now, linger):
+                return
+            opened.popleft()
+            if partition.open is batch:
+                self._seal(partition)
+
+    def seal_everything(self) -> None:
+        """A flush: no batch lingers."""
+        self._seal_lingered(0.0, everything=True)
+        self.pump()
+
+    async def flush(self) -> None:
+        """Seal everything, and wait until all that is there now is done."""
+        pending = list(self.accumulator.live)
+        self.seal_everything()
+        while pending:
+            batch = pending.pop()
+            await self._settled(batch)
+            following = batch.successors()
+            if following:  # split, or its partition became known: those must not linger either
+                pending += following
+                self.seal_everything()
+
+    async def _settled(self, batch: Batch) -> None:
+        if batch.state in (DONE, SPLIT):
+            return
+        waiter = self.loop.create_future()
+        batch.add_waiter(waiter)
+        try:
+            await waiter
+        finally:
+            batch.discard_waiter(waiter)
+
+    async def settle_runs(self, runs: list[tuple[Delivery, int]]) -> None:
+        """Wait until every run's batches are done; their errors are not raised here."""
+        for delivery, count in runs:
+            while (batch := pending_in(delivery, count)) is not None:
+                await self._settled(batch)
+
+    def _seal(self, partition: Partition) -> None:
+        self.accumulator.seal(partition)
+        self._mark_ready(partition)
+
+    def _mark_ready(self, partition: Partition) -> None:
+        if self._ended:
+            return
+        if partition.leader >= 0:
+            self._sender(partition.leader).ready.setdefault(partition)
+        else:
+            self._refresh(partition.topic, f"{partition.topic}[{partition.index}] has no leader")
+
+    def _requeue(self, partition: Partition, when: float) -> None:
+        self._mark_ready(partition)
+        if when > 0:
+            self._wake_at(when)
+        else:
+            self.soon()
+
+    def _sender(self, node_id: int) -> Sender:
+        sender = self._senders.get(node_id)
+        if sender is None:
+            sender = self._senders[node_id] = Sender(node_id, self, self._config)
+            self._client.spawn(sender.run, name=f"producer: sender to node {node_id}")
+        return sender
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def _wake_at(self, when: float) -> None:
+        """One timer for lingers, retries and deadlines: it fires at the earliest, and looks at everything."""
+        if self._timer is not None:
+            if when >= self._timer_at:
+                return
+            self._timer.cancel()
+        # Kept beside the handle: uvloop gives one without `when()` for a moment that has passed.
+        self._timer_at = when
+        self._timer = self.loop.call_at(when, self._on_timer)
+
+    pump_at = _wake_at
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = self.now()
+        self._expire(now)
+        self.pump()
+        self._set_timer(now)
+
+    def _set_timer(self, now: float) -> None:
+        """For the next thing that time alone brings about."""
+        moments = [batch.deadline for batch in self.accumulator.live]
+        moments += [batch.created + self._config.linger for batch, _ in self._opened if batch.state == OPEN]
+        for sender in self._senders.values():
+            moments += [partition.retry_at for partition in sender.ready if partition.retry_at > now]
+        if moments:
+            self._wake_at(max(min(moments), now))
+
+    def _expire(self, now: float) -> None:
+        for batch in [batch for batch in self.accumulator.live if batch.deadline <= now]:
+            partition = self._partition_of(batch)
+            self._withdraw(partition, batch)
+            self.settlement.expire(partition, batch, now)
+        self.line.serve()
+
+    def _withdraw(self, partition: Partition | None, batch: Batch) -> None:
+        """A batch that is about to be given up: it takes no more records, and is nobody's next."""
+        if batch.parked is not None:
+            self.accumulator.forget_topic(self.accumulator.topics[batch.topic])
+        elif partition is not None:
+            if partition.open is batch:
+                self.accumulator.seal(partition)
+            if batch in partition.queue:
+                partition.queue.remove(batch)
+
+    def _partition_of(self, batch: Batch) -> Partition | None:
+        topic = self.accumulator.topics.get(batch.topic)
+        if topic is None or batch.partition < 0:
+            return None
+        return topic.partitions[batch.partition]
+
+    # --- metadata ---------------------------------------------------------------------------------------------------
+
+    async def _resolve(self, topic: Topic) -> None:
+        """Find a new topic's partitions; what waits for them is placed, or fails with the reason."""
+        try:
+            cluster = await self._client.metadata.wait_for_topics([topic.name], self._config.delivery_timeout)
+            await self._learn_formats(cluster, topic.name)
+            self._on_cluster(self._client.cluster)
+            if not topic.count:
+                self._set_partitions(cluster, topic)
+        except KafkaError as error:
+            parked = self.accumulator.forget_topic(topic)
+            if parked is not None:
+                self.settlement.give_up(None, parked, self._unresolved(parked, error))
+            self.line.serve()
+
+    def _unresolved(self, parked: Batch, error: KafkaError) -> KafkaError:
+        if not isinstance(error, (RequestTimedOut, ConnectionFailed)):
+            return error
+        elapsed = self.now() - parked.created
+        return DeliveryFailed(
+            f"{parked.count} record(s) for {parked.topic} were not delivered: its metadata did not come within "
+            f"{elapsed:.3f} s: {error}",
+            topic=parked.topic,
+            stage="metadata",
+            elapsed=elapsed,
+            last_error=error,
+        )
+
+    async def _learn_formats(self, cluster: Cluster, name: str) -> None:
+        """Ask one leader for its versions before the first record is encoded; the others when they are sent to."""
+        for partition in cluster.topics[name].partitions:
+            if partition.leader >= 0 and partition.leader not in self._formats:
+                try:
+                    await self.connect(partition.leader)
+                except KafkaError:
+                    continue  # its sender will say so
+            if partition.leader >= 0:
+                return
+
+    async def connect(self, node_id: int) -> Connection:
+        """A ready connection to a node; remembers which message format it takes."""
+        connection = await self._client.connection(node_id)
+        self._formats[node_id] = planning.format_of(connection.versions.pick(produce.ProduceRequest))
+        return connection
+
+    def _on_cluster(self, cluster: Cluster) -> None:
+        """New metadata: leaders may have moved, partitions been added."""
+        for topic in list(self.accumulator.topics.values()):
+            known = cluster.topics.get(topic.name)
+            if known is not None and known.partitions and (topic.count or topic.parked is None):
+                self._set_partitions(cluster, topic)
+        self.soon()
+
+    def _set_partitions(self, cluster: Cluster, topic: Topic) -> None:
+        found = cluster.topics[topic.name].partitions
+        before = [partition.leader for partition in topic.partitions]
+        fallback = min(self._formats.values(), default=2)
+        leaders = [partition.leader for partition in found]
+        self.accumulator.set_partitions(topic, leaders, [self._formats.get(node, fallback) for node in leaders])
+        for partition, was in zip(topic.partitions, before, strict=False):
+            if partition.leader != was:
+                partition.retry_at = 0.0  # what failed there may succeed here
+            if partition.queue and partition.leader >= 0:
+                self._mark_ready(partition)
+        self.soon()
+
+    def _refresh(self, topic: str, reason: str) -> None:
+        self._client.metadata.want([topic])
+        self._client.metadata.request_update(reason)
+
+    def _on_leader(self, partition: Partition, hint: produce.LeaderIdAndEpoch) -> None:
+        """A broker says who leads (KIP-951)."""
+        self._client.metadata.update_leader(
+            TopicPartition(partition.topic, partition.index), hint.leader_id, hint.leader_epoch
+        )
+
+    def topic_id(self, topic: str) -> bytes:
+        """The topic's id, zeros when it has none."""
+        known = self._client.cluster.topics.get(topic)
+        return known.topic_id if known is not None else ZERO_UUID
+
+    def on_unreachable(self, node_id: int, partitions: list[Partition], error: KafkaError) -> None:
+        """No connection to a node: its batches wait, and know why."""
+        for partition in partitions:
+            for batch in partition.queue:
+                batch.last_error = error.with_traceback(None)
+            self._refresh(partition.topic, f"node {node_id} cannot be reached: {error}")
+
+    async def partitions_for(self, name: str) -> int:
+        """How many partitions a topic has; waits for its metadata."""
+        cluster = await self._client.metadata.wait_for_topics([name], self._config.delivery_timeout)
+        topic = self.accumulator.topics.get(name)
+        if topic is None:
+            topic = self.accumulator.add_topic(name)
+        if not topic.count:
+            await self._learn_formats(cluster, name)
+            self._set_partitions(cluster, topic)
+        return topic.count
+
+    # --- the producer id --------------------------------------------------------------------------------------------
+
+    def want_producer_id(self) -> None:
+        """Somebody needs a producer id that is not there: ask for one, once at a time."""
+        if self._refused is not None:
+            self._fail_all(self._refused)
+        elif not self._asking_for_id:
+            self._asking_for_id = True
+            self._client.spawn(self._obtain_id, name="producer: producer id")
+
+    async def _obtain_id(self) -> None:
+        pause = self._config.retry_backoff_max_ms / 1000
+        try:
+            while not self.idempotence.ready:
+                try:
+                    await self.idempotence.obtain(self._client, self._config.delivery_timeout)
+                except (ConnectionFailed, RequestTimedOut, RetriableError) as error:
+                    for batch in self.accumulator.live:
+                        batch.last_error = error.with_traceback(None)
+                    await anyio.sleep(pause)
+                except KafkaError as error:
+                    self._refused = error.with_traceback(None)
+                    self._fail_all(error)
+                    return
+        finally:
+            self._asking_for_id = False
+        self.soon()
+
+    def _fail_all(self, error: KafkaError) -> None:
+        for batch in list(self.accumulator.live):
+            partition = self._partition_of(batch)
+            self._withdraw(partition, batch)
+            self.settlement.give_up(partition, batch, error)
+        self.line.serve()

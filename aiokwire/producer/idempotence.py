@@ -1,0 +1,124 @@
+"""Producer id, epoch and sequence numbers: what lets a broker drop a batch that it has already (KIP-98, KIP-360).
+
+Each partition runs a sequence of its own under the epoch at which it began. When its sequence breaks (a batch was given
+up though it may have been written, or the broker forgot the producer), the partition goes on under a new epoch from
+sequence 0; other partitions are not touched.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from aiokwire.cluster import ANY, Client
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import UnsupportedVersion, error_for
+from aiokwire.protocol import Buffer
+from aiokwire.protocol.messages import init_producer_id
+from aiokwire.records import set_producer_state
+
+if TYPE_CHECKING:
+    from aiokwire.producer._accumulator import Partition
+    from aiokwire.producer._delivery import Batch
+
+logger = logging.getLogger("aiokwire.producer")
+
+MAX_EPOCH = 2**15 - 1
+SEQUENCES = 2**31
+
+
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence after a batch: 2^31 - 1 is followed by 0."""
+    return (sequence + count) % SEQUENCES
+
+
+def restamp(data: Buffer, producer_id: int, epoch: int, sequence: int) -> memoryview:
+    """A copy of a sealed batch under another epoch and sequence; its records stay as they are."""
+    patched = memoryview(bytearray(data))
+    set_producer_state(patched, producer_id, epoch, sequence)
+    return patched
+
+
+class Idempotence:
+    """The producer's identity; `enabled` turns False when a broker cannot and nobody insisted."""
+
+    def __init__(self, *, wanted: bool, insisted: bool) -> None:
+        self.enabled = wanted
+        self.producer_id = -1
+        self.epoch = -1
+        self._insisted = insisted
+
+    @property
+    def ready(self) -> bool:
+        """Whether batches may be stamped, or need no stamp."""
+        return not self.enabled or self.producer_id >= 0
+
+    async def obtain(self, client: Client, timeout: float) -> None:
+        """Ask the brokers for a producer id; without one when they have none and nobody insisted.
+
+        Raises: KafkaError: they refuse, or the timeout (seconds) ended.
+        """
+        request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+        try:
+            answer = await client.request(request, to=ANY, timeout=timeout)
+        except UnsupportedVersion:
+            self._give_up("the broker knows no producer ids")
+            return
+        if answer.error_code:
+            error = error_for(answer.error_code, "asking for a producer id", request="InitProducerId")
+            if answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED or self._insisted:
+                raise error
+            self._give_up(str(error))
+            return
+        self.producer_id = answer.producer_id
+        self.epoch = answer.producer_epoch
+
+    def _give_up(self, reason: str) -> None:
+        if self._insisted:
+            raise UnsupportedVersion(
+                f"enable_idempotence=True, but {reason}; leave the option out to go on without: then a partition "
+                f"sends one batch at a time",
+                request="InitProducerId",
+            )
+        logger.info("no idempotence: %s; a partition sends one batch at a time, so that order is kept", reason)
+        self.enabled = False
+
+    def stamp(self, partition: Partition, batch: Batch) -> None:
+        """Give a batch that is about to leave its place in the partition's sequence, unless it has one already."""
+        if partition.producer_id < 0:
+            partition.producer_id = self.producer_id
+            partition.producer_epoch = self.epoch
+            partition.next_sequence = 0
+        if (
+            batch.base_sequence >= 0
+            and batch.producer_id == partition.producer_id
+            and batch.producer_epoch == partition.producer_epoch
+        ):
+            return
+        batch.producer_id = partition.producer_id
+        batch.producer_epoch = partition.producer_epoch
+        batch.base_sequence = partition.next_sequence
+        partition.next_sequence = next_sequence(partition.next_sequence, batch.count)
+        if batch.data is not None:
+            batch.data = restamp(batch.data, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+
+    def _bump(self, partition: Partition) -> None:
+        # The epoch may have been raised for another partition already; this one needs one that it has not used.
+        if partition.producer_id != self.producer_id or partition.producer_epoch != self.epoch:
+            return
+        if self.epoch < MAX_EPOCH - 1:
+            self.epoch += 1
+        else:  # used up: `ready` is False until a new producer id came
+            self.producer_id = -1
+
+    def can_stamp(self, partition: Partition) -> bool:
+        """Whether a batch of this partition can leave now; raises the epoch when the partition needs a new one."""
+        if not self.ready:
+            return False
+        if partition.needs_epoch:
+            self._bump(partition)
+            if not self.ready:
+                return False
+            partition.needs_epoch = False
+            partition.producer_id = -1
+        return True

@@ -1,0 +1,93 @@
+"""Which partition a record without one goes to.
+
+The default is compiled into the accumulator: murmur2 of the key, as Java's client has it; records without a key
+stick to one partition for 64 KiB, then `plan_sticky` chooses the next one. A partitioner of the user's own is asked
+per record.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.records import murmur2
+
+
+class Partitioner(Protocol):
+    """What the option `partitioner` takes: any callable of this form."""
+
+    def __call__(self, topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int]) -> int:
+        """The partition for this record: one of `partitions`, which has all of the topic's."""
+
+
+def partition_for_key(key: bytes, partitions: int) -> int:
+    """The partition that the default partitioner, and Java's client, give to a key."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+class RoundRobin:
+    """Each topic's partitions in turn, whatever the key (KIP-369)."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, itertools.count[int]] = {}
+
+    def __call__(self, topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int]) -> int:
+        """The next partition of the topic."""
+        turn = self._turns.get(topic)
+        if turn is None:
+            turn = self._turns[topic] = itertools.count()
+        return partitions[next(turn) % len(partitions)]
+
+
+_NAMED: dict[str, Callable[[], Partitioner | None]] = {
+    "default": lambda: None,
+    "adaptive": lambda: None,
+    "round_robin": RoundRobin,
+}
+
+
+def parse_partitioner(given: object) -> Partitioner | str:
+    """The option's value, checked: a known name or a callable.
+
+    Raises: ConfigurationError: it is neither.
+    """
+    if isinstance(given, str):
+        name = given.lower().replace("-", "_")
+        if name not in _NAMED:
+            raise ConfigurationError(
+                f"partitioner {given!r} is unknown: choose one of {', '.join(_NAMED)}, or give a callable"
+            )
+        return name
+    if not callable(given):
+        raise ConfigurationError(f"partitioner must be a name or a callable, not {given!r}")
+    return given
+
+
+def custom_partitioner(option: Partitioner | str) -> Partitioner | None:
+    """The object to ask per record; None when the compiled default decides."""
+    return _NAMED[option]() if isinstance(option, str) else option
+
+
+def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random) -> int:
+    """The next sticky partition (KIP-794): the fewer batches wait for one, the likelier it is chosen.
+
+    `backlogs` has the number of waiting batches per partition, None where it has no leader. Partitions without a
+    leader are left out unless all are; the current one is left out while nothing waits anywhere, so that quiet
+    topics are spread evenly.
+    """
+    candidates = [index for index, backlog in enumerate(backlogs) if backlog is not None]
+    if not candidates:
+        candidates = list(range(len(backlogs)))
+    if len(candidates) == 1:
+        return candidates[0]
+    waiting = [backlogs[index] or 0 for index in candidates]
+    longest = max(waiting)
+    if longest == min(waiting):  # nothing to choose by: in turn from a random start
+        if current in candidates:
+            return candidates[(candidates.index(current) + 1) % len(candidates)]
+        return rng.choice(candidates)
+    weights = [longest + 1 - backlog for backlog in waiting]
+    return rng.choices(candidates, weights)[0]

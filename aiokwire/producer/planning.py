@@ -1,0 +1,84 @@
+"""What goes when: the producer's decisions as plain functions over plain values.
+
+`dispatcher.py` and `sender.py` ask; nothing here waits, sends or looks at a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiokwire.producer._accumulator import Partition
+    from aiokwire.producer._delivery import Batch
+
+# An awaited record goes at once while its broker has fewer requests than this to answer: one is on its way while the
+# next one fills, so that neither side idles and concurrent senders still share batches.
+URGENT_IN_FLIGHT = 2
+# A batch of that many bytes or more is compressed in a thread.
+COMPRESS_IN_THREAD = 32 * 1024
+
+
+def goes_at_once(*, requests_in_flight: int, batches_in_flight: int, idempotent: bool) -> bool:
+    """Whether an open batch that somebody awaits leaves now, or gathers more records until an answer comes."""
+    if batches_in_flight and not idempotent:
+        return False  # it could not leave anyway, so it may as well grow
+    return requests_in_flight < URGENT_IN_FLIGHT
+
+
+def lingered(created: float, now: float, linger: float) -> bool:
+    """Whether an open batch has waited long enough."""
+    return now - created >= linger
+
+
+def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flight: int) -> bool:
+    """Whether the partition's next batch may go to its broker now.
+
+    Without idempotence a partition is muted while a batch of it is unresolved, so that a retry cannot overtake. With
+    it, only a retry, or the first batch under a new epoch, waits for those in flight.
+    """
+    if not partition.queue or partition.retry_at > now:
+        return False
+    in_flight = len(partition.in_flight)
+    if not in_flight:
+        return True
+    if not idempotent or partition.needs_epoch or partition.queue[0].attempts:
+        return False
+    return in_flight < max_in_flight
+
+
+def plan_request(
+    partitions: Iterable[Partition], now: float, *, idempotent: bool, max_in_flight: int, max_bytes: int
+) -> list[Partition]:
+    """The partitions whose next batch goes into one request: one batch each, `max_bytes` together, at least one."""
+    planned: list[Partition] = []
+    total = 0
+    for partition in partitions:
+        if not may_leave(partition, now, idempotent=idempotent, max_in_flight=max_in_flight):
+            continue
+        size = partition.queue[0].size
+        if planned and total + size > max_bytes:
+            continue
+        planned.append(partition)
+        total += size
+    return planned
+
+
+def place_in_order(partition: Partition, batch: Batch) -> int:
+    """Where in the partition's queue a batch that comes back belongs."""
+    for position, waiting in enumerate(partition.queue):
+        if waiting.order > batch.order:
+            return position
+    return len(partition.queue)
+
+
+def earlier_is_unresolved(partition: Partition, batch: Batch) -> bool:
+    """Whether a batch before this one is still under way."""
+    if partition.queue and partition.queue[0].order < batch.order:
+        return True
+    return any(other.order < batch.order for other in partition.in_flight)
+
+
+def format_of(version: int) -> int:
+    """The message format that a version of the Produce API carries."""
+    return 2 if version >= 3 else 1 if version == 2 else 0

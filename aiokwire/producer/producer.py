@@ -1,0 +1,359 @@
+"""The producer that programs use: `send`, `submit`, `submit_nowait`, `send_many`, `flush`, `close`.
+
+    producer -> accumulator (compiled: records into batches) -> dispatcher (when, where) -> senders (one per broker)
+
+Built once per program or service and shared by its tasks; one event loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+import anyio
+
+from aiokwire.cluster import Client
+from aiokwire.config import from_options
+from aiokwire.errors import ClosedError, InvalidArgument, KafkaError, RequestTimedOut
+from aiokwire.hooks import Hooks
+from aiokwire.producer._accumulator import SEND, SUBMIT
+from aiokwire.producer._delivery import Batch, Delivery
+from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
+from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.settlement import Undelivered, undelivered_of
+from aiokwire.types import Headers, RecordMetadata
+
+logger = logging.getLogger("aiokwire.producer")
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+# So many records of an iterable are looked at in one go.
+CHUNK = 10_000
+# After a cancelled or failed close, the connections get this long to say goodbye.
+LAST_SECONDS = 1.0
+
+
+class Producer(Generic[K, V]):
+    """Sends records to topics.
+
+    Every record is accepted (`submit`, `submit_nowait`) or refused at once; an accepted one is acknowledged or given up
+    within `delivery_timeout_ms`. Awaiting its `Delivery` says which; a failure that nobody awaits is logged.
+    """
+
+    @overload
+    def __init__(
+        self: Producer[bytes, bytes],
+        bootstrap_servers: str | Sequence[str] = ...,
+        *,
+        config: ProducerConfig | None = ...,
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Any,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = ...,
+        *,
+        config: ProducerConfig | None = ...,
+        key_serializer: Serializer | None = ...,
+        value_serializer: Serializer | None = ...,
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Any,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: ProducerConfig | None = None,
+        hooks: Hooks | None = None,
+        rng: random.Random | None = None,
+        **options: Any,
+    ) -> None:
+        """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet.
+
+        Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another one.
+        """
+        if bootstrap_servers is not None:
+            options["bootstrap_servers"] = bootstrap_servers
+        if config is not None and options:
+            raise InvalidArgument(f"config and options ({', '.join(options)}) exclude each other")
+        self.config = config if config is not None else from_options(ProducerConfig, options)
+        rng = rng if rng is not None else random.Random()
+        self._client = Client(self.config, hooks=hooks, rng=rng)
+        self._dispatcher = Dispatcher(self._client, self.config, rng)
+        self._accumulator = self._dispatcher.accumulator
+        self._line = self._dispatcher.line
+        self._key_serializer = self.config.key_serializer
+        self._value_serializer = self.config.value_serializer
+        self._started = False
+        self._closed = False
+        self._serializes = self._key_serializer is not None or self._value_serializer is not None
+        if not self._serializes:
+            self._use_compiled_methods()
+
+    def _use_compiled_methods(self) -> None:
+        """Nothing is to be done in Python per record: the accumulator's own methods take the place of ours."""
+        for name in ("submit", "submit_nowait"):
+            if getattr(type(self), name) is getattr(Producer, name):  # a subclass's own stay in force
+                setattr(self, name, getattr(self._accumulator, name))
+
+    # --- the life ---------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Connect to the cluster.
+
+        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before.
+        """
+        if self._closed:
+            raise ClosedError("this producer was closed: make a new one")
+        if self._started:
+            return
+        await self._client.start()
+        self._started = True
+        self._dispatcher.start()
+
+    async def close(self, timeout: float | None = None) -> list[Undelivered]:
+        """Deliver what was accepted, then disconnect; gives back the records that could not be delivered.
+
+        `timeout` in seconds for the delivering; None: the delivery time-out. Deliveries that are not done then fail
+        with ClosedError. Calling it again does nothing.
+        """
+        return await self._close(timeout, observed=True)
+
+    async def _close(self, timeout: float | None, *, observed: bool) -> list[Undelivered]:
+        if self._closed:
+            return []
+        self._closed = True
+        reason = "this producer was closed"
+        left: list[Undelivered] = []
+        if not self._started:
+            self._accumulator.close(reason)
+            return left
+        self._dispatcher.stop(reason)
+        try:
+            if self._accumulator.live:
+                await self.flush(self.config.delivery_timeout if timeout is None else timeout)
+        except RequestTimedOut:
+            pass  # what is left is what we give back
+        finally:
+            left = self._abandon(reason, observed)
+            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LAST_SECONDS):
+                await self._client.close()
+        return left
+
+    def _abandon(self, reason: str, observed: bool) -> list[Undelivered]:
+        left: list[Undelivered] = []
+        self._dispatcher.end()
+        for partition, batch in self._dispatcher.abandon():
+            left += undelivered_of(batch)
+            if observed:
+                batch.mark_observed()
+            self._dispatcher.settlement.give_up(
+                partition, batch, ClosedError(f"{reason} before the record was delivered")
+            )
+        return left
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._close(None, observed=False)
+
+    # --- one record -------------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        topic: str,
+        value: V | None = None,
+        key: K | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait for its acknowledgement.
+
+        It does not wait out the linger when its broker is idle. Cancelled, it stops waiting; a record that was
+        accepted by then is still sent.
+
+        Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
+        time-out; DeliveryFailed: not acknowledged in time; BrokerError: the broker refused; ClosedError.
+        """
+        if self._serializes:
+            value, key = self._serialized(value, key)
+        taken = self._accumulator.append(topic, value, key, partition, timestamp, headers, SEND)
+        if taken is None:
+            taken = await self._line.join((topic, value, key, partition, timestamp, headers, SEND))
+        return await taken
+
+    def submit(
+        self,
+        topic: str,
+        value: V | None = None,
+        key: K | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> Awaitable[Delivery]:
+        """Accept a record, waiting only for room in the buffer: `delivery = await producer.submit(...)`.
+
+        The delivery can be awaited later for the record's metadata.
+
+        Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
+        time-out; ClosedError.
+        """
+        raw_value, raw_key = self._serialized(value, key)
+        return self._accumulator.submit(
+            topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
+        )
+
+    def submit_nowait(
+        self,
+        topic: str,
+        value: V | None = None,
+        key: K | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers | None = None,
+    ) -> Delivery:
+        """Accept a record without waiting.
+
+        Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected, ClosedError: nothing was
+        accepted.
+        """
+        raw_value, raw_key = self._serialized(value, key)
+        return self._accumulator.submit_nowait(
+            topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
+        )
+
+    def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
+        if self._value_serializer is not None and value is not None:
+            value = _call_serializer("value", self._value_serializer, value)
+        if self._key_serializer is not None and key is not None:
+            key = _call_serializer("key", self._key_serializer, key)
+        return value, key
+
+    # --- many -------------------------------------------------------------------------------------------------------
+
+    async def send_many(self, topic: str, records: Iterable[V | ProducerRecord | None]) -> SendManyResult:
+        """Send records, values or `ProducerRecord`s, and wait until each is acknowledged or given up.
+
+        A record that is not accepted (wrong type, too large) ends the call with its error, after those before it are
+        settled.
+
+        Raises: InvalidArgument, RecordRejected, BufferFullError, ClosedError: a record was not accepted; errors of
+        delivery stand in the result.
+        """
+        if isinstance(records, (str, bytes, bytearray, memoryview)) or not isinstance(records, Iterable):
+            raise InvalidArgument(
+                f"records must be an iterable of values or ProducerRecords, not {type(records).__name__}"
+            )
+        await self.partitions_for(topic)
+        runs: list[tuple[Delivery, int]] = []
+        try:
+            for chunk in _chunks(records):
+                await self._accept_all(topic, self._prepared(chunk), runs)
+        finally:
+            self._dispatcher.seal_everything()
+        await self._dispatcher.settle_runs(runs)
+        return summary(topic, runs)
+
+    async def _accept_all(self, topic: str, records: list[Any], runs: list[tuple[Delivery, int]]) -> None:
+        done = 0
+        while True:
+            done = self._accumulator.append_many(topic, records, done, runs)
+            if done == len(records):
+                return
+            record = records[done]
+            fields = record if isinstance(record, tuple) else (record, None, None, None, None)
+            runs.append((await self._dispatcher.wait_for_room((topic, *fields, SUBMIT)), 1))
+            done += 1
+
+    def _prepared(self, chunk: list[Any]) -> list[Any]:
+        for record in chunk:
+            if isinstance(record, tuple) and not isinstance(record, ProducerRecord):
+                raise InvalidArgument("records: a tuple is no record: use ProducerRecord(value, key, ...)")
+        if not self._serializes:
+            return chunk
+        prepared: list[Any] = []
+        for record in chunk:
+            if isinstance(record, ProducerRecord):
+                value, key = self._serialized(record.value, record.key)
+                prepared.append(record._replace(value=value, key=key))
+            else:
+                prepared.append(self._serialized(record, None)[0])
+        return prepared
+
+    # --- all --------------------------------------------------------------------------------------------------------
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send what was accepted before this call without waiting for more, and wait until each record is acknowledged
+        or given up.
+
+        `timeout` in seconds; None: as long as deliveries may take.
+
+        Raises: RequestTimedOut: the timeout ended; the records are still on their way. ClosedError: not started.
+        """
+        if not self._started:
+            raise ClosedError("this producer was not started: use `async with`, or await start()")
+        limit = self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout
+        with anyio.move_on_after(limit) as scope:
+            await self._dispatcher.flush()
+        if scope.cancelled_caught:
+            left = self._accumulator.live
+            records = sum(batch.count for batch in left)
+            raise RequestTimedOut(
+                f"flush: {records} record(s) in {len(left)} batch(es) not delivered after {limit:.3f} s{_last(left)}"
+            )
+
+    async def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has, from the metadata.
+
+        Raises: KafkaError: the topic does not exist, is not allowed, or its metadata does not come in time.
+        """
+        if self._closed or not self._started:
+            raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+        return await self._dispatcher.partitions_for(topic)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "started" if self._started else "new"
+        return f"<Producer {state}, {self._accumulator.used} of {self._accumulator.limit} bytes in use>"
+
+
+def _chunks(records: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(records)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
+
+
+def _call_serializer(argument: str, serializer: Serializer, given: Any) -> bytes | None:
+    try:
+        return serializer(given)
+    except KafkaError:
+        raise
+    except Exception as error:
+        raise InvalidArgument(
+            f"{argument}: the {argument}_serializer failed on a {type(given).__name__}: {error!r}"
+        ) from error
+
+
+def _last(batches: Iterable[Batch]) -> str:
+    for batch in batches:
+        if batch.last_error is not None:
+            return f"; the last error: {batch.last_error}"
+    return ""

@@ -1,0 +1,75 @@
+"""What a broker's answer, or none, means for a batch: one table, one decision.
+
+Pure: `sender.py` asks, `dispatcher.py` carries it out.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from aiokwire.error_codes import ErrorCode
+
+
+class Verdict(enum.Enum):
+    """What becomes of a batch."""
+
+    DELIVERED = enum.auto()
+    DUPLICATE = enum.auto()  # the broker has it already: delivered, at an offset that is not known
+    RETRY = enum.auto()  # the same bytes again, after a pause
+    REFRESH = enum.auto()  # the same, once newer metadata says where to
+    SPLIT = enum.auto()  # two smaller batches instead
+    NEW_EPOCH = enum.auto()  # the sequence is broken: again, under the next producer epoch (KIP-360)
+    FAIL = enum.auto()
+
+
+# Codes that are not here fail their batch, or are tried again when the code's own table says that they are retriable.
+ON_CODE = {
+    ErrorCode.NONE: Verdict.DELIVERED,
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: Verdict.DUPLICATE,
+    # where the partition is
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: Verdict.REFRESH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Verdict.REFRESH,
+    ErrorCode.UNKNOWN_TOPIC_ID: Verdict.REFRESH,
+    ErrorCode.INCONSISTENT_TOPIC_ID: Verdict.REFRESH,
+    ErrorCode.LEADER_NOT_AVAILABLE: Verdict.REFRESH,
+    ErrorCode.FENCED_LEADER_EPOCH: Verdict.REFRESH,
+    ErrorCode.KAFKA_STORAGE_ERROR: Verdict.REFRESH,
+    ErrorCode.REPLICA_NOT_AVAILABLE: Verdict.REFRESH,
+    # not now
+    ErrorCode.REQUEST_TIMED_OUT: Verdict.RETRY,
+    ErrorCode.NOT_ENOUGH_REPLICAS: Verdict.RETRY,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Verdict.RETRY,
+    ErrorCode.NETWORK_EXCEPTION: Verdict.RETRY,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Verdict.RETRY,
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: Verdict.RETRY,
+    # bytes were damaged on the way: the copy here is sound
+    ErrorCode.CORRUPT_MESSAGE: Verdict.RETRY,
+    # the batch
+    ErrorCode.MESSAGE_TOO_LARGE: Verdict.SPLIT,
+    ErrorCode.RECORD_LIST_TOO_LARGE: Verdict.SPLIT,
+    # the sequence
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: Verdict.NEW_EPOCH,
+    ErrorCode.UNKNOWN_PRODUCER_ID: Verdict.NEW_EPOCH,
+    ErrorCode.INVALID_PRODUCER_EPOCH: Verdict.NEW_EPOCH,
+}
+
+
+def verdict_of(code: int, *, count: int, idempotent: bool, earlier_unresolved: bool) -> Verdict:
+    """What an error code (0: none) means for a batch of `count` records.
+
+    `earlier_unresolved`: a batch before it in its partition is still under way, so a gap in the sequence is its doing.
+    """
+    known = ErrorCode.of(code)
+    if known != code:
+        return Verdict.FAIL
+    verdict = ON_CODE.get(known)
+    if verdict is None:
+        return Verdict.RETRY if known.retriable else Verdict.FAIL
+    if verdict is Verdict.SPLIT and count < 2:
+        return Verdict.FAIL
+    if verdict is Verdict.NEW_EPOCH:
+        if not idempotent:
+            return Verdict.FAIL
+        if earlier_unresolved:
+            return Verdict.RETRY
+    return verdict

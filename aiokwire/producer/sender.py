@@ -1,0 +1,325 @@
+"""One sender per broker: sealed batches of the partitions led there into Produce requests, several at a time.
+
+What can be done at once (connection ready, nothing to compress) is done by `pump` without a turn of the loop; the
+rest (connecting, compressing in a thread, a paused socket) by the sender's task. What an answer means is decided in
+`responses.py` and carried out by the dispatcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from typing import TYPE_CHECKING
+
+import anyio
+
+from aiokwire.backoff import Backoff
+from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, UnsupportedVersion
+from aiokwire.net import Connection
+from aiokwire.producer import planning
+from aiokwire.producer._delivery import IN_FLIGHT, Batch
+from aiokwire.producer.config import MAX_REQUEST_BYTES, ProducerConfig
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import produce
+from aiokwire.threads import run_in_thread
+from aiokwire.types import Acks, Compression
+
+if TYPE_CHECKING:
+    from aiokwire.producer._accumulator import Partition
+    from aiokwire.producer.dispatcher import Dispatcher
+
+logger = logging.getLogger("aiokwire.producer")
+
+# The last version of the Produce API that names topics; the next ones carry their ids.
+LAST_VERSION_WITH_NAMES = 12
+# The first that carries zstd.
+FIRST_VERSION_WITH_ZSTD = 7
+
+Load = list[tuple["Partition", Batch]]
+
+
+class Sender:
+    """The way to one broker."""
+
+    def __init__(self, node_id: int, dispatcher: Dispatcher, config: ProducerConfig) -> None:
+        self.node_id = node_id
+        self.ready: dict[Partition, None] = {}  # led here, with sealed batches; in the order of their turns
+        self.in_flight = 0
+        self._dispatcher = dispatcher
+        self._settlement = dispatcher.settlement
+        self._config = config
+        self._codec = config.codec
+        self._acks = config.acknowledgements
+        self._timeout = config.request_timeout_ms / 1000
+        self._connection: Connection | None = None
+        self._wake = anyio.Event()
+        self._busy = False  # the task has the lead
+        self._load: Load = []  # planned, waiting for the task to compress it
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=dispatcher.rng)
+
+    # --- at once ----------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Send what may leave now; what cannot be done at once wakes the task."""
+        if self._busy or not self.ready:
+            return
+        connection = self._connection
+        if connection is None or not connection.ready or self._must_drain(connection):
+            if self._plan_is_worth_it():
+                self._hand_over()
+            return
+        while self.in_flight < self._config.max_in_flight_requests_per_connection:
+            load = self._plan(connection)
+            if not load:
+                return
+            if any(self._wants_thread(batch) for _, batch in load):
+                self._load = load
+                self._hand_over()
+                return
+            self._seal_and_send(connection, load)
+            if self._must_drain(connection) or not connection.ready:
+                self._hand_over()
+                return
+
+    def _hand_over(self) -> None:
+        self._busy = True
+        self._wake.set()
+
+    def _must_drain(self, connection: Connection) -> bool:
+        # Answers bound what is on its way; without answers the socket's buffer has to.
+        return self._acks is Acks.NONE and connection.write_paused
+
+    def _plan_is_worth_it(self) -> bool:
+        now = self._dispatcher.now()
+        return any(self._may_leave(partition, now) for partition in self.ready)
+
+    def _may_leave(self, partition: Partition, now: float) -> bool:
+        idempotent = self._dispatcher.idempotence.enabled
+        limit = self._config.max_in_flight_requests_per_connection
+        return planning.may_leave(partition, now, idempotent=idempotent, max_in_flight=limit)
+
+    def _plan(self, connection: Connection) -> Load:
+        """The next request's batches; they count as in flight from here on."""
+        now = self._dispatcher.now()
+        if connection.throttled_until > now:
+            self._dispatcher.pump_at(connection.throttled_until)
+            return []
+        idempotence = self._dispatcher.idempotence
+        for partition in [p for p in self.ready if not p.queue or p.leader != self.node_id]:
+            del self.ready[partition]
+        planned = planning.plan_request(
+            self.ready,
+            now,
+            idempotent=idempotence.enabled,
+            max_in_flight=self._config.max_in_flight_requests_per_connection,
+            max_bytes=MAX_REQUEST_BYTES,
+        )
+        load: Load = []
+        for partition in planned:
+            if not idempotence.ready or (idempotence.enabled and not idempotence.can_stamp(partition)):
+                self._dispatcher.want_producer_id()
+                continue
+            batch = partition.queue.popleft()
+            partition.in_flight.append(batch)
+            batch.state = IN_FLIGHT
+            batch.attempts += 1
+            load.append((partition, batch))
+            del self.ready[partition]
+            if partition.queue:  # its next turn comes after all others'
+                self.ready[partition] = None
+        return load
+
+    def _wants_thread(self, batch: Batch) -> bool:
+        return self._codec is not Compression.NONE and batch.data is None and batch.size >= planning.COMPRESS_IN_THREAD
+
+    def _seal_and_send(self, connection: Connection, load: Load) -> None:
+        fine = self._prepare(connection, load)
+        self._send(connection, [item for item in fine if self._sealed(*item)])
+
+    def _sealed(self, partition: Partition, batch: Batch) -> bool:
+        """Whether the batch has its final bytes; one that cannot be encoded fails here."""
+        if batch.data is None:
+            try:
+                batch.seal(self._codec, self._config.compression_level)
+            except Exception as error:
+                self._cannot_encode(partition, batch, error)
+                return False
+        return True
+
+    async def _sealed_in_thread(self, partition: Partition, batch: Batch) -> bool:
+        """The same, off the loop."""
+        try:
+            await run_in_thread(batch.seal, self._codec, self._config.compression_level)
+        except Exception as error:
+            self._cannot_encode(partition, batch, error)
+            return False
+        return True
+
+    def _cannot_encode(self, partition: Partition, batch: Batch, error: Exception) -> None:
+        logger.error("a batch for %s[%d] cannot be encoded", batch.topic, batch.partition, exc_info=error)
+        failed = KafkaError(
+            f"{batch.count} record(s) for {batch.topic}[{batch.partition}] cannot be encoded: {error!r}"
+        )
+        self._settlement.give_up(partition, batch, failed)
+
+    def _prepare(self, connection: Connection, load: Load) -> Load:
+        """Batches in the format that this broker takes, stamped; those that it cannot take fail here."""
+        version = connection.versions.pick(produce.ProduceRequest)
+        magic = planning.format_of(version)
+        idempotence = self._dispatcher.idempotence
+        fine: Load = []
+        for partition, batch in load:
+            try:
+                if self._codec is Compression.ZSTD and version < FIRST_VERSION_WITH_ZSTD:
+                    raise UnsupportedVersion(
+                        f"node {self.node_id} serves Produce up to version {version}, zstd needs "
+                        f"{FIRST_VERSION_WITH_ZSTD}: choose another compression_type",
+                        request="Produce",
+                    )
+                if batch.magic != magic:
+                    self._settlement.rebuild(partition, batch, magic)
+            except KafkaError as error:
+                self._settlement.give_up(partition, batch, error)
+                continue
+            if idempotence.enabled:
+                idempotence.stamp(partition, batch)
+            fine.append((partition, batch))
+        return fine
+
+    # --- the request ------------------------------------------------------------------------------------------------
+
+    def _send(self, connection: Connection, load: Load) -> None:
+        if not load:
+            return
+        try:
+            version, request = self._request(connection, load)
+            answer = connection.send(
+                request, version=version, timeout=self._timeout, expect_response=self._acks is not Acks.NONE
+            )
+        except KafkaError as error:
+            self._lose(load, error)
+            return
+        self.in_flight += 1
+        answer.add_done_callback(functools.partial(self._on_answer, load))
+
+    def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
+        version = connection.versions.pick(produce.ProduceRequest)
+        topics: dict[str, produce.TopicProduceData] = {}
+        for partition, batch in load:
+            data = topics.get(partition.topic)
+            if data is None:
+                topic_id = self._dispatcher.topic_id(partition.topic)
+                if topic_id == ZERO_UUID and version > LAST_VERSION_WITH_NAMES:
+                    version = connection.versions.pick(produce.ProduceRequest, LAST_VERSION_WITH_NAMES)
+                data = topics[partition.topic] = produce.TopicProduceData(name=partition.topic, topic_id=topic_id)
+            data.partition_data.append(produce.PartitionProduceData(index=partition.index, records=batch.data))
+        for data in topics.values():
+            if version > LAST_VERSION_WITH_NAMES:
+                data.name = ""
+            else:
+                data.topic_id = ZERO_UUID
+        return version, produce.ProduceRequest(
+            acks=int(self._acks), timeout_ms=int(self._config.request_timeout_ms), topic_data=list(topics.values())
+        )
+
+    def _on_answer(self, load: Load, answer: asyncio.Future[produce.ProduceResponse]) -> None:
+        self.in_flight -= 1
+        error: BaseException | None  # as futures have it; connections give KafkaErrors
+        if answer.cancelled():
+            error = ConnectionFailed(f"the connection to node {self.node_id} was given up", stage="ready")
+        else:
+            error = answer.exception()
+        try:
+            if isinstance(error, Exception):
+                self._lose(load, error)
+            elif self._acks is Acks.NONE:
+                for partition, batch in load:
+                    self._settlement.deliver(partition, batch, -1, -1)
+            else:
+                self._read(load, answer.result())
+        finally:
+            self._dispatcher.after_answer()
+
+    def _read(self, load: Load, answer: produce.ProduceResponse) -> None:
+        by_partition = {
+            (topic.name or topic.topic_id, entry.index): entry
+            for topic in answer.responses
+            for entry in topic.partition_responses
+        }
+        for partition, batch in load:
+            entry = by_partition.get((partition.topic, partition.index))
+            if entry is None:
+                entry = by_partition.get((self._dispatcher.topic_id(partition.topic), partition.index))
+            if entry is None:
+                missing = ProtocolViolation(
+                    f"node {self.node_id} answered Produce without {partition.topic}[{partition.index}]"
+                )
+                self._settlement.retry(partition, batch, missing, refresh=True)
+            else:
+                self._settlement.settle(self.node_id, partition, batch, entry)
+
+    def _lose(self, load: Load, error: Exception) -> None:
+        """The request or its answer was lost: whether the broker has the batches is unknown."""
+        for partition, batch in load:
+            self._settlement.retry(partition, batch, error, refresh=True)
+
+    # --- the task ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """The sender's life; ends with the client's task group."""
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            self._busy = True
+            try:
+                await self._work()
+            finally:
+                self._busy = False
+            self.pump()
+
+    async def _work(self) -> None:
+        try:
+            connection = await self._connected()
+        except KafkaError as error:
+            self._connection = None
+            await self._on_unreachable(error)
+            return
+        if self._must_drain(connection):
+            await self._drained(connection)
+            return
+        while self.in_flight < self._config.max_in_flight_requests_per_connection:
+            load, self._load = self._load or self._plan(connection), []
+            if not load:
+                return
+            fine = []
+            for item in self._prepare(connection, load):
+                if self._wants_thread(item[1]):
+                    sealed = await self._sealed_in_thread(*item)
+                else:
+                    sealed = self._sealed(*item)
+                if sealed:
+                    fine.append(item)
+            self._send(connection, fine)
+
+    async def _connected(self) -> Connection:
+        connection = self._connection
+        if connection is None or not connection.ready:
+            connection = await self._dispatcher.connect(self.node_id)
+            self._connection = connection
+            self._backoff.reset()
+        return connection
+
+    async def _drained(self, connection: Connection) -> None:
+        with anyio.move_on_after(self._timeout):
+            try:
+                await connection.drained()
+            except ConnectionFailed:
+                self._connection = None
+
+    async def _on_unreachable(self, error: KafkaError) -> None:
+        """No connection: remember why, ask for newer metadata, pause."""
+        load, self._load = self._load, []
+        self._lose(load, error)
+        self._dispatcher.on_unreachable(self.node_id, list(self.ready), error)
+        await anyio.sleep(self._backoff.next())

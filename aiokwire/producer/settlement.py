@@ -1,0 +1,296 @@
+"""What becomes of batches: delivered, tried again, split, given up; and the room that they held.
+
+Called by senders with a broker's answer, by the dispatcher when a deadline ends or the producer closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+from aiokwire.backoff import Backoff
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, DeliveryFailed, KafkaError, RecordRejected, RetriableError, UnsupportedVersion
+from aiokwire.errors import error_for as broker_error
+from aiokwire.producer import planning
+from aiokwire.producer._accumulator import Accumulator, Partition
+from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
+from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.idempotence import Idempotence
+from aiokwire.producer.responses import Verdict, verdict_of
+from aiokwire.protocol.messages import produce
+from aiokwire.records import Record, read_batches
+from aiokwire.types import Compression, Headers
+
+logger = logging.getLogger("aiokwire.producer")
+
+
+class Undelivered(NamedTuple):
+    """A record that `close` could not deliver; one that was in flight may have arrived all the same.
+
+    `partition` is -1 when the topic's metadata never came and the record named none.
+    """
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    in_flight: bool
+
+
+def records_of(batch: Batch) -> list[Record]:
+    """The records of a batch, decoded again."""
+    data = batch.data if batch.data is not None else batch.seal(Compression.NONE, None)
+    found = read_batches(data, batch.topic, batch.partition, check_crcs=False)
+    return [record for part in found for record in part.records()]
+
+
+def undelivered_of(batch: Batch) -> list[Undelivered]:
+    """What a batch that was given up holds."""
+    flying = batch.attempts > 0
+    if batch.parked is not None:
+        return [
+            Undelivered(batch.topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
+            for _, _, (value, key, partition, stamp, headers, _) in batch.parked
+        ]
+    return [
+        Undelivered(batch.topic, batch.partition, record.key, record.value, record.headers, record.timestamp, flying)
+        for record in records_of(batch)
+    ]
+
+
+def stage_of(batch: Batch, partition: Partition | None) -> str:
+    """Where a batch is, for `DeliveryFailed`."""
+    if partition is None or (partition.leader < 0 and not batch.attempts):
+        return "metadata"
+    if batch.state == IN_FLIGHT:
+        return "in flight"
+    return "retrying" if batch.attempts else "buffered"
+
+
+class Settlement:
+    """Carries out what `responses.py` decides.
+
+    `requeue(partition, when)` is told that a partition has a batch to send again from that moment on, `refresh(topic,
+    reason)` that its metadata is stale.
+    """
+
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        idempotence: Idempotence,
+        config: ProducerConfig,
+        rng: random.Random,
+        *,
+        requeue: Callable[[Partition, float], None],
+        refresh: Callable[[str, str], None],
+        on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
+    ) -> None:
+        self._accumulator = accumulator
+        self._idempotence = idempotence
+        self._config = config
+        self._rng = rng
+        self._requeue = requeue
+        self._refresh = refresh
+        self._on_leader = on_leader
+        self._backoffs: dict[Partition, Backoff] = {}
+
+    # --- by answer --------------------------------------------------------------------------------------------------
+
+    def settle(self, node_id: int, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
+        """Do what a broker's answer for one partition asks for."""
+        verdict = verdict_of(
+            entry.error_code,
+            count=batch.count,
+            idempotent=self._idempotence.enabled,
+            earlier_unresolved=planning.earlier_is_unresolved(partition, batch),
+        )
+        if verdict is Verdict.DELIVERED:
+            self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
+            return
+        if verdict is Verdict.DUPLICATE:
+            self.deliver(partition, batch, -1, -1)
+            return
+        error = self._error_of(node_id, batch, entry)
+        if verdict is Verdict.SPLIT:
+            self._split(partition, batch, error)
+        elif verdict is Verdict.FAIL:
+            self.give_up(partition, batch, error, _errors_of_records(batch, entry))
+        else:
+            if verdict is Verdict.NEW_EPOCH:
+                partition.needs_epoch = True
+            if entry.current_leader is not None and entry.current_leader.leader_id >= 0:
+                self._on_leader(partition, entry.current_leader)
+            self.retry(partition, batch, error, refresh=verdict is Verdict.REFRESH)
+
+    def deliver(self, partition: Partition, batch: Batch, base_offset: int, append_time: int) -> None:
+        """The broker has it."""
+        self._arrive(partition, batch)
+        if batch.state != DONE:
+            batch.complete(base_offset, append_time)
+            self._accumulator.finish(batch)
+        self._accumulator.release(batch)
+        partition.retry_at = 0.0
+        if self._backoffs:
+            self._backoffs.pop(partition, None)
+        if partition.queue:
+            self._requeue(partition, 0.0)
+
+    def retry(self, partition: Partition, batch: Batch, error: Exception, *, refresh: bool) -> None:
+        """The same bytes again after a pause, unless the batch's time is over."""
+        self._arrive(partition, batch)
+        if batch.state == DONE:  # its deadline ended while it was in flight
+            self._break_sequence(partition, batch)
+            self._accumulator.release(batch)
+            return
+        batch.last_error = _without_traceback(error)
+        now = asyncio.get_running_loop().time()
+        batch.state = SEALED
+        if now >= batch.deadline:
+            self.expire(partition, batch, now)
+            return
+        partition.queue.insert(planning.place_in_order(partition, batch), batch)
+        if partition.retry_at <= now:  # several batches that fail together are one failure
+            partition.retry_at = now + self._backoff_of(partition).next()
+        if refresh:
+            self._refresh(partition.topic, str(error))
+        self._requeue(partition, partition.retry_at)
+
+    def give_up(
+        self,
+        partition: Partition | None,
+        batch: Batch,
+        error: KafkaError,
+        record_errors: dict[int, KafkaError] | None = None,
+    ) -> None:
+        """The batch fails for good."""
+        if partition is not None:
+            self._arrive(partition, batch)
+            self._break_sequence(partition, batch)
+        if batch.state != DONE:
+            batch.fail(_without_traceback(error), record_errors)
+            self._accumulator.finish(batch)
+        self._accumulator.release(batch)
+        if partition is not None and partition.queue:
+            self._requeue(partition, 0.0)
+
+    def _split(self, partition: Partition, batch: Batch, error: BrokerError) -> None:
+        self._arrive(partition, batch)
+        if batch.state == DONE:
+            self._accumulator.release(batch)
+            return
+        logger.info("%s; sending it in two halves", error)
+        batch.last_error = error
+        self._break_sequence(partition, batch)
+        self._accumulator.split(batch, partition, records_of(batch))
+        self._requeue(partition, 0.0)
+
+    # --- by time ----------------------------------------------------------------------------------------------------
+
+    def expire(self, partition: Partition | None, batch: Batch, now: float) -> None:
+        """The delivery deadline ended. Bytes that may be on their way keep their room until the answer."""
+        stage = stage_of(batch, partition)
+        flying = batch.state == IN_FLIGHT
+        elapsed = now - batch.created
+        said = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; nothing was answered"
+        error = DeliveryFailed(
+            f"{batch.count} record(s) for {batch.topic}[{batch.partition}] were not delivered within "
+            f"{self._config.delivery_timeout:.3f} s (delivery_timeout_ms), {stage} after {elapsed:.3f} s{said}",
+            topic=batch.topic,
+            partition=batch.partition,
+            stage=stage,
+            elapsed=elapsed,
+            last_error=batch.last_error,
+        )
+        if flying:
+            batch.fail(error)
+            self._accumulator.finish(batch)
+            return
+        self.give_up(partition, batch, error)
+
+    # --- formats ----------------------------------------------------------------------------------------------------
+
+    def rebuild(self, partition: Partition, batch: Batch, magic: int) -> None:
+        """Put a batch into another message format, because its leader is another broker than expected.
+
+        Raises: UnsupportedVersion: a record has headers, and the format has none.
+        """
+        records = records_of(batch)
+        if magic < 2 and any(record.headers for record in records):
+            raise UnsupportedVersion(
+                f"the broker that leads {batch.topic}[{batch.partition}] stores message format {magic}, which has no "
+                f"headers: produce without them, or upgrade the broker",
+                topic=batch.topic,
+                partition=batch.partition,
+                request="Produce",
+            )
+        self._accumulator.rebuild(batch, records, magic)
+        partition.magic = magic
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _arrive(self, partition: Partition, batch: Batch) -> None:
+        if batch in partition.in_flight:
+            partition.in_flight.remove(batch)
+
+    def _break_sequence(self, partition: Partition, batch: Batch) -> None:
+        """A numbered batch will not come (again): the broker would wait for its numbers for ever."""
+        if batch.base_sequence >= 0 and batch.producer_epoch == partition.producer_epoch:
+            partition.needs_epoch = True
+
+    def _backoff_of(self, partition: Partition) -> Backoff:
+        backoff = self._backoffs.get(partition)
+        if backoff is None:
+            config = self._config
+            initial, longest = config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000
+            backoff = self._backoffs[partition] = Backoff(initial, longest, rng=self._rng)
+        return backoff
+
+    def _error_of(self, node_id: int, batch: Batch, entry: produce.PartitionProduceResponse) -> BrokerError:
+        size = len(batch.data) if batch.data is not None else batch.size
+        context = (
+            f"producing {batch.count} record(s), {batch.size} bytes ({size} as sent), to "
+            f"{batch.topic}[{batch.partition}] on node {node_id}"
+        )
+        if entry.error_message:
+            context += f", which says {entry.error_message!r}"
+        if entry.error_code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+            context += " (the topic's max.message.bytes or the broker's message.max.bytes is smaller)"
+        return broker_error(entry.error_code, context, topic=batch.topic, partition=batch.partition, request="Produce")
+
+
+def _errors_of_records(batch: Batch, entry: produce.PartitionProduceResponse) -> dict[int, KafkaError] | None:
+    """Whose fault it is (KIP-467): the culprits have their own error, all others one that says: send it again."""
+    if not entry.record_errors:
+        return None
+    code = ErrorCode.of(entry.error_code)
+    place = f"{batch.topic}[{batch.partition}]"
+    shared = RetriableError(
+        f"{len(entry.record_errors)} other record(s) of its batch for {place} were rejected, so nothing of it was "
+        f"written: this record may be sent again",
+        code=code,
+        topic=batch.topic,
+        partition=batch.partition,
+        request="Produce",
+    )
+    errors: dict[int, KafkaError] = dict.fromkeys(range(batch.count), shared)
+    for culprit in entry.record_errors:
+        said = culprit.batch_index_error_message or code.description
+        errors[culprit.batch_index] = RecordRejected(
+            f"record {culprit.batch_index} of a batch of {batch.count} for {place} was rejected: {said}",
+            code=code,
+            topic=batch.topic,
+            partition=batch.partition,
+            request="Produce",
+        )
+    return errors
+
+
+def _without_traceback(error: Exception) -> Exception:
+    """An error to keep: its frames would keep alive whatever they hold."""
+    return error.with_traceback(None)
