@@ -114,10 +114,16 @@ class Client:
         """Stop everything; whoever waits gets a ClosedError or ConnectionFailed. From any task, and again.
 
         Takes `timeout` seconds at most, 5 when it is not told.
+
+        Raises: ClosedError: it runs on another event loop.
         """
-        self._closed = True
         supervisor = self._supervisor
-        if supervisor is None or self._pid != os.getpid():
+        if supervisor is not None and self._pid != os.getpid():
+            return  # a fork: the sockets and tasks are the parent's
+        if supervisor is not None and not self._ending.is_set() and asyncio.get_running_loop() is not self._loop:
+            raise ClosedError("this client was started on another event loop: close it there")
+        self._closed = True
+        if supervisor is None:
             return
         supervisor.stop()
         try:

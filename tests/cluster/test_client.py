@@ -1,0 +1,543 @@
+"""A client's life, and its requests under trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.cluster import (
+    ANY,
+    CONTROLLER,
+    Client,
+    ClientConfig,
+    Coordinator,
+    CoordinatorKind,
+    Leader,
+    Node,
+    ProduceUncertain,
+)
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    ClosedError,
+    ConnectionFailed,
+    RequestTimedOut,
+    RetriableError,
+    StaleMetadataError,
+    UnsupportedVersion,
+)
+from aiokwire.net import Connection
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages import create_topics, heartbeat, list_groups, metadata, produce
+from aiokwire.types import TopicPartition
+
+Clusters = Callable[..., AbstractAsyncContextManager[Any]]
+
+ASK = metadata.MetadataRequest(topics=[])
+GROUP = Coordinator(CoordinatorKind.GROUP, "g")
+HEARTBEAT = heartbeat.HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+FAST: dict[str, Any] = {
+    "retry_backoff_ms": 1,
+    "retry_backoff_max_ms": 5,
+    "reconnect_backoff_ms": 1,
+    "reconnect_backoff_max_ms": 5,
+}
+
+
+def client_of(cluster: Any, **options: Any) -> Client:
+    return Client(ClientConfig(**{"bootstrap_servers": cluster.bootstrap, **FAST, **options}))
+
+
+def nobody(port: int) -> Client:
+    return Client(ClientConfig(bootstrap_servers=f"127.0.0.1:{port}"))
+
+
+# --- life ------------------------------------------------------------------------------------------------------------
+
+
+def test_making_a_client_needs_no_event_loop() -> None:
+    client = Client(ClientConfig())
+    assert repr(client) == "<Client aiokwire new, 0 brokers>"
+    with pytest.raises(ClosedError, match="was not started"):
+        client.check()
+
+
+async def test_a_client_starts_and_closes(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        client = client_of(cluster)
+        async with client:
+            await client.start()
+            assert repr(client) == "<Client aiokwire ready, 2 brokers>"
+            assert sorted(client.cluster.brokers) == [1, 2]
+            assert (await client.request(ASK)).controller_id == 1
+        assert client.closed
+        await client.close()
+        with pytest.raises(ClosedError, match="was closed"):
+            await client.request(ASK)
+        with pytest.raises(ClosedError, match="was closed"):
+            await client.start()
+
+
+async def test_start_and_close_may_come_from_different_tasks(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        client = client_of(cluster)
+        for step in (client.start, client.close):
+            task = asyncio.get_running_loop().create_task(step())
+            await asyncio.wait([task])
+            task.result()
+        assert client.closed
+
+
+async def test_the_bootstrap_connection_becomes_the_nodes_own(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        await client.request(ASK)
+        assert cluster.nodes[0].accepted == 1
+        connection = client.connection_nowait(1)
+        assert connection is not None
+        assert connection.node_id == 1
+
+
+async def test_unable_to_bootstrap_lists_every_address_and_how_far_each_came(
+    clusters: Clusters, free_port: int
+) -> None:
+    async with clusters() as cluster:
+        cluster.nodes[0].silent = {ApiKey.METADATA}
+        addresses = [f"127.0.0.1:{free_port}", *cluster.bootstrap, "no-such-host.invalid:9092"]
+        client = client_of(cluster, bootstrap_servers=addresses, request_timeout_ms=100)
+        with pytest.raises(ConnectionFailed, match=r"Unable to bootstrap from 3 address\(es\)") as caught:
+            await client.start()
+        said = str(caught.value)
+        assert f"127.0.0.1:{free_port} (stage 'connect', resolved to 127.0.0.1)" in said
+        assert "Connection refused" in said
+        assert f"{cluster.bootstrap[0]} (stage" in said
+        assert "did not answer MetadataRequest" in said or "no answer in time" in said
+        assert "no-such-host.invalid:9092 (stage 'resolve')" in said
+        assert client.closed
+
+
+async def test_a_failed_start_leaves_nothing_open(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.nodes[0].ranges = {ApiKey.API_VERSIONS: (0, 4)}
+        with pytest.raises(ConnectionFailed, match="does not offer MetadataRequest"):
+            await client_of(cluster).start()
+        while cluster.nodes[0].open:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_start_with_a_timeout_waits_for_a_broker_that_comes_up(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        node = cluster.nodes[0]
+        node.stop()
+        client = client_of(cluster)
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.start, 10.0)
+            await anyio.sleep(0.02)
+            await node.start()
+        assert sorted(client.cluster.brokers) == [1]
+        await client.close()
+
+
+async def test_close_is_bounded_and_ends_those_who_wait(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        client = client_of(cluster)
+        await client.start()
+        cluster.nodes[0].silent = {ApiKey.METADATA}
+        ended: list[BaseException] = []
+
+        async def wait(what: Callable[[], Any]) -> None:
+            try:
+                await what()
+            except (ClosedError, ConnectionFailed) as error:
+                ended.append(error)
+
+        async with anyio.create_task_group() as group:
+            for what in (
+                lambda: client.request(ASK),
+                client.metadata.update,
+                lambda: client.metadata.wait_for_topics(["t"]),
+                lambda: client.metadata.wait_newer(10_000),
+            ):
+                group.start_soon(wait, what)
+            await anyio.lowlevel.checkpoint()
+            with anyio.fail_after(5):
+                await client.close(timeout=1)
+        assert len(ended) == 4
+
+
+async def test_a_failing_background_task_ends_the_client_and_is_told(
+    clusters: Clusters, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(what: str) -> None:
+        raise ZeroDivisionError(what)
+
+    async with clusters() as cluster:
+        client = client_of(cluster)
+        await client.start()
+        client.spawn(broken, "a fault")
+        with pytest.raises(ClosedError):
+            await client.metadata.wait_newer(10_000)
+        assert client.closed
+        with pytest.raises(ClosedError, match="ZeroDivisionError") as caught:
+            await client.request(ASK)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        with pytest.raises(ClosedError):
+            client.spawn(broken, "again")
+        await client.close()
+    assert "a fault" in caplog.text
+
+
+async def test_use_from_another_loop_is_refused(clusters: Clusters) -> None:
+    said: list[str] = []
+
+    def elsewhere(client: Client) -> None:
+        async def main() -> None:
+            for use in (lambda: client.request(ASK), client.close):
+                try:
+                    await use()
+                except ClosedError as error:
+                    said.append(str(error))
+
+        asyncio.run(main())
+
+    async with clusters() as cluster, client_of(cluster) as client:
+        thread = threading.Thread(target=elsewhere, args=(client,))
+        thread.start()
+        while thread.is_alive():
+            await anyio.lowlevel.checkpoint()
+        thread.join()
+    assert ["another event loop" in text for text in said] == [True, True]
+
+
+async def test_use_after_a_fork_is_refused(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(ClosedError, match="after forking"):
+                await client.request(ASK)
+            await client.close()
+        assert (await client.request(ASK)).controller_id == 1, "the parent's client is not touched by its fork"
+
+
+# --- requests --------------------------------------------------------------------------------------------------------
+
+
+async def test_requests_go_to_their_targets(clusters: Clusters) -> None:
+    async with clusters(3) as cluster:
+        cluster.topic("t", [3, 2])
+        cluster.controller = 2
+        cluster.coordinator = 3
+        for node in cluster.nodes:
+            node.ranges[ApiKey.LIST_GROUPS] = (0, 4)
+            node.handlers[ApiKey.LIST_GROUPS] = lambda header, request: list_groups.ListGroupsResponse()
+        async with client_of(cluster) as client:
+            ask = list_groups.ListGroupsRequest()
+            for to, node_id in (
+                (Node(1), 1),
+                (CONTROLLER, 2),
+                (Leader(TopicPartition("t", 0)), 3),
+                (Leader(TopicPartition("t", 1)), 2),
+                (GROUP, 3),
+            ):
+                before = cluster.nodes[node_id - 1].count(ApiKey.LIST_GROUPS)
+                await client.request(ask, to=to)
+                assert cluster.nodes[node_id - 1].count(ApiKey.LIST_GROUPS) == before + 1, to
+            await client.request(ask, to=ANY)
+            assert cluster.count(ApiKey.LIST_GROUPS) == 6
+            assert client.connection_nowait(3, "coordinator") is not None
+
+
+async def test_a_lost_connection_is_retried(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        node = cluster.nodes[0]
+        answers = iter([None, None])
+        node.handlers[ApiKey.METADATA] = lambda header, request: next(
+            answers, cluster.metadata(request, header.api_version)
+        )
+        assert (await client.request(ASK, timeout=10)).controller_id == 1
+
+
+async def test_another_node_is_asked_when_any_will_do(clusters: Clusters) -> None:
+    async with (
+        clusters(3) as cluster,
+        client_of(cluster, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000) as client,
+    ):
+        for node in cluster.nodes[:2]:
+            node.stop()
+        with anyio.fail_after(10):  # without the pause between attempts, which is a minute here
+            for _ in range(4):
+                assert (await client.request(ASK)).controller_id == 1
+
+
+async def test_a_deadline_says_what_was_tried_and_the_last_error(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        cluster.nodes[0].stop()
+        with pytest.raises(
+            RequestTimedOut, match=r"MetadataRequest to any broker: no success within 0\.\d+ s"
+        ) as caught:
+            await client.request(ASK, timeout=0.1)
+        assert "Connection refused" in str(caught.value) or "closed the connection" in str(caught.value)
+        assert "attempt(s)" in str(caught.value)
+
+
+async def test_a_deadline_of_one_caller_leaves_the_connection_to_the_others(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        node = cluster.nodes[0]
+        node.silent = {ApiKey.METADATA}
+        with pytest.raises(RequestTimedOut):
+            await client.request(ASK, timeout=0.05)
+        connection = client.connection_nowait(1)
+        assert connection is not None
+        assert connection.in_flight == 1
+
+
+async def test_an_attempt_past_its_time_is_retried_on_a_new_connection(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster, request_timeout_ms=50) as client:
+        node = cluster.nodes[0]
+        node.silent = {ApiKey.METADATA}
+        async with anyio.create_task_group() as group:
+            before = node.accepted
+
+            async def ask() -> None:
+                assert (await client.request(ASK, timeout=10)).controller_id == 1
+
+            group.start_soon(ask)
+            await cluster.until(lambda: node.accepted > before)
+            node.silent = set()
+
+
+async def test_a_moved_coordinator_is_looked_up_again(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        for node in cluster.nodes:
+            node.ranges[ApiKey.HEARTBEAT] = (0, 4)
+        cluster.nodes[1].handlers[ApiKey.HEARTBEAT] = lambda header, request: heartbeat.HeartbeatResponse()
+
+        def moves(header: Any, request: Any) -> heartbeat.HeartbeatResponse:
+            cluster.coordinator = 2
+            return heartbeat.HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR)
+
+        cluster.nodes[0].handlers[ApiKey.HEARTBEAT] = moves
+        async with client_of(cluster) as client:
+            assert (await client.request(HEARTBEAT, to=GROUP)).error_code == 0
+            assert cluster.nodes[1].count(ApiKey.HEARTBEAT) == 1
+
+
+async def test_a_dead_coordinator_is_looked_up_again(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        for node in cluster.nodes:
+            node.ranges[ApiKey.HEARTBEAT] = (0, 4)
+            node.handlers[ApiKey.HEARTBEAT] = lambda header, request: heartbeat.HeartbeatResponse()
+        async with client_of(cluster) as client:
+            await client.request(HEARTBEAT, to=GROUP)
+            cluster.nodes[0].stop()
+            cluster.coordinator = 2
+            await client.request(HEARTBEAT, to=GROUP, timeout=10)
+            assert cluster.nodes[1].count(ApiKey.HEARTBEAT) == 1
+
+
+async def test_a_code_that_stays_is_raised_at_the_deadline(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        node = cluster.nodes[0]
+        node.ranges[ApiKey.HEARTBEAT] = (0, 4)
+        loading = heartbeat.HeartbeatResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        node.handlers[ApiKey.HEARTBEAT] = lambda header, request: loading
+        async with client_of(cluster) as client:
+            with pytest.raises(RetriableError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+                await client.request(HEARTBEAT, to=GROUP, timeout=0.1)
+            assert node.count(ApiKey.HEARTBEAT) > 1
+            assert node.count(ApiKey.FIND_COORDINATOR) == 1, "it is the right node, only not ready"
+
+
+async def test_other_codes_are_the_callers(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        node = cluster.nodes[0]
+        node.ranges[ApiKey.HEARTBEAT] = (0, 4)
+        answer = heartbeat.HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        node.handlers[ApiKey.HEARTBEAT] = lambda header, request: answer
+        async with client_of(cluster) as client:
+            assert (await client.request(HEARTBEAT, to=GROUP)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+            assert node.count(ApiKey.HEARTBEAT) == 1
+
+
+async def test_a_new_controller_is_found(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        request = create_topics.CreateTopicsRequest(topics=[create_topics.CreatableTopic(name="t")])
+
+        def answer(code: int) -> create_topics.CreateTopicsResponse:
+            return create_topics.CreateTopicsResponse(
+                topics=[create_topics.CreatableTopicResult(name="t", error_code=code)]
+            )
+
+        for node in cluster.nodes:
+            node.ranges[ApiKey.CREATE_TOPICS] = (2, 4)
+        cluster.nodes[0].handlers[ApiKey.CREATE_TOPICS] = lambda header, request: answer(ErrorCode.NOT_CONTROLLER)
+        cluster.nodes[1].handlers[ApiKey.CREATE_TOPICS] = lambda header, request: answer(0)
+        async with client_of(cluster) as client:
+            cluster.controller = 2
+            response = await client.request(request, to=CONTROLLER, timeout=10)
+            assert response.topics[0].error_code == 0
+
+
+async def test_what_the_broker_cannot_do_is_not_retried(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        with pytest.raises(UnsupportedVersion, match="does not offer HeartbeatRequest"):
+            await client.request(HEARTBEAT)
+        assert cluster.count(ApiKey.HEARTBEAT) == 0
+
+
+async def test_a_produce_that_may_have_been_written_is_not_sent_again(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        node = cluster.nodes[0]
+        node.ranges[ApiKey.PRODUCE] = (3, 9)
+        node.handlers[ApiKey.PRODUCE] = lambda header, request: None
+        async with client_of(cluster) as client:
+            with pytest.raises(ProduceUncertain, match="may have been written"):
+                await client.request(produce.ProduceRequest(acks=1, timeout_ms=10))
+        assert node.count(ApiKey.PRODUCE) == 1
+
+
+async def test_a_throttled_client_waits(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.throttle_ms = 100
+        async with client_of(cluster) as client:
+            clock = asyncio.get_running_loop().time
+            await client.request(ASK)
+            before = clock()
+            assert client.throttled_until(1) > before
+            await client.request(ASK)
+            assert clock() - before >= 0.09
+            assert client.throttled_until(7) == 0
+
+
+async def test_a_leader_that_is_missing_is_waited_for(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [-1], epochs=[4])
+        async with client_of(cluster) as client:
+            with pytest.raises(StaleMetadataError, match="no leader known"):
+                await client.request(ASK, to=Leader(TopicPartition("t", 0)), timeout=0.1)
+            cluster.topic("t", [1], epochs=[5])
+            await client.request(ASK, to=Leader(TopicPartition("t", 0)), timeout=10)
+            with pytest.raises(StaleMetadataError, match="1 partitions"):
+                await client.request(ASK, to=Leader(TopicPartition("t", 7)), timeout=0.1)
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 2))
+async def test_cancelled_at_any_await_a_request_leaves_a_client_that_works(clusters: Clusters, turns: int) -> None:
+    async with clusters(2) as cluster, client_of(cluster) as client:
+        for node in cluster.nodes:
+            node.drop()
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as group:
+
+                async def ask() -> None:
+                    await client.request(ASK, to=GROUP if turns % 4 else CONTROLLER)
+
+                group.start_soon(ask)
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                scope.cancel()
+        for node in cluster.nodes:
+            node.ranges[ApiKey.METADATA] = (0, 13)
+        assert (await client.request(ASK, to=GROUP, timeout=10)).controller_id == 1
+        assert (await client.request(ASK, timeout=10)).controller_id == 1
+
+
+@pytest.mark.parametrize("turns", range(0, 24, 2))
+async def test_cancelled_at_any_await_a_start_leaves_nothing_behind(clusters: Clusters, turns: int) -> None:
+    async with clusters(2) as cluster:
+        client = client_of(cluster)
+        task = asyncio.get_running_loop().create_task(client.start())
+        for _ in range(turns):
+            await anyio.lowlevel.checkpoint()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled() == client.closed or turns == 0
+        await client.close()
+        for _ in range(1000):
+            if not any(node.open for node in cluster.nodes):
+                break
+            await anyio.lowlevel.checkpoint()
+        assert [node.open for node in cluster.nodes] == [0, 0]
+
+
+async def test_with_every_broker_down_a_client_sleeps_most_of_the_time(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No busy loop: whoever waits is tried for with pauses, by default from 100 ms to 1 s and from 50 ms to 5 s."""
+    async with clusters(2) as cluster:
+        client = Client(ClientConfig(bootstrap_servers=cluster.bootstrap))
+        async with client:
+            for node in cluster.nodes:
+                node.stop()
+            attempts = 0
+            connect = Connection.connect
+
+            async def counted(self: Connection, timeout: float | None = None) -> None:
+                nonlocal attempts
+                attempts += 1
+                await connect(self, timeout)
+
+            monkeypatch.setattr(Connection, "connect", counted)
+
+            async def ask() -> None:
+                with pytest.raises(RequestTimedOut):
+                    await client.request(ASK, timeout=1.5)
+
+            async with anyio.create_task_group() as group:
+                for _ in range(5):
+                    group.start_soon(ask)
+                group.start_soon(client.pause, 1.5)
+            assert 4 <= attempts <= 30
+            assert client.cluster.brokers, "what was known is kept"
+
+
+async def test_the_cluster_is_found_again_through_the_bootstrap_addresses(clusters: Clusters) -> None:
+    """All brokers moved, as after a restart in Kubernetes: only the bootstrap name still leads somewhere (KIP-899)."""
+    async with clusters(1) as lasting, clusters(2) as moving:
+        lasting.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: moving.metadata(
+            request, header.api_version
+        )
+        async with client_of(lasting) as client:
+            assert sorted(client.cluster.brokers) == [1, 2]
+            for node in moving.nodes:
+                node.stop()
+                node.port = 0
+                await node.start()
+            assert (await client.request(ASK, timeout=10)).controller_id == 1
+            assert client.cluster.brokers[1].port == moving.nodes[0].port
+
+
+async def test_without_recovery_only_known_brokers_are_asked(clusters: Clusters) -> None:
+    async with clusters(1) as lasting, clusters(1) as moving:
+        answered = 0
+
+        def answer(header: Any, request: Any) -> Any:
+            nonlocal answered
+            answered += 1
+            return moving.metadata(request, header.api_version)
+
+        lasting.nodes[0].handlers[ApiKey.METADATA] = answer
+        async with client_of(lasting, metadata_recovery_strategy="none") as client:
+            moving.nodes[0].stop()
+            with pytest.raises(RequestTimedOut):
+                await client.request(ASK, timeout=0.1)
+            assert answered == 1
+
+
+async def test_a_broker_may_ask_to_begin_anew(clusters: Clusters) -> None:
+    """KIP-1102: the error REBOOTSTRAP_REQUIRED."""
+    async with clusters(1) as lasting, clusters(1) as moving:
+        lasting.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: moving.metadata(
+            request, header.api_version
+        )
+        refusal = metadata.MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+        moving.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: refusal
+        async with client_of(lasting) as client:
+            await client.metadata.update(10)
+            assert moving.nodes[0].count(ApiKey.METADATA) == 1
+            assert lasting.nodes[0].count(ApiKey.METADATA) == 2

@@ -1,0 +1,40 @@
+"""Options that every client takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aiokwire.cluster import ClientConfig
+from aiokwire.config import from_options
+from aiokwire.errors import ConfigurationError
+from aiokwire.net import Address
+
+
+def test_options_become_seconds_and_addresses() -> None:
+    config = ClientConfig(bootstrap_servers="a,b:1", request_timeout_ms=1500, receive_message_max_bytes=4096)
+    assert config.addresses == [Address("a", 9092), Address("b", 1)]
+    assert config.request_timeout == 1.5
+    assert config.default_api_timeout == 60
+    assert (config.connection.request_timeout, config.connection.max_frame_size) == (1.5, 4096)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"bootstrap_servers": ""}, "names no broker"),
+        ({"bootstrap_servers": "a:x"}, "no valid port"),
+        ({"client_id": 7}, "client_id must be a string"),
+        ({"request_timeout_ms": 0}, "request_timeout_ms must be at least 1"),
+        ({"request_timeout_ms": "5"}, "request_timeout_ms must be a number"),
+        ({"retry_backoff_ms": -1}, "retry_backoff_ms must be at least 0"),
+        ({"receive_message_max_bytes": 5}, "receive_message_max_bytes must be at least 1024"),
+        ({"allow_auto_create_topics": 1}, "allow_auto_create_topics must be True or False"),
+        ({"metadata_recovery_strategy": "pray"}, "'rebootstrap' or 'none'"),
+        ({"request_timeout": 5}, "did you mean 'request_timeout_ms'"),
+    ],
+)
+def test_what_is_wrong_is_named(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        from_options(ClientConfig, options)

@@ -1,0 +1,265 @@
+"""Fresh metadata for those who wait, and no more questions than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.cluster import Client, ClientConfig, Cluster
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import AuthorizationError, InvalidRequestError, RequestTimedOut, StaleMetadataError
+from aiokwire.hooks import Hooks
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages import metadata
+from aiokwire.types import TopicPartition
+
+Clusters = Callable[..., AbstractAsyncContextManager[Any]]
+
+FAST: dict[str, Any] = {
+    "retry_backoff_ms": 1,
+    "retry_backoff_max_ms": 5,
+    "reconnect_backoff_ms": 1,
+    "reconnect_backoff_max_ms": 5,
+    "metadata_min_interval_ms": 1,
+}
+TP = TopicPartition("t", 0)
+
+
+def client_of(cluster: Any, hooks: Hooks | None = None, **options: Any) -> Client:
+    return Client(ClientConfig(**{"bootstrap_servers": cluster.bootstrap, **FAST, **options}), hooks=hooks)
+
+
+def asked_for(cluster: Any) -> list[list[str] | None]:
+    """The topics of each metadata request."""
+    return [
+        None if request.topics is None else [topic.name for topic in request.topics]
+        for node in cluster.nodes
+        for header, request in node.asked
+        if header.api_key == ApiKey.METADATA
+    ]
+
+
+async def test_a_topic_is_known_after_one_question(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        cluster.topic("t", [2, 1], epochs=[3, 4], topic_id=bytes(15) + b"\x07")
+        async with client_of(cluster) as client:
+            found = await client.metadata.wait_for_topics(["t"])
+            assert [partition.leader for partition in found.topics["t"].partitions] == [2, 1]
+            assert found.topic_name(bytes(15) + b"\x07") == "t"
+            assert await client.metadata.wait_for_topics(["t"]) is found
+            assert asked_for(cluster) == [[], ["t"]]
+
+
+async def test_the_first_question_about_a_topic_does_not_wait_for_the_interval(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [1])
+        async with client_of(cluster, metadata_min_interval_ms=60_000) as client:
+            with anyio.fail_after(5):
+                await client.metadata.wait_for_topics(["t"])
+
+
+async def test_equal_requests_share_one_question(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        before = cluster.count(ApiKey.METADATA)
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(client.metadata.update, 10)
+        assert cluster.count(ApiKey.METADATA) == before + 1
+
+
+async def test_an_update_is_younger_than_its_call(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        version = client.cluster.version
+        cluster.controller = 1
+        assert (await client.metadata.update(10)).version > version
+        assert (await client.metadata.wait_newer(version)).version > version
+
+
+async def test_refreshes_that_bring_nothing_come_with_growing_pauses(clusters: Clusters) -> None:
+    async with (
+        clusters() as cluster,
+        client_of(cluster, metadata_min_interval_ms=20, retry_backoff_ms=20, retry_backoff_max_ms=1000) as client,
+    ):
+        before = cluster.count(ApiKey.METADATA)
+        with pytest.raises(StaleMetadataError):
+            await client.metadata.wait_for_topics(["t"], 0.5)
+        assert 2 <= cluster.count(ApiKey.METADATA) - before <= 6
+
+
+async def test_a_topic_that_appears_while_it_is_waited_for_is_found(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.metadata.wait_for_topics, ["t"], 10)
+            await cluster.until(lambda: asked_for(cluster).count(["t"]) == 2)
+            cluster.topic("t", [1])
+        assert client.cluster.leader(TP) == 1
+
+
+async def test_a_topic_that_does_not_exist_is_said_when_the_time_is_over(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        with pytest.raises(StaleMetadataError, match="allow_auto_create_topics is off: create it first") as caught:
+            await client.metadata.wait_for_topics(["t"], 0.1)
+        assert caught.value.topic == "t"
+        assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, AuthorizationError),
+        (ErrorCode.INVALID_TOPIC_EXCEPTION, InvalidRequestError),
+    ],
+)
+async def test_what_no_waiting_brings_is_said_at_once(clusters: Clusters, code: int, kind: type[Exception]) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [], error_code=code)
+        async with client_of(cluster) as client:
+            with anyio.fail_after(5), pytest.raises(kind, match="topic 't'"):
+                await client.metadata.wait_for_topics(["t"], 60)
+
+
+async def test_no_answer_at_all_is_a_time_out_with_the_last_error(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        cluster.nodes[0].stop()
+        with pytest.raises(RequestTimedOut, match="Unable to bootstrap"):
+            await client.metadata.wait_for_topics(["t"], 0.2)
+        with pytest.raises(RequestTimedOut, match="refreshing the metadata"):
+            await client.metadata.update(0.05)
+
+
+async def test_auto_creation_is_asked_for_only_when_allowed(clusters: Clusters) -> None:
+    for allowed in (False, True):
+        async with clusters() as cluster:
+            cluster.topic("t", [1])
+            async with client_of(cluster, allow_auto_create_topics=allowed) as client:
+                await client.metadata.wait_for_topics(["t"])
+            assert {request.allow_auto_topic_creation for _, request in cluster.nodes[0].asked[1:]} == {allowed}
+
+
+@pytest.mark.parametrize("newest", [0, 1, 3, 4, 7, 9, 12])
+async def test_old_versions_will_do(clusters: Clusters, newest: int) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [1, 1])
+        cluster.nodes[0].ranges[ApiKey.METADATA] = (0, newest)
+        async with client_of(cluster) as client:
+            assert len((await client.metadata.wait_for_topics(["t"])).topics["t"].partitions) == 2
+            assert set(client.cluster.topics) == {"t"}
+
+
+async def test_all_topics_on_demand(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.topic("a", [1])
+        cluster.topic("b", [1])
+        async with client_of(cluster) as client:
+            assert set(client.cluster.topics) == set()
+            client.metadata.want_all()
+            assert set((await client.metadata.update(10)).topics) == {"a", "b"}
+            del cluster.topics["a"]
+            assert set((await client.metadata.update(10)).topics) == {"b"}
+            client.metadata.want_all(False)
+            assert set((await client.metadata.update(10)).topics) == set()
+
+
+async def test_topics_that_nobody_asks_for_are_dropped_unless_pinned(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        for name in ("a", "b", "c"):
+            cluster.topic(name, [1])
+        async with client_of(cluster, metadata_max_idle_ms=40) as client:
+            client.metadata.pin(["c"])
+            await client.metadata.wait_for_topics(["a", "b", "c"])
+            await client.pause(0.03)
+            client.metadata.want(["b"])
+            await client.pause(0.03)
+            assert set((await client.metadata.update(10)).topics) == {"b", "c"}
+            client.metadata.pin([])
+            await client.pause(0.05)
+            assert set((await client.metadata.update(10)).topics) == set()
+
+
+async def test_metadata_is_refreshed_by_age(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster, metadata_max_age_ms=20):
+        before = cluster.count(ApiKey.METADATA)
+        await cluster.until(lambda: cluster.count(ApiKey.METADATA) >= before + 3)
+
+
+async def test_listeners_see_each_snapshot(clusters: Clusters) -> None:
+    seen: list[int] = []
+
+    def listener(cluster: Cluster) -> None:
+        seen.append(cluster.version)
+
+    async with clusters() as cluster, client_of(cluster) as client:
+        client.metadata.add_listener(listener)
+        first = (await client.metadata.update(10)).version
+        second = (await client.metadata.update(10)).version
+        client.metadata.remove_listener(listener)
+        client.metadata.remove_listener(listener)
+        await client.metadata.update(10)
+        assert seen == [first, second]
+
+
+async def test_a_leader_hint_moves_the_leader_or_asks(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        cluster.topic("t", [1], epochs=[5])
+        async with client_of(cluster) as client:
+            await client.metadata.wait_for_topics(["t"])
+            client.metadata.update_leader(TP, 2, 6)
+            assert client.cluster.leader(TP) == 2
+            client.metadata.update_leader(TP, 1, 5)
+            assert client.cluster.leader(TP) == 2
+            asked = cluster.count(ApiKey.METADATA)
+            client.metadata.update_leader(TP, 7, 9)
+            await cluster.until(lambda: cluster.count(ApiKey.METADATA) > asked)
+            client.metadata.update_leader(TP, 7, 9, "h", 1)
+            assert client.cluster.leader(TP) == 7
+
+
+async def test_a_partition_without_a_leader_is_looked_at_again(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [-1], epochs=[5])
+        async with client_of(cluster) as client:
+            await client.metadata.wait_for_topics(["t"])
+            cluster.topic("t", [1], epochs=[6])
+            with anyio.fail_after(5):
+                while client.cluster.leader(TP) is None:
+                    await client.metadata.wait_newer(client.cluster.version)
+
+
+async def test_an_answer_without_brokers_changes_nothing(clusters: Clusters) -> None:
+    """A broker that is just starting says so; what was known before is worth more."""
+    async with clusters() as cluster, client_of(cluster) as client:
+        cluster.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: metadata.MetadataResponse()
+        with pytest.raises(RequestTimedOut, match="no brokers"):
+            await client.metadata.update(0.1)
+        assert sorted(client.cluster.brokers) == [1]
+
+
+async def test_a_silent_node_does_not_hold_a_refresh_up(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokwire.cluster.client.STAGGER", 0.02)
+    async with clusters(3) as cluster, client_of(cluster) as client:
+        for node in cluster.nodes[:2]:
+            node.silent = {ApiKey.METADATA}
+        with anyio.fail_after(5):
+            for _ in range(4):
+                await client.metadata.update()
+
+
+async def test_hooks_hear_of_snapshots_and_may_fail(clusters: Clusters, caplog: pytest.LogCaptureFixture) -> None:
+    class Recorder(Hooks):
+        seen: tuple[int, int] | None = None
+
+        def on_metadata(self, version: int, brokers: int, topics: int) -> None:
+            self.seen = (brokers, topics)
+            raise ValueError("a hook with a fault")
+
+    hooks = Recorder()
+    async with clusters(2) as cluster:
+        cluster.topic("t", [1])
+        async with client_of(cluster, hooks) as client:
+            await client.metadata.wait_for_topics(["t"])
+        assert hooks.seen == (2, 1)
+    assert "a hook with a fault" in caplog.text

@@ -1,0 +1,176 @@
+"""Connections by node and lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.cluster import Client, ClientConfig
+from aiokwire.errors import ConnectionFailed
+from aiokwire.net import Connection
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages import metadata
+
+Clusters = Callable[..., AbstractAsyncContextManager[Any]]
+
+ASK = metadata.MetadataRequest(topics=[])
+FAST: dict[str, Any] = {
+    "retry_backoff_ms": 1,
+    "retry_backoff_max_ms": 5,
+    "reconnect_backoff_ms": 1,
+    "reconnect_backoff_max_ms": 5,
+}
+
+
+def client_of(cluster: Any, **options: Any) -> Client:
+    return Client(ClientConfig(**{"bootstrap_servers": cluster.bootstrap, **FAST, **options}))
+
+
+async def test_each_lane_is_a_connection_of_its_own(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        main = await client.connection(1)
+        fetch = await client.connection(1, "fetch")
+        assert main is not fetch
+        assert await client.connection(1) is main
+        assert await client.connection(1, "fetch") is fetch
+        assert client.connection_nowait(1, "fetch") is fetch
+        assert client.connection_nowait(1, "fetch-1") is None
+        assert cluster.nodes[0].open == 2
+
+
+async def test_many_who_want_a_connection_share_one_attempt_and_each_can_leave(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        node = cluster.nodes[0]
+        node.silent = {ApiKey.API_VERSIONS}
+        before = node.accepted
+        found: list[Connection] = []
+        left = 0
+
+        async def want(scope: anyio.CancelScope) -> None:
+            nonlocal left
+            with scope:
+                found.append(await client.connection(1, "fetch"))
+            if scope.cancelled_caught:
+                left += 1
+
+        scopes = [anyio.CancelScope() for _ in range(6)]
+        async with anyio.create_task_group() as group:
+            for scope in scopes:
+                group.start_soon(want, scope)
+            await cluster.until(lambda: node.count(ApiKey.API_VERSIONS) == 2)
+            for scope in scopes[::2]:
+                scope.cancel()
+            node.silent = set()
+            node.drop()  # the handshake is tried in an older form, which is answered
+        assert left == 3
+        assert len(found) == 3
+        assert len(set(map(id, found))) == 1
+        assert node.accepted <= before + 2, "one attempt, of two sockets"
+
+
+async def test_an_unreachable_node_fails_those_who_wait_and_backs_off(clusters: Clusters) -> None:
+    async with (
+        clusters(2) as cluster,
+        client_of(cluster, reconnect_backoff_ms=30_000, reconnect_backoff_max_ms=30_000) as client,
+    ):
+        cluster.nodes[1].stop()
+        with pytest.raises(ConnectionFailed, match="Connection refused"):
+            await client.connection(2, "fetch", timeout=5)
+        with anyio.fail_after(2), pytest.raises(ConnectionFailed, match="Connection refused"):
+            await client.connection(2, "fetch", timeout=5)  # the pause is longer: told at once, with the reason
+
+
+async def test_after_the_pause_the_node_is_tried_again(clusters: Clusters) -> None:
+    async with clusters(2) as cluster, client_of(cluster) as client:
+        node = cluster.nodes[1]
+        node.stop()
+        for _ in range(3):
+            with pytest.raises(ConnectionFailed):
+                await client.connection(2, "fetch")
+        await node.start()
+        assert (await client.connection(2, "fetch")).ready
+
+
+async def test_a_node_that_is_not_known_is_said(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        with pytest.raises(ConnectionFailed, match=r"node 9 is not in the metadata \(known: \[1\]\)"):
+            await client.connection(9)
+
+
+async def test_a_lost_connection_that_had_worked_is_replaced_at_once(clusters: Clusters) -> None:
+    async with (
+        clusters() as cluster,
+        client_of(cluster, reconnect_backoff_ms=30_000, reconnect_backoff_max_ms=30_000) as client,
+    ):
+        connection = await client.connection(1, "fetch")
+        await connection.request(ASK)
+        cluster.nodes[0].drop()
+        await connection.wait_closed()
+        with anyio.fail_after(5):
+            assert (await client.connection(1, "fetch")).ready
+
+
+async def test_an_idle_connection_is_closed_and_made_again_when_it_is_wanted(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster, connections_max_idle_ms=100) as client:
+        connection = await client.connection(1, "fetch")
+        await connection.wait_closed()
+        assert connection.error is None
+        assert (await client.request(ASK)).controller_id == 1
+
+
+async def test_a_connection_that_waits_for_an_answer_is_not_idle(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster, connections_max_idle_ms=50) as client:
+        idle = await client.connection(1, "fetch")
+        busy = await client.connection(1, "fetch-1")
+        cluster.nodes[0].silent = {ApiKey.METADATA}
+        busy.send(ASK)
+        await idle.wait_closed()
+        assert busy.ready
+
+
+async def test_the_least_loaded_connected_node_is_chosen(clusters: Clusters) -> None:
+    async with clusters(3) as cluster, client_of(cluster) as client:
+        connections = [await client.connection(node_id) for node_id in (1, 2, 3)]
+        for node in cluster.nodes:
+            node.silent = {ApiKey.METADATA}
+        waiting = [connections[0].send(ASK), connections[2].send(ASK), connections[2].send(ASK)]
+        assert client.least_loaded_node() == 2
+        waiting += [connections[1].send(ASK), connections[1].send(ASK)]
+        assert client.least_loaded_node() == 1
+        await client.close()
+        for future in waiting:
+            with pytest.raises(ConnectionFailed):
+                await future
+
+
+async def test_the_choice_among_equals_is_spread(clusters: Clusters) -> None:
+    async with clusters(3) as cluster, client_of(cluster) as client:
+        for node_id in (1, 2, 3):
+            await client.connection(node_id)
+        assert {client.least_loaded_node() for _ in range(100)} == {1, 2, 3}
+
+
+async def test_a_node_that_moves_is_reached_at_its_new_address(clusters: Clusters) -> None:
+    async with clusters(2) as cluster, client_of(cluster) as client:
+        old = await client.connection(2)
+        cluster.nodes[1].stop()
+        cluster.nodes[1].port = 0
+        await cluster.nodes[1].start()
+        await old.wait_closed()
+        await client.metadata.update(10)
+        new = await client.connection(2)
+        assert new.address.port == cluster.nodes[1].port
+        assert new.address != old.address
+
+
+async def test_a_node_that_advertises_localhost_to_a_remote_client_is_explained(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        cluster.nodes[1].stop()
+        client = client_of(cluster, bootstrap_servers=[cluster.bootstrap[0], "no-such-host.invalid:9092"])
+        async with client:
+            with pytest.raises(ConnectionFailed, match=r"check the broker's advertised\.listeners"):
+                await client.connection(2)

@@ -1,0 +1,168 @@
+"""What a broker's answer may change in the picture of the cluster, and what it may not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from aiokwire.cluster import Broker, Cluster
+from aiokwire.cluster.snapshot import DELETED_AFTER, merge
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ProtocolViolation
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import metadata
+from aiokwire.types import TopicPartition
+
+ID_1, ID_2 = bytes(15) + b"\x01", bytes(15) + b"\x02"
+TP = TopicPartition("t", 0)
+
+
+def topic(
+    leaders: list[int], epochs: list[int] | None = None, *, name: str = "t", topic_id: bytes = ID_1, error: int = 0
+) -> metadata.MetadataResponseTopic:
+    return metadata.MetadataResponseTopic(
+        name=name,
+        topic_id=topic_id,
+        error_code=error,
+        partitions=[
+            metadata.MetadataResponsePartition(
+                partition_index=index,
+                leader_id=leader,
+                leader_epoch=-1 if epochs is None else epochs[index],
+                replica_nodes=[1, 2],
+                isr_nodes=[leader],
+            )
+            for index, leader in enumerate(leaders)
+        ],
+    )
+
+
+def answer(*topics: metadata.MetadataResponseTopic, nodes: int = 3) -> metadata.MetadataResponse:
+    brokers = [metadata.MetadataResponseBroker(node_id=n, host=f"h{n}", port=9000 + n) for n in range(1, nodes + 1)]
+    return metadata.MetadataResponse(brokers=brokers, controller_id=2, cluster_id="c", topics=list(topics))
+
+
+def after(*answers: metadata.MetadataResponse, now: float = 0.0, wanted: tuple[str, ...] = ("t",)) -> Cluster:
+    cluster = Cluster()
+    for each in answers:
+        cluster = merge(cluster, each, wanted=wanted, now=now)
+    return cluster
+
+
+def test_an_empty_cluster_knows_nothing() -> None:
+    cluster = Cluster()
+    assert cluster.partition(TP) is None
+    assert cluster.leader(TP) is None
+    assert cluster.topic_id("t") is None
+    assert cluster.topic_name(ID_1) is None
+
+
+def test_an_answer_becomes_a_snapshot() -> None:
+    cluster = after(answer(topic([1, 2, -1], [5, 6, 7])))
+    assert cluster.brokers[2] == Broker(2, "h2", 9002)
+    assert str(cluster.brokers[2].address) == "h2:9002"
+    assert (cluster.controller_id, cluster.cluster_id, cluster.version) == (2, "c", 1)
+    assert cluster.leader(TP) == 1
+    assert cluster.leader(TopicPartition("t", 2)) is None
+    assert cluster.partition(TopicPartition("t", 3)) is None
+    assert cluster.partition(TopicPartition("t", -1)) is None
+    assert cluster.topic_id("t") == ID_1
+    assert cluster.topic_name(ID_1) == "t"
+
+
+def test_a_snapshot_cannot_be_changed() -> None:
+    cluster = after(answer(topic([1])))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        cluster.version = 7  # type: ignore[misc]  # what must not work
+    with pytest.raises(TypeError):
+        cluster.topics["x"] = cluster.topics["t"]  # type: ignore[index]  # what must not work
+
+
+def test_leader_epochs_never_go_back() -> None:
+    cluster = after(answer(topic([1, 1], [5, 5])), answer(topic([2, 2], [4, 6])))
+    assert cluster.leader(TP) == 1, "a broker that lags behind changes nothing"
+    assert cluster.leader(TopicPartition("t", 1)) == 2
+
+
+def test_answers_without_epochs_are_believed() -> None:
+    assert after(answer(topic([1], [5])), answer(topic([2]))).leader(TP) == 2
+
+
+def test_a_topic_made_anew_begins_with_new_epochs_and_fewer_partitions() -> None:
+    cluster = after(answer(topic([1, 1, 1], [5, 5, 5])), answer(topic([2], [0], topic_id=ID_2)))
+    assert cluster.leader(TP) == 2
+    assert len(cluster.topics["t"].partitions) == 1
+    assert cluster.topic_name(ID_1) is None
+    assert cluster.topic_name(ID_2) == "t"
+
+
+def test_without_topic_ids_a_topic_that_was_unknown_meanwhile_is_taken_for_new() -> None:
+    gone = topic([], topic_id=ZERO_UUID, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    cluster = after(
+        answer(topic([1], [5], topic_id=ZERO_UUID)), answer(gone), answer(topic([2], [0], topic_id=ZERO_UUID))
+    )
+    assert cluster.leader(TP) == 2
+
+
+@pytest.mark.parametrize("code", [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 999])
+def test_a_passing_error_of_a_topic_keeps_its_leaders(code: int) -> None:
+    cluster = after(answer(topic([1], [5])), answer(topic([], error=code)))
+    assert cluster.leader(TP) == 1
+    assert cluster.topics["t"].error_code == code
+    healed = merge(cluster, answer(topic([2], [6])), wanted=("t",), now=1.0)
+    assert (healed.leader(TP), healed.topics["t"].error_code) == (2, 0)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION])
+def test_a_permanent_error_takes_the_leaders(code: int) -> None:
+    cluster = after(answer(topic([1], [5])), answer(topic([], error=code)))
+    assert cluster.leader(TP) is None
+    assert cluster.topics["t"].error_code == code
+
+
+def test_a_topic_that_stays_unknown_is_taken_for_deleted() -> None:
+    unknown = answer(topic([], error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    cluster = after(answer(topic([1])), now=0.0)
+    for now in (1.0, 1.0 + DELETED_AFTER / 2):
+        cluster = merge(cluster, unknown, wanted=("t",), now=now)
+        assert cluster.leader(TP) == 1
+    cluster = merge(cluster, unknown, wanted=("t",), now=1.0 + DELETED_AFTER)
+    assert cluster.topics["t"].partitions == ()
+
+
+def test_topics_that_nobody_wants_are_left_out() -> None:
+    cluster = after(answer(topic([1]), topic([1], name="u")), wanted=("t", "u"))
+    assert set(cluster.topics) == {"t", "u"}
+    assert set(merge(cluster, answer(topic([1])), wanted=("t",), now=0).topics) == {"t"}
+    assert set(merge(cluster, answer(topic([1])), wanted=("t", "u"), now=0).topics) == {"t", "u"}, "not asked yet"
+    assert set(merge(cluster, answer(topic([1])), wanted=None, now=0).topics) == {"t"}, "all were asked for"
+
+
+def test_partitions_that_an_answer_leaves_out_stay_what_they_were() -> None:
+    partial = topic([1, 2, 3], [6, 6, 6])
+    del partial.partitions[1]
+    cluster = after(answer(topic([1, 1, 1], [5, 5, 5])), answer(partial))
+    assert [partition.leader for partition in cluster.topics["t"].partitions] == [1, 1, 3]
+
+
+@pytest.mark.parametrize("number", [-1, 2**31 - 1])
+def test_a_partition_number_beyond_reason_is_a_violation(number: int) -> None:
+    hostile = topic([1])
+    hostile.partitions[0].partition_index = number
+    with pytest.raises(ProtocolViolation, match="names 1 partitions of 't'"):
+        after(answer(hostile))
+
+
+def test_a_leader_hint_counts_when_its_epoch_is_newer() -> None:
+    cluster = after(answer(topic([1], [5])))
+    assert cluster.with_leader(TP, 2, 5) is None
+    assert cluster.with_leader(TP, 9, 6) is None, "node 9 has no address"
+    assert cluster.with_leader(TopicPartition("t", 9), 2, 6) is None
+    moved = cluster.with_leader(TP, 2, 6)
+    assert moved is not None
+    assert (moved.leader(TP), moved.version) == (2, cluster.version + 1)
+    named = cluster.with_leader(TP, 9, 6, Broker(9, "h9", 9009))
+    assert named is not None
+    assert named.brokers[9].host == "h9"
+    assert 9 not in cluster.brokers
