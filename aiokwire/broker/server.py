@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
 import logging
 import os
 import socket
@@ -34,6 +36,23 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
     return Endpoint(host or "0.0.0.0", int(port))
 
 
+async def _resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host, those of IPv4 first: a machine without IPv6 still resolves names to it."""
+    with contextlib.suppress(ValueError):
+        return [str(ipaddress.ip_address(host))]  # no look-up, which would start a thread
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise ConnectionFailed(
+            f"cannot listen on {host}:{port}: the host cannot be resolved ({error})",
+            address=f"{host}:{port}",
+            stage="resolve",
+        ) from error
+    return sorted(dict.fromkeys(str(info[4][0]) for info in found), key=lambda address: ":" in address)
+
+
 class Server:
     """Listens, and keeps the connections."""
 
@@ -56,23 +75,12 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         host, port = endpoint
-        try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        except OSError as error:
-            raise ConnectionFailed(
-                f"cannot listen on {host}:{port}: the host cannot be resolved ({error})",
-                address=f"{host}:{port}",
-                stage="resolve",
-            ) from error
-        # IPv4 first: it decides the port, and a machine without IPv6 still resolves names to it.
-        addresses = sorted(dict.fromkeys(info[4][0] for info in found), key=lambda address: ":" in str(address))
+        addresses = await _resolve(host, port)
         for address in addresses:
             try:
-                server = await loop.create_server(
-                    self._accept, str(address), port, backlog=backlog, start_serving=False
-                )
+                server = await loop.create_server(self._accept, address, port, backlog=backlog, start_serving=False)
             except OSError as error:
-                if self._servers and ":" in str(address):
+                if self._servers and ":" in address:
                     logger.debug("not listening on [%s]:%d: %s", address, port, error)
                     continue
                 raise ConnectionFailed(
