@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from aiokwire.errors import ConfigurationError
@@ -50,7 +52,7 @@ def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
     def plain(kind: pa.DataType, name: str) -> pa.Array[Any]:
         return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts[name])])  # type: ignore[literal-required]  # the names are the literals below
 
-    topics = pa.DictionaryArray.from_arrays(plain(pa.int32(), "topic"), pa.array(parts["topics"], pa.string()))
+    topics = pa.DictionaryArray.from_arrays(plain(pa.int32(), "topic"), _names_array(parts["topics"]))
     return pa.RecordBatch.from_arrays(
         [
             topics,
@@ -63,6 +65,17 @@ def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
             _headers_array(rows, parts),
         ],
         names=["topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"],
+    )
+
+
+def _names_array(names: Sequence[str]) -> pa.Array[Any]:
+    """Made of buffers, since `pa.array` imports pandas where there is one: half a second of a blocked loop."""
+    import pyarrow as pa
+
+    encoded = [name.encode() for name in names]
+    offsets = array("i", accumulate(map(len, encoded), initial=0))
+    return pa.Array.from_buffers(
+        pa.string(), len(encoded), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     )
 
 
