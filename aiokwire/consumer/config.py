@@ -54,8 +54,11 @@ class ConsumerConfig(ClientConfig):
                 f"group_id={self.group_id!r}: consumer groups come with a later release; leave group_id out and give "
                 "topics or partitions"
             )
-        parse_reset(self.auto_offset_reset)
-        IsolationLevel.parse(self.isolation_level)
+        for name, parse in (("auto_offset_reset", parse_reset), ("isolation_level", IsolationLevel.parse)):
+            try:
+                parse(getattr(self, name))
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{name}: {error}") from None
         require_int("fetch_min_bytes", self.fetch_min_bytes, minimum=0, maximum=INT32_MAX)
         require_number("fetch_max_wait_ms", self.fetch_max_wait_ms, minimum=0, maximum=INT32_MAX)
         require_int("fetch_max_bytes", self.fetch_max_bytes, minimum=1, maximum=INT32_MAX)
@@ -86,10 +89,10 @@ def parse_reset(given: object) -> OffsetReset | int:
     """
     if isinstance(given, datetime.datetime):
         if given.tzinfo is None:
-            raise ConfigurationError(f"auto_offset_reset={given!r}: a datetime must carry its time zone")
+            raise ConfigurationError(f"{given!r}: a datetime must carry its time zone")
         return round(given.timestamp() * 1000)
     if isinstance(given, int) and not isinstance(given, bool):
         if given < 0:
-            raise ConfigurationError(f"auto_offset_reset={given!r}: milliseconds since the epoch cannot be negative")
+            raise ConfigurationError(f"{given!r}: milliseconds since the epoch cannot be negative")
         return given
     return OffsetReset.parse(given)

@@ -1,0 +1,498 @@
+"""The consumer on the embedded broker: what users do with it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import AsyncIterator
+
+import anyio
+import pyarrow as pa
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import Batch, Consumer, DeserializationError
+from aiokwire.errors import (
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    ConnectionFailed,
+    InvalidArgument,
+    NoOffset,
+    OffsetOutOfRange,
+    RequestTimedOut,
+)
+from aiokwire.producer import Producer
+from aiokwire.types import TopicPartition
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(topics={"t": 2, "single": 1}) as broker:
+        yield broker
+
+
+async def fill(broker: Broker, *values: bytes, topic: str = "t", partition: int = 0, **options: object) -> None:
+    async with Producer(broker.bootstrap_servers, **options) as producer:
+        for index, value in enumerate(values):
+            await producer.submit(topic, value, partition=partition, timestamp=1000 + index)
+        await producer.flush()
+
+
+def consumer(broker: Broker, *topics: str, **options: object) -> Consumer:
+    options.setdefault("auto_offset_reset", "earliest")
+    return Consumer(*topics, bootstrap_servers=broker.bootstrap_servers, **options)  # type: ignore[arg-type]  # any option
+
+
+def numbers(count: int, start: int = 0) -> list[bytes]:
+    return [b"%d" % number for number in range(start, start + count)]
+
+
+# --- ways to read -----------------------------------------------------------------------------------------------------
+
+
+async def test_records_of_a_partition_come_once_and_in_order(broker: Broker) -> None:
+    await fill(broker, *numbers(5000))
+    async with consumer(broker, "t") as reader:
+        seen = []
+        async for record in reader:
+            seen.append(record.value)
+            if len(seen) == 5000:
+                break
+        assert seen == numbers(5000)
+        assert await reader.position(T0) == 5000
+
+
+async def test_the_position_moves_with_every_record_of_a_loop(broker: Broker) -> None:
+    await fill(broker, *numbers(10))
+    async with consumer(broker, "t") as reader:
+        async for record in reader:
+            assert await reader.position(T0) == record.offset + 1
+            if record.offset == 9:
+                break
+
+
+async def test_loops_getone_getmany_and_batches_share_one_position(broker: Broker) -> None:
+    await fill(broker, *numbers(100))
+    async with consumer(broker, "t") as reader:
+        seen = []
+        async for record in reader:
+            seen.append(record.value)
+            if len(seen) == 10:
+                break
+        seen.append((await reader.getone(timeout=5)).value)
+        seen += [record.value for record in await reader.getmany(max_records=9, timeout=5)]
+        async for batch in reader.batches():
+            assert batch.base_offset == 20
+            seen += batch.values()
+            if batch.next_offset == 100:
+                break
+        assert seen == numbers(100)
+
+
+async def test_getmany_gives_what_is_there_and_never_more_than_asked_for(broker: Broker) -> None:
+    await fill(broker, *numbers(700))
+    async with consumer(broker, "t") as reader:
+        first = await reader.getmany(timeout=5)
+        assert len(first) == 500, "the default of max_poll_records"
+        assert len(await reader.getmany(max_records=1000, timeout=5)) == 200
+        assert await reader.getmany(timeout=0.01) == []
+
+
+async def test_getmany_of_some_partitions_leaves_the_others_alone(broker: Broker) -> None:
+    await fill(broker, *numbers(10), partition=0)
+    await fill(broker, *numbers(10), partition=1)
+    async with consumer(broker, "t") as reader:
+        records = await reader.getmany(timeout=5, partitions=[T1])
+        assert {record.partition for record in records} == {1}
+        assert await reader.position(T0) == 0
+        assert {record.partition for record in await reader.getmany(timeout=5)} == {0}
+
+
+async def test_getone_says_when_nothing_came(broker: Broker) -> None:
+    async with consumer(broker, "t") as reader:
+        with pytest.raises(RequestTimedOut):
+            await reader.getone(timeout=0.01)
+
+
+async def test_a_batch_gives_records_values_and_columns(broker: Broker) -> None:
+    await fill(broker, *numbers(50), topic="single")
+    async with consumer(broker, "single") as reader:
+        seen: list[Batch[bytes]] = []
+        async for batch in reader.batches():
+            seen.append(batch)
+            if batch.next_offset == 50:
+                break
+        assert sum(batch.count for batch in seen) == 50
+        assert [value for batch in seen for value in batch.values()] == numbers(50)
+        assert [record.offset for batch in seen for record in batch.records()] == list(range(50))
+        columns = seen[0].to_arrow()
+        assert isinstance(columns, pa.RecordBatch)
+        assert columns.num_rows == seen[0].count
+        assert columns.column("value").to_pylist() == seen[0].values()
+        assert seen[0].topic_partition == ("single", 0)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+async def test_compressed_batches_large_and_small_are_read(broker: Broker, codec: str) -> None:
+    values = [b"%d-" % number + bytes(range(256)) * 8 for number in range(300)]
+    await fill(broker, *values, compression_type=codec)
+    async with consumer(broker, "t") as reader:
+        seen: list[bytes] = []
+        while len(seen) < 300:
+            seen += [record.value for record in await reader.getmany(timeout=5)]
+        assert seen == values
+        reader.seek(T0, 100)
+        assert (await reader.getone(timeout=5)).value == values[100]
+
+
+async def test_keys_and_values_go_through_deserializers_and_nulls_do_not(broker: Broker) -> None:
+    async with Producer(broker.bootstrap_servers) as producer:
+        await producer.send("t", b"7", key=b"k", partition=0)
+        await producer.send("t", None, partition=0)
+    async with consumer(broker, "t", key_deserializer=bytes.decode, value_deserializer=int) as reader:
+        first, second = await reader.getone(timeout=5), await reader.getone(timeout=5)
+        assert (first.key, first.value, first.offset) == ("k", 7, 0)
+        assert (second.key, second.value) == (None, None)
+
+
+async def test_a_record_that_cannot_be_deserialized_is_told_and_can_be_passed(broker: Broker) -> None:
+    await fill(broker, b"1", b"2", b"no number", b"4")
+    async with consumer(broker, "t", value_deserializer=int) as reader:
+        assert [(await reader.getone(timeout=5)).value for _ in range(2)] == [1, 2]
+        for _ in range(2):  # it stays there until it is passed on purpose
+            with pytest.raises(DeserializationError) as caught:
+                await reader.getone(timeout=5)
+            assert caught.value.record.value == b"no number"
+            assert await reader.position(T0) == 2
+        reader.seek(T0, caught.value.offset + 1)
+        assert (await reader.getone(timeout=5)).value == 4
+
+
+# --- where to begin ---------------------------------------------------------------------------------------------------
+
+
+async def test_latest_skips_what_was_written_before(broker: Broker) -> None:
+    await fill(broker, b"old")
+    async with consumer(broker, "t", auto_offset_reset="latest") as reader:
+        assert await reader.position(T0) == 1
+        await fill(broker, b"new")
+        assert (await reader.getone(timeout=5)).value == b"new"
+
+
+async def test_a_point_in_time_is_a_policy_and_one_in_the_future_means_the_end(broker: Broker) -> None:
+    await fill(broker, *numbers(10))
+    moment = datetime.datetime.fromtimestamp(1.004, tz=datetime.UTC)
+    async with consumer(broker, "t", auto_offset_reset=moment) as reader:
+        assert (await reader.getone(timeout=5)).value == b"4"
+        assert await reader.position(T1) == 0
+
+
+async def test_none_is_an_error_with_the_partition_until_somebody_seeks(broker: Broker) -> None:
+    await fill(broker, b"a")
+    async with consumer(broker, partitions=[T0], auto_offset_reset="none") as reader:
+        with pytest.raises(NoOffset) as caught:
+            await reader.getone(timeout=5)
+        assert (caught.value.topic, caught.value.partition) == T0
+        reader.seek(T0, 0)
+        assert (await reader.getone(timeout=5)).value == b"a"
+
+
+async def test_out_of_range_with_none_raises_and_keeps_the_position(broker: Broker) -> None:
+    await fill(broker, b"a")
+    async with consumer(broker, partitions=[T0], auto_offset_reset="none") as reader:
+        reader.seek(T0, 77)
+        for _ in range(2):
+            with pytest.raises(OffsetOutOfRange) as caught:
+                await reader.getmany(timeout=5)
+            assert caught.value.offset == 77
+            assert await reader.position(T0) == 77
+
+
+async def test_out_of_range_goes_by_the_policy(broker: Broker) -> None:
+    await fill(broker, *numbers(3))
+    async with consumer(broker, partitions=[T0]) as reader:
+        reader.seek(T0, 1000)
+        assert (await reader.getone(timeout=5)).value == b"0"
+
+
+async def test_seeking_to_the_ends(broker: Broker) -> None:
+    await fill(broker, *numbers(5))
+    async with consumer(broker, "t") as reader:
+        await reader.seek_to_end(T0)
+        assert await reader.position(T0) == 5
+        await fill(broker, b"after")
+        assert (await reader.getone(timeout=5)).value == b"after"
+        await reader.seek_to_beginning()
+        assert (await reader.getone(timeout=5)).value == b"0"
+
+
+async def test_partitions_that_are_added_are_noticed_and_read_from_their_start(broker: Broker) -> None:
+    from aiokwire.admin import Admin
+
+    async with consumer(broker, "single", auto_offset_reset="latest", metadata_max_age_ms=50) as reader:
+        assert await reader.position(TopicPartition("single", 0)) == 0
+        async with Admin(broker.bootstrap_servers) as admin:
+            (await admin.create_partitions({"single": 2})).check()
+        await fill(broker, b"early", topic="single", partition=1)
+        record = await reader.getone(timeout=5)
+        assert (record.partition, record.value) == (1, b"early")
+
+
+async def test_a_topic_made_anew_is_read_from_its_start(broker: Broker) -> None:
+    from aiokwire.admin import Admin
+
+    await fill(broker, *numbers(10), topic="single")
+    async with consumer(broker, "single", metadata_max_age_ms=50) as reader:
+        seen = 0
+        while seen < 10:
+            seen += len(await reader.getmany(timeout=5))
+        async with Admin(broker.bootstrap_servers) as admin:
+            await admin.delete_topic("single")
+            await admin.create_topic("single", 1)
+        await fill(broker, b"anew", topic="single")
+        while True:
+            try:
+                record = await reader.getone(timeout=5)
+                break
+            except BrokerError:
+                pass  # that the topic is gone is told once
+        assert (record.offset, record.value) == (0, b"anew")
+
+
+# --- seek, pause, assign ----------------------------------------------------------------------------------------------
+
+
+async def test_a_seek_forgets_what_was_fetched(broker: Broker) -> None:
+    await fill(broker, *numbers(100))
+    async with consumer(broker, "t") as reader:
+        await reader.getmany(max_records=10, timeout=5)
+        reader.seek(T0, 50)
+        assert await reader.position(T0) == 50
+        assert (await reader.getone(timeout=5)).offset == 50
+        reader.seek(T0, 3)
+        assert [r.offset for r in await reader.getmany(max_records=2, timeout=5)] == [3, 4]
+
+
+async def test_a_seek_within_a_loop_takes_hold_at_the_next_record(broker: Broker) -> None:
+    await fill(broker, *numbers(20))
+    async with consumer(broker, "t") as reader:
+        seen = []
+        async for record in reader:
+            seen.append(record.offset)
+            if seen == [0, 1, 2]:
+                reader.seek(T0, 18)
+            if len(seen) == 5:
+                break
+        assert seen == [0, 1, 2, 18, 19]
+
+
+async def test_a_pause_within_a_loop_takes_hold_at_the_next_record_and_loses_none(broker: Broker) -> None:
+    await fill(broker, *numbers(20), partition=0)
+    await fill(broker, *numbers(20), partition=1)
+    async with consumer(broker, "t") as reader:
+        first = await reader.getone(timeout=5)
+        held = TopicPartition("t", first.partition)
+        reader.pause(held)
+        assert reader.paused() == {held}
+        others = [await reader.getone(timeout=5) for _ in range(20)]
+        assert {record.partition for record in others} == {1 - first.partition}
+        assert await reader.getmany(timeout=0.02) == []
+        reader.resume(held)
+        rest: list[int] = []
+        while len(rest) < 19:
+            rest += [record.offset for record in await reader.getmany(timeout=5)]
+        assert rest == list(range(1, 20))
+
+
+async def test_assigning_keeps_the_positions_of_what_stays(broker: Broker) -> None:
+    await fill(broker, *numbers(10), partition=0)
+    await fill(broker, *numbers(10), partition=1)
+    async with consumer(broker, partitions=[T0]) as reader:
+        await reader.getmany(max_records=4, timeout=5)
+        await reader.assign([T0, T1])
+        assert reader.assignment == {T0, T1}
+        assert await reader.position(T0) == 4
+        await reader.assign([T1])
+        assert [r.partition for r in await reader.getmany(max_records=100, timeout=5)] == [1] * 10
+        with pytest.raises(InvalidArgument):
+            await reader.position(T0)
+
+
+async def test_subscribing_to_another_topic(broker: Broker) -> None:
+    await fill(broker, b"one", topic="single")
+    await fill(broker, b"two", topic="t")
+    async with consumer(broker, "t") as reader:
+        assert (await reader.getone(timeout=5)).value == b"two"
+        await reader.subscribe("single")
+        assert reader.subscription == {"single"}
+        assert (await reader.getone(timeout=5)).value == b"one"
+        assert reader.assignment == {TopicPartition("single", 0)}
+
+
+async def test_offsets_of_the_log(broker: Broker) -> None:
+    await fill(broker, *numbers(10))
+    async with consumer(broker) as reader:
+        assert await reader.partitions_for_topic("t") == {0, 1}
+        assert await reader.beginning_offsets([T0, T1]) == {T0: 0, T1: 0}
+        assert await reader.end_offsets([T0, T1]) == {T0: 10, T1: 0}
+        found = await reader.offsets_for_times({T0: 1006, T1: 1006})
+        assert found[T0] is not None
+        assert (found[T0].offset, found[T0].timestamp) == (6, 1006)
+        assert found[T1] is None
+
+
+async def test_lag_needs_no_request(broker: Broker) -> None:
+    await fill(broker, *numbers(10))
+    async with consumer(broker, partitions=[T0]) as reader:
+        await reader.getmany(max_records=3, timeout=5)
+        assert reader.lag(T0) == 7
+
+
+# --- life and mistakes ------------------------------------------------------------------------------------------------
+
+
+async def test_closing_ends_a_loop_from_another_task(broker: Broker) -> None:
+    reader = consumer(broker, "t")
+    await reader.start()
+    ended = anyio.Event()
+
+    async def loop() -> None:
+        async for _ in reader:
+            raise AssertionError("there is nothing to read")
+        ended.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(loop)
+        await anyio.lowlevel.checkpoint()
+        await reader.close()
+        with anyio.fail_after(1):
+            await ended.wait()
+    with pytest.raises(ClosedError):
+        await reader.getmany(timeout=1)
+    await reader.close()
+
+
+async def test_a_consumer_that_was_not_started_says_so(broker: Broker) -> None:
+    reader = consumer(broker, "t")
+    with pytest.raises(ClosedError, match="start"):
+        await reader.getone()
+
+
+def test_a_group_is_refused_and_not_ignored() -> None:
+    with pytest.raises(ConfigurationError, match="later release"):
+        Consumer("t", bootstrap_servers="localhost:1", group_id="g")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("auto_offset_reset", "soonest"),
+        ("auto_offset_reset", -5),
+        ("auto_offset_reset", datetime.datetime(2026, 1, 1)),  # noqa: DTZ001 - that is the mistake
+        ("isolation_level", "serializable"),
+        ("fetch_max_bytes", 0),
+        ("fetch_memory", "64M"),
+        ("check_crcs", 1),
+        ("value_deserializer", "json"),
+        ("fetch_min_byte", 1),
+    ],
+)
+def test_a_wrong_option_fails_at_construction(option: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=option):
+        Consumer("t", bootstrap_servers="localhost:1", **{option: value})
+
+
+def test_an_unknown_option_names_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match="fetch_min_bytes"):
+        Consumer("t", bootstrap_servers="localhost:1", fetch_min_byte=1)
+
+
+@pytest.mark.parametrize("partitions", [["t"], [("t",)], [("t", -1)], [("t", True)], [T0, 5]])
+def test_what_is_no_partition_is_refused(partitions: list[object]) -> None:
+    with pytest.raises(InvalidArgument):
+        Consumer(bootstrap_servers="localhost:1", partitions=partitions)  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_topics_together_with_partitions_are_refused() -> None:
+    with pytest.raises(InvalidArgument):
+        Consumer("t", bootstrap_servers="localhost:1", partitions=[T0])
+
+
+async def test_seeking_where_nothing_is_assigned_is_refused(broker: Broker) -> None:
+    async with consumer(broker, "t") as reader:
+        with pytest.raises(InvalidArgument):
+            reader.seek(TopicPartition("t", 9), 0)
+        with pytest.raises(InvalidArgument):
+            reader.seek(T0, -1)
+
+
+async def test_an_unknown_topic_fails_the_start_and_leaves_nothing_open(broker: Broker) -> None:
+    reader = consumer(broker, "no-such-topic", default_api_timeout_ms=200)
+    with pytest.raises(BrokerError, match="no-such-topic"):
+        await reader.start()
+
+
+async def test_a_partition_that_does_not_exist_is_told(broker: Broker) -> None:
+    async with consumer(broker, partitions=[TopicPartition("t", 17)]) as reader:
+        with pytest.raises(BrokerError, match=r"t\[17\]"):
+            await reader.getone(timeout=5)
+
+
+async def test_no_broker_is_told_at_the_start() -> None:
+    reader = Consumer("t", bootstrap_servers="127.0.0.1:1")
+    with pytest.raises(ConnectionFailed):
+        await reader.start()
+
+
+# --- cancellation -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_cancelled_call_takes_no_record(broker: Broker) -> None:
+    async with consumer(broker, "single") as reader:
+        for timeout in (0.0, 0.001, 0.005):
+            with anyio.move_on_after(timeout):
+                await reader.getone()
+            with anyio.move_on_after(timeout):
+                await reader.getmany()
+            with anyio.move_on_after(timeout):
+                await anext(aiter(reader))
+        await fill(broker, *numbers(3), topic="single")
+        assert [(await reader.getone(timeout=5)).offset for _ in range(3)] == [0, 1, 2]
+
+
+async def test_calls_cancelled_at_random_moments_lose_and_double_nothing(broker: Broker) -> None:
+    await fill(broker, *numbers(300), topic="single")
+    async with consumer(broker, "single") as reader:
+        seen: list[int] = []
+        turn = 0
+        with anyio.fail_after(10):
+            while len(seen) < 300:
+                turn += 1
+                with anyio.CancelScope() as scope:
+                    if turn % 3 == 0:
+                        scope.cancel()
+                    if turn % 2:
+                        seen.append((await reader.getone()).offset)
+                    else:
+                        seen += [record.offset for record in await reader.getmany(max_records=7)]
+        assert seen == list(range(300))
+
+
+async def test_several_tasks_share_the_records(broker: Broker) -> None:
+    await fill(broker, *numbers(300), compression_type="lz4")
+    async with consumer(broker, "t") as reader:
+        seen: list[int] = []
+
+        async def work() -> None:
+            while len(seen) < 300:
+                with anyio.move_on_after(0.2):
+                    seen.append((await reader.getone()).offset)
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(5):
+                    tasks.start_soon(work)
+        assert sorted(seen) == list(range(300))
