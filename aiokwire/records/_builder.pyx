@@ -41,6 +41,7 @@ cdef bytes _as_bytes(object content, str name):
 cdef list flat_headers(object headers):
     """[name, value, name, value, ...], checked: what a caller's sequence does meanwhile cannot matter any more."""
     cdef list flat = []
+    cdef Py_ssize_t ignored
     if isinstance(headers, (str, bytes, dict)):
         raise InvalidArgument(f"headers must be a sequence of (str, bytes | None), not {type(headers).__name__}")
     try:
@@ -54,33 +55,41 @@ cdef list flat_headers(object headers):
         if not isinstance(name, str):
             raise InvalidArgument(f"a header's name must be str, not {type(name).__name__}")
         try:
-            flat.append(name.encode())
+            PyUnicode_AsUTF8AndSize(name, &ignored)
         except UnicodeEncodeError:
             raise InvalidArgument(f"a header's name must be encodable as UTF-8: {name!r}") from None
-        flat.append(None if value is None else _as_bytes(value, f"the value of header {name!r}"))
+        flat.append(name)
+        if value is not None and type(value) is not bytes:
+            value = _as_bytes(value, f"the value of header {name!r}")
+        flat.append(value)
     return flat
 
 
-cdef inline int64_t _part_size(object part) noexcept:
-    cdef int64_t size
-    if part is None:
-        return 1
-    size = PyBytes_GET_SIZE(part)
-    return varint_size(size) + size
+cdef inline const char* _part(object part, Py_ssize_t* size) except NULL:
+    if isinstance(part, str):
+        return PyUnicode_AsUTF8AndSize(part, size)
+    size[0] = PyBytes_GET_SIZE(part)
+    return PyBytes_AS_STRING(part)
 
 
-cdef int64_t _headers_size(list headers):
-    cdef int64_t size
+cdef int64_t _headers_size(list headers) except -1:
+    cdef int64_t total
+    cdef Py_ssize_t size
     if headers is None:
         return 1
-    size = varint_size(len(headers) // 2)
+    total = varint_size(len(headers) // 2)
     for part in headers:
-        size += _part_size(part)
-    return size
+        if part is None:
+            total += 1
+            continue
+        _part(part, &size)
+        total += varint_size(size) + size
+    return total
 
 
-cdef uint8_t* _put_headers(uint8_t* p, list headers):
+cdef uint8_t* _put_headers(uint8_t* p, list headers) except NULL:
     cdef Py_ssize_t size
+    cdef const char* content
     if headers is None:
         p[0] = 0
         return p + 1
@@ -89,9 +98,9 @@ cdef uint8_t* _put_headers(uint8_t* p, list headers):
         if part is None:
             p = put_varint(p, -1)
             continue
-        size = PyBytes_GET_SIZE(part)
+        content = _part(part, &size)
         p = put_varint(p, size)
-        memcpy(p, PyBytes_AS_STRING(part), size)
+        memcpy(p, content, size)
         p += size
     return p
 

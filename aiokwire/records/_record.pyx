@@ -9,12 +9,16 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcmp
 
 from aiokwire.records._cursor cimport Slot, next_header
 
 from aiokwire.types import TimestampType
+
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void*)
 
 FAULTS = (
     "",
@@ -38,6 +42,27 @@ FAULTS = (
 _KINDS = {-1: TimestampType.NONE, 0: TimestampType.CREATE_TIME, 1: TimestampType.LOG_APPEND_TIME}
 
 
+# Names of headers repeat from record to record: a small table of the last ones, by length and last byte.
+cdef list _names = [""] * 64
+
+
+cdef str _name(const uint8_t* p, Py_ssize_t size):
+    cdef Py_ssize_t known_size
+    cdef const char* known
+    cdef Py_ssize_t place
+    cdef str name
+    if not 0 < size <= 64:
+        return PyUnicode_DecodeUTF8(<char*>p, size, "replace")
+    place = (size + 7 * p[size - 1]) & 63
+    name = <str>_names[place]
+    known = PyUnicode_AsUTF8AndSize(name, &known_size)
+    if known_size != size or memcmp(known, p, size):
+        # Kafka does not check that names are UTF-8: a foreign one must not stop the reader
+        name = PyUnicode_DecodeUTF8(<char*>p, size, "replace")
+        _names[place] = name
+    return name
+
+
 cdef tuple read_headers(Slot* slot):
     """The headers of a slot that `next_slot` has found sound."""
     cdef const uint8_t* p = slot.headers
@@ -50,13 +75,14 @@ cdef tuple read_headers(Slot* slot):
     for i in range(count):
         if next_header(&p, slot.end, &key, &key_size, &value, &value_size):
             raise ValueError(FAULTS[6])
-        # Kafka does not check that names are UTF-8: a foreign one must not stop the reader
         pair = (
-            PyUnicode_DecodeUTF8(<char*>key, key_size, "replace"),
+            _name(key, key_size),
             None if value_size < 0 else PyBytes_FromStringAndSize(<char*>value, value_size),
         )
+        PyObject_GC_UnTrack(<void*>pair)  # text and bytes: no cycle can run through it
         Py_INCREF(pair)
         PyTuple_SET_ITEM(headers, i, pair)
+    PyObject_GC_UnTrack(<void*>headers)
     return headers
 
 
