@@ -207,6 +207,7 @@ class BrokerConfigs:
         # Broker name ("" for all brokers) -> config -> value; kept by the topic registry's file.
         self.dynamic: dict[str, dict[str, str]] = {}
         self._topic_defaults: dict[str, str] | None = None  # of topics without overrides; None: to be computed anew
+        self._known: dict[str, object] = {}  # parsed values: requests ask for some of them each time
 
     def text(self, name: str) -> str | None:
         """The value in force of a broker config."""
@@ -223,10 +224,13 @@ class BrokerConfigs:
         return bool(self._parsed(name))
 
     def _parsed(self, name: str) -> object:
-        text = self.text(name)
-        if text is None:
-            raise ConfigurationError(f"broker config {name} has no value")
-        return broker_keys()[name].parse(text)
+        known = self._known.get(name)
+        if known is None:
+            text = self.text(name)
+            if text is None:
+                raise ConfigurationError(f"broker config {name} has no value")
+            known = self._known[name] = broker_keys()[name].parse(text)
+        return known
 
     def _levels(self) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
         return (
@@ -270,6 +274,7 @@ class BrokerConfigs:
         """Replace the dynamic configs of one broker, or of all brokers for an empty name."""
         self.dynamic[broker] = dict(values)
         self._topic_defaults = None
+        self._known.clear()
 
     def topic_values(self, topic: Mapping[str, str]) -> dict[str, str]:
         """Every topic config in force for a topic with these overrides."""

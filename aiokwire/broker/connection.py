@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEADER = 8  # no request is shorter: API, version, correlation id
+JOIN_BELOW = 1 << 16  # bytes that are copied sooner than a scatter write is set up
 WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next request is looked at
 
 
@@ -157,6 +158,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         chunks = encode_response(response, call.version, call.correlation_id)
         if len(chunks) == 1:
             self._transport.write(chunks[0])
+        elif sum(map(len, chunks)) <= JOIN_BELOW:
+            self._transport.write(b"".join(chunks))
         else:
             self._transport.writelines(chunks)
 
