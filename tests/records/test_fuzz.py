@@ -140,7 +140,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return out + draw(encoded()) if draw(st.booleans()) else out
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(damaged())
 def test_damaged_bytes_give_records_or_a_corrupt_record(data: bytes) -> None:
     read_everything(data)
@@ -170,7 +170,7 @@ def lying(content: bytes | None, lie: int) -> bytes:
     return reference.varint(size + lie) + (content or b"")
 
 
-@settings(max_examples=800)
+@settings(max_examples=400)
 @given(st.lists(LIES, min_size=1, max_size=3), rows())
 def test_lengths_that_lie_a_little(lies: list[list[int]], content: list[Row]) -> None:
     payload = b""
