@@ -1,9 +1,12 @@
+from typing import final
+
 from typing_extensions import Buffer
 
 from aiokwire.records._columns import Columns
 from aiokwire.records._record import Record
 from aiokwire.types import Compression, TimestampType
 
+@final
 class RecordBatch:
     """One batch, undecoded, as a view of the buffer it was read from (which it keeps alive).
 
