@@ -146,8 +146,8 @@ class Accumulator:
     def forget_topic(self, state: Topic) -> Batch | None:
         """Its metadata could not be had: give back the parked batch, to be failed; the next record asks anew."""
 
-    def split(self, batch: Batch, target: Partition, records: Sequence[Any]) -> None:
-        """Put a batch's decoded records into two smaller ones, ahead of all that waits for the partition (KIP-126)."""
+    def split(self, batch: Batch, target: Partition, records: Sequence[Any]) -> list[Batch]:
+        """Put a batch's decoded records into two smaller ones, to be queued in order (KIP-126)."""
 
     def rebuild(self, batch: Batch, records: Sequence[Any], magic: int) -> None:
         """Encode a batch's decoded records anew, in another message format."""

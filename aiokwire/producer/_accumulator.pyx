@@ -532,7 +532,7 @@ cdef class Accumulator:
         return parked
 
     def split(self, Batch batch, Partition target, list records):
-        """Put a batch's decoded records into two smaller ones, ahead of all that waits for the partition (KIP-126)."""
+        """Put a batch's decoded records into two smaller ones, to be queued in order (KIP-126)."""
         cdef Batch child
         cdef Py_ssize_t half = (len(records) + 1) // 2
         cdef list children = []
@@ -554,9 +554,9 @@ cdef class Accumulator:
             child.size = child.builder.position
             self.used += child.size
             children.append((start, child))
-        target.queue.extendleft(child for _, child in reversed(children))
         self.finish(batch)
         batch.split_into(children)
+        return [child for _, child in children]
 
     def rebuild(self, Batch batch, list records, int magic):
         """Encode a batch's decoded records anew, in another message format."""

@@ -28,7 +28,7 @@ def goes_at_once(*, requests_in_flight: int, batches_in_flight: int, idempotent:
 
 def lingered(created: float, now: float, linger: float) -> bool:
     """Whether an open batch has waited long enough."""
-    return now - created >= linger
+    return now >= created + linger  # the very sum that the timer was set to
 
 
 def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flight: int) -> bool:

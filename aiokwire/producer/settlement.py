@@ -124,9 +124,9 @@ class Settlement:
         else:
             if verdict is Verdict.NEW_EPOCH:
                 partition.needs_epoch = True
-            if entry.current_leader is not None and entry.current_leader.leader_id >= 0:
-                self._on_leader(partition, entry.current_leader)
             self.retry(partition, batch, error, refresh=verdict is Verdict.REFRESH)
+            if entry.current_leader is not None and entry.current_leader.leader_id >= 0:
+                self._on_leader(partition, entry.current_leader)  # a leader that moved ends the pause
 
     def deliver(self, partition: Partition, batch: Batch, base_offset: int, append_time: int) -> None:
         """The broker has it."""
@@ -187,7 +187,8 @@ class Settlement:
         logger.info("%s; sending it in two halves", error)
         batch.last_error = error
         self._break_sequence(partition, batch)
-        self._accumulator.split(batch, partition, records_of(batch))
+        for half in self._accumulator.split(batch, partition, records_of(batch)):
+            partition.queue.insert(planning.place_in_order(partition, half), half)
         self._requeue(partition, 0.0)
 
     # --- by time ----------------------------------------------------------------------------------------------------

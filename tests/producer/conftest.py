@@ -1,0 +1,242 @@
+"""A scripted cluster for the producer: nodes on loopback that keep what is produced, and answer as a test tells them.
+
+The embedded broker is the usual counterpart; these nodes say what no sound broker says, when the test wants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol import ApiKey, RequestHeader, Response, decode_request, encode_response
+from aiokwire.protocol.messages import api_versions, init_producer_id, metadata, produce
+from aiokwire.records import read_batches
+from aiokwire.types import TopicPartition
+
+TOPIC_ID = bytes(range(16))
+MODERN = {
+    ApiKey.PRODUCE: (0, 13),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.METADATA: (0, 13),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
+}
+
+Answer = produce.PartitionProduceResponse
+# What a test does with one partition's data: an answer, a code, or None for the usual (append it).
+PartitionScript = Callable[[TopicPartition, bytes], Answer | int | None]
+# What it does with a whole request before it is handled: False hangs up, None goes on.
+RequestScript = Callable[[produce.ProduceRequest], Awaitable[bool | None]]
+
+
+@dataclasses.dataclass
+class Log:
+    """What one partition holds, and the sequence of the producer that wrote last."""
+
+    values: list[bytes | None] = dataclasses.field(default_factory=list)
+    epoch: int = -1
+    next_sequence: int = 0
+
+
+class Node:
+    """One listener."""
+
+    def __init__(self, cluster: ScriptedCluster, node_id: int) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.port = 0
+        self.ranges = dict(MODERN)
+        self.requests: list[tuple[RequestHeader, produce.ProduceRequest]] = []
+        self.on_partition: PartitionScript = lambda tp, data: None
+        self.on_request: RequestScript = _go_on
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        self.cluster.group.start_soon(self._serve, reader, writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                header, request = decode_request(await reader.readexactly(size))
+                answer = await self._answer(header, request)
+                if answer is None:
+                    if header.api_key == ApiKey.PRODUCE and request.acks == 0:  # type: ignore[attr-defined]  # a ProduceRequest
+                        continue
+                    break
+                version = 0 if header.api_key == ApiKey.API_VERSIONS and header.api_version > 4 else header.api_version
+                writer.write(b"".join(encode_response(answer, version, header.correlation_id)))
+        except (asyncio.IncompleteReadError, OSError):
+            pass  # the client hung up
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    async def _answer(self, header: RequestHeader, request: object) -> Response | None:
+        if isinstance(request, produce.ProduceRequest):
+            self.requests.append((header, request))
+            if await self.on_request(request) is False:
+                return None
+            answer = self._produce(request)
+            return answer if request.acks else None
+        if isinstance(request, metadata.MetadataRequest):
+            return self.cluster.metadata(request)
+        if isinstance(request, init_producer_id.InitProducerIdRequest):
+            self.cluster.ids_given += 1
+            return init_producer_id.InitProducerIdResponse(producer_id=4000 + self.cluster.ids_given, producer_epoch=0)
+        return api_versions.ApiVersionsResponse(
+            api_keys=[
+                api_versions.ApiVersion(api_key=key, min_version=low, max_version=high)
+                for key, (low, high) in self.ranges.items()
+            ]
+        )
+
+    def _produce(self, request: produce.ProduceRequest) -> produce.ProduceResponse:
+        answers = []
+        for topic in request.topic_data:
+            name = topic.name or "t"
+            parts = [
+                self._append(TopicPartition(name, part.index), bytes(part.records or b""))
+                for part in topic.partition_data
+            ]
+            answers.append(
+                produce.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
+            )
+        return produce.ProduceResponse(responses=answers)
+
+    def _append(self, tp: TopicPartition, data: bytes) -> Answer:
+        said = self.on_partition(tp, data)
+        if isinstance(said, int):
+            return Answer(index=tp.partition, error_code=said, base_offset=-1)
+        if said is not None:
+            said.index = tp.partition
+            return said
+        if self.cluster.leaders[tp.topic][tp.partition] != self.node_id:
+            return Answer(index=tp.partition, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, base_offset=-1)
+        return self.cluster.append(tp, data)
+
+
+class ScriptedCluster:
+    """Some nodes that share one picture of who leads what."""
+
+    def __init__(self, group: anyio.abc.TaskGroup, nodes: int) -> None:
+        self.group = group
+        self.nodes = {node_id: Node(self, node_id) for node_id in range(1, nodes + 1)}
+        self.leaders: dict[str, list[int]] = {"t": [1]}
+        self.topic_errors: dict[str, int] = {}
+        self.logs: dict[TopicPartition, Log] = collections.defaultdict(Log)
+        self.ids_given = 0
+        self.metadata_asked = 0
+
+    @property
+    def node(self) -> Node:
+        """The first node."""
+        return self.nodes[1]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.node.port}"
+
+    def values(self, partition: int = 0) -> list[bytes | None]:
+        """What a partition of topic t holds."""
+        return self.logs[TopicPartition("t", partition)].values
+
+    def append(self, tp: TopicPartition, data: bytes) -> Answer:
+        """As a broker does it: sequences checked, a doublet recognised."""
+        log = self.logs[tp]
+        base = len(log.values)
+        for batch in read_batches(data, tp.topic, tp.partition):
+            if batch.producer_id >= 0:
+                if batch.producer_epoch > log.epoch:
+                    log.epoch, log.next_sequence = batch.producer_epoch, 0
+                if batch.base_sequence < log.next_sequence:
+                    return Answer(index=tp.partition, error_code=ErrorCode.DUPLICATE_SEQUENCE_NUMBER, base_offset=-1)
+                if batch.base_sequence > log.next_sequence:
+                    return Answer(index=tp.partition, error_code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, base_offset=-1)
+                log.next_sequence += batch.count
+            log.values += batch.values()
+        return Answer(index=tp.partition, base_offset=base)
+
+    def metadata(self, request: metadata.MetadataRequest) -> metadata.MetadataResponse:
+        self.metadata_asked += 1
+        asked = [topic.name for topic in request.topics or []]
+        topics = []
+        for name in asked:
+            assert name is not None
+            leaders = self.leaders.get(name)
+            code = self.topic_errors.get(name, 0 if leaders else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            partitions = [
+                metadata.MetadataResponsePartition(partition_index=index, leader_id=leader, leader_epoch=1)
+                for index, leader in enumerate(leaders or [])
+            ]
+            topics.append(
+                metadata.MetadataResponseTopic(
+                    name=name,
+                    topic_id=TOPIC_ID if leaders else bytes(16),
+                    error_code=code,
+                    partitions=[] if code else partitions,
+                )
+            )
+        brokers = [
+            metadata.MetadataResponseBroker(node_id=node.node_id, host="127.0.0.1", port=node.port)
+            for node in self.nodes.values()
+        ]
+        return metadata.MetadataResponse(brokers=brokers, controller_id=1, cluster_id="scripted", topics=topics)
+
+
+async def _go_on(request: produce.ProduceRequest) -> None:
+    return None
+
+
+@asynccontextmanager
+async def scripted_cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
+    """A cluster of nodes that listen; topic t has one partition, led by node 1."""
+    async with anyio.create_task_group() as group:
+        cluster = ScriptedCluster(group, nodes)
+        try:
+            for node in cluster.nodes.values():
+                await node.start()
+            yield cluster
+        finally:
+            for node in cluster.nodes.values():
+                node.stop()
+            group.cancel_scope.cancel()
+
+
+class Script:
+    """Answers for one partition's data, one after the other; after the last one, the usual."""
+
+    def __init__(self, *answers: Answer | int | None) -> None:
+        self._answers: Iterator[Answer | int | None] = iter(answers)
+        self.data: list[bytes] = []
+
+    def __call__(self, tp: TopicPartition, data: bytes) -> Answer | int | None:
+        self.data.append(data)
+        return next(self._answers, None)
+
+
+@pytest.fixture
+def quick() -> dict[str, Any]:
+    """Options that make retries quick."""
+    return {"retry_backoff_ms": 2, "retry_backoff_max_ms": 10, "metadata_min_interval_ms": 1, "reconnect_backoff_ms": 2}
