@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiokwire.errors import InvalidArgument, ProtocolViolation
@@ -52,6 +52,7 @@ CALL = st.sampled_from(list(VALUES)).flatmap(lambda name: st.tuples(st.just(name
 
 
 @BOTH
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(calls=st.lists(CALL, max_size=8))
 def test_what_was_written_is_read_again(
     writer: type[PlainWriter], reader: type[PlainReader], calls: list[tuple[str, Any]]

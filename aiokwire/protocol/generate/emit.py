@@ -11,20 +11,8 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from aiokwire.protocol.generate.definitions import Field, Message, Versions, snake_case
+from aiokwire.protocol.generate.fields import default_of, differs, guard_for, outside_of, python_type
 
-PYTHON_TYPES = {
-    "bool": "bool",
-    "int8": "int",
-    "int16": "int",
-    "uint16": "int",
-    "int32": "int",
-    "int64": "int",
-    "float64": "float",
-    "string": "str",
-    "uuid": "bytes",
-    "bytes": "bytes",
-    "records": "Buffer",
-}
 METHODS = {"bool": "boolean", "bytes": "bytes_"}
 RESERVED = {"Request", "Response", "Struct", "Data", "VersionRange", "ApiKey", "Buffer", "Message", "Self"}
 HEAD = "Generated from the definitions of Kafka {releases} by `make generate`; do not edit."
@@ -231,86 +219,16 @@ def _class(shape: Shape, base: str, facts: list[str]) -> str:
     return f"class {shape.name}({base}):\n" + indent("\n".join(lines), "    ") + "\n"
 
 
-# --- one field -------------------------------------------------------------------------------------------------------
-
-
-def _is_optional(item: Field) -> bool:
-    """Whether None is one of its values. An absent tagged struct is None too: that spares one made of defaults."""
-    return bool(item.nullable) or (item.is_struct and item.tag is not None and not item.is_array)
-
-
-def _python_type(item: Field) -> str:
-    kind = PYTHON_TYPES.get(item.kind, item.kind)
-    kind = f"list[{kind}]" if item.is_array else kind
-    return f"{kind} | None" if _is_optional(item) else kind
-
-
-def _default(item: Field) -> str:
-    absent = item.tag is not None and item.is_struct and not item.is_array
-    if item.default == "null" or absent or (item.kind == "records" and item.nullable):
-        return "None"
-    if item.is_array:
-        return "[]"
-    if item.is_struct:
-        return f"{item.kind}()"
-    if item.kind == "string":
-        return repr(item.default or "")
-    if item.kind in ("bytes", "records"):
-        return 'b""'
-    if item.kind == "uuid":
-        return "ZERO_UUID"
-    if item.kind == "bool":
-        return str(str(item.default).lower() == "true")
-    if item.kind == "float64":
-        return repr(float(item.default or 0))
-    return str(int(str(item.default), 0)) if item.default is not None else "0"
-
-
-def _differs(item: Field) -> str:
-    """The condition under which a field has another value than its default."""
-    default = _default(item)
-    value = f"self.{item.name}"
-    if default == "None":
-        return f"{value} is not None"
-    if default in ("[]", '""', "''", 'b""', "False"):
-        return f"({value} is None or {value})" if item.nullable else value
-    if default == "True":
-        return f"not {value}"
-    return f"{value} != {default}"
-
-
-def _guard(versions: Versions, within: Versions) -> str:
-    """The condition that a version of `within` is one of `versions`; empty when each is."""
-    above = versions.min > within.min
-    below = versions.max < within.max
-    if above and below:
-        if versions.min == versions.max:
-            return f"version == {versions.min}"
-        return f"{versions.min} <= version <= {versions.max}"
-    if above:
-        return f"version >= {versions.min}"
-    return f"version <= {versions.max}" if below else ""
-
-
-def _outside(versions: Versions, within: Versions) -> str:
-    """The condition that a version of `within` is none of `versions`."""
-    above = versions.min > within.min
-    below = versions.max < within.max
-    if above and below:
-        return f"not {versions.min} <= version <= {versions.max}"
-    return f"version < {versions.min}" if above else f"version > {versions.max}"
-
-
 def _runs(shape: Shape) -> Iterator[tuple[str, list[Field]]]:
     """Neighbours that exist in the same versions share one guard."""
     run: list[Field] = []
     for item in shape.plain_fields:
         if run and run[0].versions != item.versions:
-            yield _guard(run[0].versions, shape.versions), run
+            yield guard_for(run[0].versions, shape.versions), run
             run = []
         run.append(item)
     if run:
-        yield _guard(run[0].versions, shape.versions), run
+        yield guard_for(run[0].versions, shape.versions), run
 
 
 # --- the three methods -----------------------------------------------------------------------------------------------
@@ -320,9 +238,9 @@ def _init(shape: Shape) -> list[str]:
     parameters = []
     body = []
     for item in shape.ordered:
-        default = _default(item)
+        default = default_of(item)
         value = item.name
-        kind = _python_type(item)
+        kind = python_type(item)
         if default == "[]":
             default, value = "EMPTY", f"[] if {item.name} is EMPTY else {item.name}"
         elif default.endswith("()"):
@@ -354,7 +272,7 @@ def _encode(shape: Shape) -> list[str]:
         body += [f"if {guard}:", *(f"    {line}" for line in lines)]
         for item in run:
             if not item.ignorable:
-                body += [f"elif {_differs(item)}:", f'    raise self.unsupported("{item.name}", version)']
+                body += [f"elif {differs(item)}:", f'    raise self.unsupported("{item.name}", version)']
     if shape.tagged_fields:
         body.append("known: list[tuple[int, PlainWriter]] = []")
         for item in shape.tagged_fields:
@@ -369,7 +287,7 @@ def _write(item: Field, out: str, within: Versions) -> list[str]:
     value = f"self.{item.name}"
     lines = []
     if item.nullable and item.nullable != item.versions:
-        condition = _outside(item.nullable, within)
+        condition = outside_of(item.nullable, within)
         lines += [f"if {value} is None and {condition}:", f'    raise self.unsupported("{item.name}", version)']
     null = "nullable_" if item.nullable else ""
     if not item.is_struct:
@@ -399,14 +317,14 @@ def _write(item: Field, out: str, within: Versions) -> list[str]:
 
 
 def _write_tagged(item: Field, shape: Shape) -> list[str]:
-    condition = _differs(item)
+    condition = differs(item)
     lines = []
     if item.versions != shape.versions:
         if item.ignorable:
-            condition += f" and {_guard(item.versions, shape.versions)}"
+            condition += f" and {guard_for(item.versions, shape.versions)}"
         else:
             lines += [
-                f"if {_outside(item.versions, shape.versions)}:",
+                f"if {outside_of(item.versions, shape.versions)}:",
                 f'    raise self.unsupported("{item.name}", version)',
             ]
     lines += ["field = out.nested()", *_write(item, "field", shape.versions), f"known.append(({item.tag}, field))"]
@@ -420,10 +338,10 @@ def _decode(shape: Shape) -> list[str]:
         if not guard:
             body += [line for lines in reads for line in lines]
         elif len(run) == 1 and len(reads[0]) == 1:
-            body.append(f"{reads[0][0]} if {guard} else {_default(run[0])}")
+            body.append(f"{reads[0][0]} if {guard} else {default_of(run[0])}")
         else:
             body += [f"if {guard}:", *(f"    {line}" for lines in reads for line in lines)]
-            body += ["else:", *(f"    self.{item.name} = {_default(item)}" for item in run)]
+            body += ["else:", *(f"    self.{item.name} = {default_of(item)}" for item in run)]
     if shape.tagged_fields:
         body += _read_tagged(shape)
     elif shape.has_tags:
@@ -440,7 +358,7 @@ def _read(item: Field, src: str, within: Versions) -> list[str]:
     """Statements that set the field; a single one is an assignment that a condition may follow."""
     target = f"self.{item.name} = "
     partly = item.nullable and item.nullable != item.versions
-    sometimes = _guard(item.nullable, within) if partly else ""
+    sometimes = guard_for(item.nullable, within) if partly else ""
     if not item.is_struct:
         plain = f"{item.kind}s" if item.is_array else METHODS.get(item.kind, item.kind)
         null = plain
@@ -466,11 +384,11 @@ def _read(item: Field, src: str, within: Versions) -> list[str]:
 
 
 def _read_tagged(shape: Shape) -> list[str]:
-    lines = [f"self.{item.name} = {_default(item)}" for item in shape.tagged_fields]
+    lines = [f"self.{item.name} = {default_of(item)}" for item in shape.tagged_fields]
     lines += ["unknown = []", "for tag, field in src.tagged():"]
     word = "if"
     for item in shape.tagged_fields:
-        guard = _guard(item.versions, Versions(max(shape.versions.min, shape.flexible_from), shape.versions.max))
+        guard = guard_for(item.versions, Versions(max(shape.versions.min, shape.flexible_from), shape.versions.max))
         condition = f"tag == {item.tag}" + (f" and {guard}" if guard else "")
         lines.append(f"    {word} {condition}:")
         lines += [f"        {line}" for line in _read(item, "field", shape.versions)]
