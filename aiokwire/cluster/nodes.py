@@ -38,7 +38,7 @@ class Spawn(Protocol):
 class Slot:
     """The place of one node's connection in one lane."""
 
-    __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "settled")
+    __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "revived", "settled")
 
     def __init__(self, backoff: Backoff) -> None:
         self.connection: Connection | None = None  # ready, or closed and not replaced yet
@@ -46,12 +46,21 @@ class Slot:
         self.failures = 0  # attempts that failed in a row
         self.not_before = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
+        self.revived = anyio.Event()  # set, and replaced, when the node proves reachable: the pause is over
         self.settled: anyio.Event | None = None  # set when the attempt that is under way ends; None without one
 
     @property
     def ready(self) -> Connection | None:
         connection = self.connection
         return connection if connection is not None and connection.ready else None
+
+    def forgive(self) -> None:
+        """The node can be reached: what failed before counts no more, and nobody goes on pausing."""
+        self.failures = 0
+        self.not_before = 0.0
+        self.backoff.reset()
+        self.revived.set()
+        self.revived = anyio.Event()
 
 
 class Nodes:
@@ -158,7 +167,8 @@ class Nodes:
             return
         if slot.not_before > deadline:
             raise self._unreachable(node_id, slot, deadline - anyio.current_time(), in_time=True)
-        await anyio.sleep(wait)
+        with anyio.move_on_after(wait):
+            await slot.revived.wait()
 
     def _begin(self, node_id: int, lane: str, slot: Slot) -> None:
         address = self._addresses[node_id]
@@ -189,6 +199,7 @@ class Nodes:
         else:
             slot.connection = connection
             slot.last_error = None
+            self._forgive_others(connection.node_id, slot)
         finally:
             slot.settled = None
             settled.set()
@@ -222,9 +233,14 @@ class Nodes:
             connection.close()
         else:
             slot.connection = connection
-            slot.failures = 0
-            slot.not_before = 0.0
-            slot.backoff.reset()
+            slot.forgive()
+        self._forgive_others(node_id, slot)
+
+    def _forgive_others(self, node_id: int | None, reached: Slot) -> None:
+        """One lane reached the node, so the others need not pause. (Its own past stands until answers come.)"""
+        for (owner, _), slot in self._slots.items():
+            if owner == node_id and slot is not reached and slot.settled is None and slot.ready is None:
+                slot.forgive()
 
     def _unreachable(self, node_id: int, slot: Slot, timeout: float, *, in_time: bool) -> KafkaError:
         address = self._addresses.get(node_id)

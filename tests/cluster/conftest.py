@@ -211,9 +211,10 @@ async def _cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
             yield cluster
         except Exception as error:  # taken out of the group: a test sees it as it is
             failure = error
-        for node in cluster.nodes:
-            node.stop()
-        group.cancel_scope.cancel()
+        finally:
+            for node in cluster.nodes:
+                node.stop()
+            group.cancel_scope.cancel()
     if failure is not None:
         raise failure
 

@@ -174,3 +174,31 @@ async def test_a_node_that_advertises_localhost_to_a_remote_client_is_explained(
         async with client:
             with pytest.raises(ConnectionFailed, match=r"check the broker's advertised\.listeners"):
                 await client.connection(2)
+
+
+async def test_a_node_that_is_back_ends_the_pause_of_every_lane(clusters: Clusters) -> None:
+    """Metadata comes back through the bootstrap address long before the reconnect backoff has ended."""
+    async with (
+        clusters() as cluster,
+        client_of(cluster, reconnect_backoff_ms=60_000, reconnect_backoff_max_ms=60_000) as client,
+    ):
+        node = cluster.nodes[0]
+        main = await client.connection(1)
+        node.stop()
+        await main.wait_closed()
+        for lane in ("main", "fetch"):
+            with pytest.raises(ConnectionFailed):
+                await client.connection(1, lane)
+        found: list[Connection] = []
+
+        async def want(lane: str) -> None:
+            found.append(await client.connection(1, lane, timeout=120))
+
+        async with anyio.create_task_group() as group:
+            for lane in ("main", "fetch"):
+                group.start_soon(want, lane)
+            await anyio.lowlevel.checkpoint()
+            await node.start()
+            with anyio.fail_after(10):
+                await client.metadata.update()
+        assert [connection.ready for connection in found] == [True, True]
