@@ -10,23 +10,20 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SI
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from aiokwire.producer._arguments cimport (
+    OVERHEAD, bytes_of, check_topic_name, headers_of, partition_of, size_of_headers, timestamp_of, too_large,
+)
 from aiokwire.producer._delivery cimport BATCH_DONE, BATCH_SEALED, Batch, Delivery, _Ready
+from aiokwire.producer._partition cimport Partition, Topic
 from aiokwire.records._builder cimport BatchBuilder
 from aiokwire.records._hash cimport murmur2_of
 
 import asyncio
-import collections
 import os
 import weakref
 
 from aiokwire.clock import wall_ms
-from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ClosedError, InvalidArgument, RecordRejected
-
-# A record's bytes beyond key, value and headers, at most, with its batch's header: what admission adds to be safe.
-cdef enum:
-    OVERHEAD = 100
-    HEADER_OVERHEAD = 10
+from aiokwire.errors import ClosedError, InvalidArgument
 
 # How a record comes in.
 cdef enum:
@@ -42,107 +39,6 @@ SEND = MODE_SEND
 cdef Py_ssize_t STICKY_BYTES = 64 * 1024
 # `submit` lets the loop turn after so many bytes, so that sockets are served while a loop only submits.
 cdef Py_ssize_t TURN_BYTES = 256 * 1024
-
-
-@cython.final
-cdef class Partition:
-    """The producer's side of one partition: its open batch, what waits, what is in flight."""
-
-    cdef readonly str topic
-    cdef readonly Batch open
-    cdef readonly object queue          # deque of sealed batches, in order
-    cdef readonly list in_flight        # batches on their way, in order
-    cdef public object last_error
-    cdef public double retry_at         # not before this moment
-    cdef public int64_t producer_id     # under which its sequence runs
-    cdef readonly int32_t index
-    cdef public int32_t leader          # node id, -1 when there is none
-    cdef public int32_t next_sequence
-    cdef public int producer_epoch
-    cdef public int magic
-    cdef public int attempts            # failures in a row, for the backoff
-    cdef public bint needs_epoch        # its sequence is broken: a new epoch before the next batch (KIP-360)
-    cdef Py_ssize_t expected            # how large its batches become
-
-    def __init__(self, str topic, int32_t index, int32_t leader, int magic):
-        self.topic = topic
-        self.index = index
-        self.leader = leader
-        self.magic = magic
-        self.queue = collections.deque()
-        self.in_flight = []
-        self.producer_id = -1
-        self.producer_epoch = -1
-
-    def __repr__(self):
-        return f"<Partition {self.topic}[{self.index}] on node {self.leader}>"
-
-    @property
-    def backlog(self):
-        """How many batches wait or are on their way, for the adaptive partitioner."""
-        return len(self.queue) + len(self.in_flight)
-
-
-@cython.final
-cdef class Topic:
-    """The producer's side of one topic; `count` is 0 until its metadata is there."""
-
-    cdef readonly str name
-    cdef readonly list partitions       # may be longer than count: partitions that are gone and still hold batches
-    cdef readonly int32_t count
-    cdef readonly Batch parked          # records that wait for the metadata
-    cdef readonly int32_t sticky        # the partition that records without a key go to now
-    cdef Py_ssize_t sticky_left
-
-    def __cinit__(self):
-        self.partitions = []
-        self.sticky = -1
-
-
-cdef object _bytes_of(str argument, object given):
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return bytes(given)
-    raise InvalidArgument(
-        f"{argument} must be bytes or None, not {type(given).__name__}: encode it, or give the producer a "
-        f"{argument}_serializer"
-    )
-
-
-cdef tuple _headers_of(object given):
-    """The headers as (str, bytes or None) pairs, checked."""
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-        raise InvalidArgument(f"headers must be a sequence of (str, bytes) pairs, not {type(given).__name__}")
-    checked = []
-    for header in given:
-        if not isinstance(header, (tuple, list)) or len(header) != 2:
-            raise InvalidArgument(f"headers: each must be a (str, bytes) pair, not {header!r}")
-        name, content = header
-        if not isinstance(name, str):
-            raise InvalidArgument(f"headers: a name must be a str, not {type(name).__name__}")
-        if content is not None and type(content) is not bytes:
-            if not isinstance(content, (bytes, bytearray, memoryview)):
-                raise InvalidArgument(f"headers: the value of {name!r} must be bytes or None, not {type(content).__name__}")
-            content = bytes(content)
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise InvalidArgument(f"headers: the name {name!r} cannot be encoded as UTF-8") from None
-        checked.append((name, content))
-    return tuple(checked)
-
-
-cdef Py_ssize_t _size_of_headers(tuple headers):
-    cdef Py_ssize_t size = 0
-    for name, content in headers:
-        # a character is up to four bytes
-        size += HEADER_OVERHEAD + 4 * len(name) + (0 if content is None else len(content))
-    return size
-
-
-cdef int64_t _timestamp_of(object given) except? -1:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0 or given > 2**62:
-        raise InvalidArgument(f"timestamp must be milliseconds since the epoch as an int, not {given!r}")
-    return given
 
 
 @cython.final
@@ -252,23 +148,21 @@ cdef class Accumulator:
             self._wake_up()
         if value is not None:
             if not PyBytes_CheckExact(value):
-                value = _bytes_of("value", value)
+                value = bytes_of("value", value)
             need += PyBytes_GET_SIZE(value)
         if key is not None:
             if not PyBytes_CheckExact(key):
-                key = _bytes_of("key", key)
+                key = bytes_of("key", key)
             need += PyBytes_GET_SIZE(key)
         if headers is not None:
-            headers = _headers_of(headers) or None
+            headers = headers_of(headers) or None
             if headers is not None:
-                need += _size_of_headers(headers)
+                need += size_of_headers(headers)
         if need - OVERHEAD > self.max_record:
-            raise self._too_large(topic, value, key, need)
+            raise too_large(topic, value, key, need - OVERHEAD, self.max_record)
         if partition is not None:
-            if isinstance(partition, bool) or not isinstance(partition, int) or not 0 <= partition < 2**31:
-                raise InvalidArgument(f"partition must be an int from 0, not {partition!r}")
-            index = partition
-        stamp = -1 if timestamp is None else _timestamp_of(timestamp)
+            index = partition_of(partition)
+        stamp = -1 if timestamp is None else timestamp_of(timestamp)
         if type(topic) is not str:
             raise InvalidArgument(f"topic must be a str, not {type(topic).__name__}")
         if not granted and (
@@ -411,18 +305,10 @@ cdef class Accumulator:
         if state is not None and state.sticky == target.index:
             state.sticky_left = 0
 
-    cdef object _too_large(self, topic, value, key, Py_ssize_t need):
-        return RecordRejected(
-            f"the record for {topic} is too large: value {0 if value is None else len(value)} bytes, key "
-            f"{0 if key is None else len(key)} bytes, {need - OVERHEAD} with headers; max_request_size allows "
-            f"{self.max_record}",
-            code=ErrorCode.MESSAGE_TOO_LARGE, topic=topic if isinstance(topic, str) else None, request="Produce",
-        )
-
     def need(self, value, key, headers):
         """The room that a record must find: an upper bound of its bytes."""
         cdef Py_ssize_t size = OVERHEAD + (0 if value is None else len(value)) + (0 if key is None else len(key))
-        return size if headers is None else size + _size_of_headers(_headers_of(headers))
+        return size if headers is None else size + size_of_headers(headers_of(headers))
 
     # --- room ---------------------------------------------------------------------------------------------------------
 
@@ -445,10 +331,7 @@ cdef class Accumulator:
     # --- topics -------------------------------------------------------------------------------------------------------
 
     def _new_topic(self, str name):
-        if not 0 < len(name) <= 249 or name in (".", "..") or not _NAME.issuperset(name):
-            raise InvalidArgument(
-                f"topic {name!r} is no topic name: 1 to 249 letters, digits, dots, underscores and dashes"
-            )
+        check_topic_name(name)
         cdef Topic state = self.add_topic(name)
         self.events.on_unknown(state)
         return state
@@ -604,7 +487,6 @@ cdef class Accumulator:
         return stop
 
 
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _alive = weakref.WeakSet()
 
 

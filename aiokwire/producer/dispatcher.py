@@ -30,8 +30,9 @@ from aiokwire.errors import (
 )
 from aiokwire.net import Connection
 from aiokwire.producer import planning
-from aiokwire.producer._accumulator import Accumulator, Partition, Topic
+from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, OPEN, SPLIT, Batch, Delivery, pending_in
+from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence

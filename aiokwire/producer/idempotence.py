@@ -18,8 +18,8 @@ from aiokwire.protocol.messages import init_producer_id
 from aiokwire.records import set_producer_state
 
 if TYPE_CHECKING:
-    from aiokwire.producer._accumulator import Partition
     from aiokwire.producer._delivery import Batch
+    from aiokwire.producer._partition import Partition
 
 logger = logging.getLogger("aiokwire.producer")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from aiokwire.producer._accumulator import Partition
     from aiokwire.producer._delivery import Batch
+    from aiokwire.producer._partition import Partition
 
 # An awaited record goes at once while its broker has fewer requests than this to answer: one is on its way while the
 # next one fills, so that neither side idles and concurrent senders still share batches.

@@ -26,7 +26,7 @@ from aiokwire.threads import run_in_thread
 from aiokwire.types import Acks, Compression
 
 if TYPE_CHECKING:
-    from aiokwire.producer._accumulator import Partition
+    from aiokwire.producer._partition import Partition
     from aiokwire.producer.dispatcher import Dispatcher
 
 logger = logging.getLogger("aiokwire.producer")

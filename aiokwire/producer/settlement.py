@@ -16,8 +16,9 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, DeliveryFailed, KafkaError, RecordRejected, RetriableError, UnsupportedVersion
 from aiokwire.errors import error_for as broker_error
 from aiokwire.producer import planning
-from aiokwire.producer._accumulator import Accumulator, Partition
+from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
+from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.responses import Verdict, verdict_of

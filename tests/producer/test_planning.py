@@ -10,8 +10,9 @@ import pytest
 
 from aiokwire.errors import BufferFullError
 from aiokwire.producer import planning
-from aiokwire.producer._accumulator import NOWAIT, Accumulator, Partition, Topic
+from aiokwire.producer._accumulator import NOWAIT, Accumulator
 from aiokwire.producer._delivery import Batch, Delivery
+from aiokwire.producer._partition import Partition, Topic
 
 
 class Silent:

@@ -1,0 +1,1 @@
+"""Nothing of it is for Python: `_accumulator` uses it from compiled code."""
