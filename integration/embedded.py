@@ -65,8 +65,9 @@ class EmbeddedProcess:
             line = self._process.stdout.readline()
             if not line.startswith("listening on "):
                 self._process.wait(_STOP_SECONDS)
+                status = self._end(signal.SIGKILL)
                 errors.seek(0)
-                raise ServerFailed(f"aiokwire broker ended with {self._process.returncode}: {errors.read()[-1500:]}")
+                raise ServerFailed(f"aiokwire broker ended with {status}: {errors.read()[-1500:]}")
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -92,7 +93,8 @@ class EmbeddedProcess:
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.send_signal(how)
+        if process.poll() is None:
+            process.send_signal(how)
         status = process.wait(_STOP_SECONDS)
         assert process.stdout is not None
         process.stdout.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from aiokwire import Consumer, Producer, TopicPartition, UnsupportedVersion
+from aiokwire import Consumer, InvalidArgument, Producer, TopicPartition, UnsupportedVersion
 from integration.conftest import BrokerUnderTest
 from integration.scenarios.common import PATIENCE, consumer, partitions, take, write
 
