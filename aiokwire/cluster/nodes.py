@@ -81,13 +81,15 @@ class Nodes:
     def follow(self, brokers: Mapping[int, Broker]) -> None:
         """Take over the addresses of a new snapshot; connections to addresses that are gone are closed."""
         known = {node_id: broker.address for node_id, broker in brokers.items()}
+        before, self._addresses = self._addresses, known
         for (node_id, lane), slot in list(self._slots.items()):
+            if slot.settled is not None:
+                continue  # looked at again when the attempt ends
+            at = slot.connection.address if slot.connection is not None else before.get(node_id)
             address = known.get(node_id)
-            if address == self._addresses.get(node_id) or slot.settled is not None:
-                continue
-            if address is not None or slot.ready is None or slot.ready.in_flight == 0:
+            unused = slot.ready is None or slot.ready.in_flight == 0
+            if address != at and (address is not None or unused):
                 self._drop(node_id, lane, slot)
-        self._addresses = known
 
     def learn(self, node_id: int, address: Address) -> None:
         """A node that another answer named (a coordinator)."""
@@ -96,6 +98,7 @@ class Nodes:
 
     def _drop(self, node_id: int, lane: str, slot: Slot) -> None:
         del self._slots[node_id, lane]
+        slot.forgive()  # whoever pauses looks for the node's new place
         if slot.connection is not None:
             slot.connection.close()
 
@@ -203,7 +206,8 @@ class Nodes:
         finally:
             slot.settled = None
             settled.set()
-            if slot not in self._slots.values():  # closed, or dropped because the node moved
+            moved = connection.node_id is not None and self._addresses.get(connection.node_id) != connection.address
+            if moved or slot not in self._slots.values():  # the client was closed, or the node went elsewhere meanwhile
                 connection.close()
 
     def _setup_timeout(self, slot: Slot) -> float:
@@ -226,7 +230,7 @@ class Nodes:
 
     def adopt(self, node_id: int, address: Address, connection: Connection) -> None:
         """Keep a bootstrap connection as the main one of the node that it turned out to lead to."""
-        connection.node_id = node_id
+        connection.node_id, connection.address = node_id, address  # the same place, by its advertised name
         self._addresses[node_id] = address
         slot = self._slot(node_id, MAIN)
         if slot.ready is not None or slot.settled is not None:

@@ -135,7 +135,9 @@ class Connection:
         with anyio.CancelScope(deadline=started + limit) as scope:
             self._connecting = scope
             try:
-                await self._establish(limit)
+                await self._establish(
+                    limit + 1.0
+                )  # the scope ends it, not a request's own deadline: it knows the stage
             except KafkaError as error:
                 self.error = error
                 raise
