@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.config import INT32_MAX, require_bool, require_int, require_number
 from aiokwire.errors import ConfigurationError
 from aiokwire.types import IsolationLevel, OffsetReset
+
+# What a fetch response may have beside its records.
+ENVELOPE_BYTES: Final = 64 * 1024
 
 Deserializer = Callable[[bytes], Any]
 
@@ -65,6 +68,11 @@ class ConsumerConfig(ClientConfig):
         require_int("max_partition_fetch_bytes", self.max_partition_fetch_bytes, minimum=1, maximum=INT32_MAX)
         require_int("fetch_memory", self.fetch_memory, minimum=1)
         require_bool("check_crcs", self.check_crcs)
+        if self.fetch_max_bytes + ENVELOPE_BYTES > self.receive_message_max_bytes:
+            raise ConfigurationError(
+                f"fetch_max_bytes={self.fetch_max_bytes} needs receive_message_max_bytes of at least "
+                f"{self.fetch_max_bytes + ENVELOPE_BYTES}, not {self.receive_message_max_bytes}"
+            )
         require_int("max_decompressed_bytes", self.max_decompressed_bytes, minimum=1)
         require_int("max_poll_records", self.max_poll_records, minimum=1)
         for name in ("key_deserializer", "value_deserializer"):

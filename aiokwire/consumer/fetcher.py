@@ -39,9 +39,11 @@ FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a large 
 class BrokerLane:
     """One lane to one broker. Only its own task writes it, but for `wake`."""
 
-    def __init__(self, node_id: int, lane: Lane, backoff: Backoff) -> None:
+    def __init__(self, node_id: int, main: BrokerLane | None, backoff: Backoff) -> None:
         self.node_id = node_id
-        self.lane = lane
+        self.lane = Lane.MAIN if main is None else Lane.SIDE
+        self.main = self if main is None else main
+        self.ended = False  # the broker leads nothing of ours any more; written by `regroup`
         self.plan: FetchPlan | None = None  # what is in flight
         self.bounded = True  # see FIRST_BOUNDED_VERSION; what the last connection offered
         self.silent_until = 0.0  # after a failure, on the loop's clock
@@ -96,15 +98,17 @@ class Fetcher:
             if state.leader is not None:
                 led.setdefault(state.leader, []).append(state)
         self._led = led
+        for node_id in [node_id for node_id in self._lanes if node_id not in led]:
+            for lane in self._lanes.pop(node_id):
+                lane.ended = True
+                lane.wake()
         for node_id in led:
             if node_id not in self._lanes:
-                lanes = (self._new_lane(node_id, Lane.MAIN), self._new_lane(node_id, Lane.SIDE))
-                self._lanes[node_id] = lanes
-                for lane in lanes:
+                main = BrokerLane(node_id, None, self._client.new_backoff())
+                self._lanes[node_id] = (main, BrokerLane(node_id, main, self._client.new_backoff()))
+                for lane in self._lanes[node_id]:
                     tasks.start_soon(self.run_lane, lane, name=f"fetch from {node_id} on {lane.lane.value}")
-        for lanes in self._lanes.values():
-            for lane in lanes:
-                lane.wake()
+        self.wake_all()
 
     def wake(self, state: PartitionState) -> None:
         """A partition may have become fetchable."""
@@ -124,25 +128,23 @@ class Fetcher:
         """Bytes held and reserved."""
         return self._buffer.held + self._reserved
 
-    def _new_lane(self, node_id: int, lane: Lane) -> BrokerLane:
-        return BrokerLane(node_id, lane, self._client.new_backoff())
-
     # --- a lane -------------------------------------------------------------------------------------------------------
 
     async def run_lane(self, lane: BrokerLane) -> None:
         """Fetch from one broker for as long as it leads a partition of ours."""
-        now = asyncio.get_running_loop().time
-        while lane.node_id in self._led:
+        clock = asyncio.get_running_loop().time
+        while not lane.ended:
             lane.begin()
             silent = max(lane.silent_until, self._client.throttled_until(lane.node_id))
-            if silent > now():
+            now = clock()  # one moment for plan and sleep: what falls due in between would be slept through
+            if silent > now:
                 await anyio.sleep_until(silent)
                 continue
-            plan = self._plan(lane, now())
+            plan = self._plan(lane, now)
             if plan is None:
                 if self._make_room():
                     continue
-                await lane.sleep(next_retry(self._led[lane.node_id], now()))
+                await lane.sleep(next_retry(self._led[lane.node_id], now))
                 continue
             connection = self._client.connection_nowait(lane.node_id, lane.lane.value)
             try:
@@ -153,13 +155,10 @@ class Fetcher:
                 await self._fetch(lane, connection, plan)
                 lane.backoff.reset()
             except KafkaError as error:
-                self._on_failure(lane, plan, error, now())
-        if self._lanes.get(lane.node_id, (None,))[0] is lane:
-            del self._lanes[lane.node_id]
+                self._on_failure(lane, plan, error, clock())
 
     def _plan(self, lane: BrokerLane, now: float) -> FetchPlan | None:
         states = self._led[lane.node_id]
-        main = self._lanes[lane.node_id][0].plan
         memory = Memory(
             held=self._buffer.held,
             reserved=self._reserved,
@@ -167,7 +166,13 @@ class Fetcher:
             enough=self._limits.enough(len(self._led), len(self._states)),
         )
         return plan_fetch(
-            states, now=now, limits=self._limits, memory=memory, lane=lane.lane, main=main, bounded=lane.bounded
+            states,
+            now=now,
+            limits=self._limits,
+            memory=memory,
+            lane=lane.lane,
+            main=lane.main.plan,
+            bounded=lane.bounded,
         )
 
     def _learn(self, lane: BrokerLane, connection: Connection) -> None:
@@ -211,7 +216,7 @@ class Fetcher:
         self._intake.take(response, plan, ids, connection.who)
         self.peak = max(self.peak, self.in_use)
         if lane.lane is Lane.SIDE:
-            self._lanes[lane.node_id][0].wake()
+            lane.main.wake()
 
     def _make_room(self) -> bool:
         """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""

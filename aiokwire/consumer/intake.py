@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from aiokwire.cluster import Client
-from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease, select_visible
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
@@ -102,13 +102,13 @@ class Intake:
 
     def _ask_for_more(self, state: PartitionState, limit: int) -> None:
         """Not one whole batch came: an old broker cuts at the limit, whatever the batch's size (before KIP-74)."""
-        most = self._config.receive_message_max_bytes
+        most = self._config.receive_message_max_bytes - ENVELOPE_BYTES
         if limit >= most:
             topic, partition = state.tp
             state.fail(
                 RecordRejected(
                     f"{state.tp}: the batch at offset {state.fetch_offset} is larger than {limit} bytes; raise "
-                    f"receive_message_max_bytes ({most}), or seek past it",
+                    f"receive_message_max_bytes, or seek past it",
                     code=ErrorCode.MESSAGE_TOO_LARGE,
                     topic=topic,
                     partition=partition,

@@ -156,11 +156,11 @@ class Peer:
         if isinstance(request, api_versions.ApiVersionsRequest):
             return self.versions()
         if isinstance(request, metadata.MetadataRequest):
-            return self.metadata(request)
+            return self.describe(request)
         if isinstance(request, list_offsets.ListOffsetsRequest):
-            return self.offsets(request)
+            return self.offsets(request, version)
         if isinstance(request, fetch.FetchRequest):
-            return await self.fetch(node, request, version)
+            return await self.long_poll(node, request, version)
         assert isinstance(request, offset_for_leader_epoch.OffsetForLeaderEpochRequest)
         return self.epochs(request)
 
@@ -178,7 +178,7 @@ class Peer:
         ]
         return api_versions.ApiVersionsResponse(api_keys=offered)
 
-    def metadata(self, request: metadata.MetadataRequest) -> metadata.MetadataResponse:
+    def describe(self, request: metadata.MetadataRequest) -> metadata.MetadataResponse:
         names = {tp.topic for tp in self.logs}
         if request.topics is not None:
             names = {topic.name or "" for topic in request.topics}
@@ -210,19 +210,27 @@ class Peer:
         ]
         return metadata.MetadataResponse(brokers=brokers, cluster_id="scripted", controller_id=0, topics=topics)
 
-    def offsets(self, request: list_offsets.ListOffsetsRequest) -> list_offsets.ListOffsetsResponse:
+    def offsets(self, request: list_offsets.ListOffsetsRequest, version: int) -> list_offsets.ListOffsetsResponse:
         topics = []
         for topic in request.topics:
             partitions = []
             for asked in topic.partitions:
                 log = self.log(topic.name, asked.partition_index)
+                if version == 0:
+                    partitions.append(
+                        list_offsets.ListOffsetsPartitionResponse(
+                            partition_index=asked.partition_index,
+                            old_style_offsets=[log.end if asked.timestamp == -1 else log.start],
+                        )
+                    )
+                    continue
                 found = {-1: log.end, -2: log.start}.get(asked.timestamp, asked.timestamp - 1000)
                 partitions.append(
                     list_offsets.ListOffsetsPartitionResponse(
                         partition_index=asked.partition_index,
                         offset=found if found <= log.end else -1,
                         timestamp=-1 if asked.timestamp < 0 else asked.timestamp,
-                        leader_epoch=log.leader_epoch,
+                        leader_epoch=log.leader_epoch if version >= 4 else -1,
                     )
                 )
             topics.append(list_offsets.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
@@ -247,7 +255,7 @@ class Peer:
         ]
         return offset_for_leader_epoch.OffsetForLeaderEpochResponse(topics=topics)
 
-    async def fetch(self, node: int, request: fetch.FetchRequest, version: int) -> fetch.FetchResponse:
+    async def long_poll(self, node: int, request: fetch.FetchRequest, version: int) -> fetch.FetchResponse:
         """Long poll, as a broker does."""
         with anyio.move_on_after(request.max_wait_ms / 1000):
             while True:
@@ -282,6 +290,8 @@ class Peer:
         error = log.error
         if not error and log.leader != node:
             error = 6
+        if not error and -1 < asked.current_leader_epoch != log.leader_epoch:
+            error = 74 if asked.current_leader_epoch < log.leader_epoch else 75
         if not error and not log.start <= asked.fetch_offset <= log.end:
             error = 1
         stable = log.end if log.last_stable < 0 else log.last_stable

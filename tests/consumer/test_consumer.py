@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import pyarrow as pa
@@ -22,7 +23,7 @@ from aiokwire.errors import (
     RequestTimedOut,
 )
 from aiokwire.producer import Producer
-from aiokwire.types import TopicPartition
+from aiokwire.types import OffsetAndTimestamp, TopicPartition
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -34,16 +35,16 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
-async def fill(broker: Broker, *values: bytes, topic: str = "t", partition: int = 0, **options: object) -> None:
+async def fill(broker: Broker, *values: bytes, topic: str = "t", partition: int = 0, **options: Any) -> None:
     async with Producer(broker.bootstrap_servers, **options) as producer:
         for index, value in enumerate(values):
             await producer.submit(topic, value, partition=partition, timestamp=1000 + index)
         await producer.flush()
 
 
-def consumer(broker: Broker, *topics: str, **options: object) -> Consumer:
+def consumer(broker: Broker, *topics: str, **options: Any) -> Consumer:
     options.setdefault("auto_offset_reset", "earliest")
-    return Consumer(*topics, bootstrap_servers=broker.bootstrap_servers, **options)  # type: ignore[arg-type]  # any option
+    return Consumer(*topics, bootstrap_servers=broker.bootstrap_servers, **options)
 
 
 def numbers(count: int, start: int = 0) -> list[bytes]:
@@ -339,8 +340,7 @@ async def test_offsets_of_the_log(broker: Broker) -> None:
         assert await reader.beginning_offsets([T0, T1]) == {T0: 0, T1: 0}
         assert await reader.end_offsets([T0, T1]) == {T0: 10, T1: 0}
         found = await reader.offsets_for_times({T0: 1006, T1: 1006})
-        assert found[T0] is not None
-        assert (found[T0].offset, found[T0].timestamp) == (6, 1006)
+        assert found[T0] == OffsetAndTimestamp(6, 1006, 0)
         assert found[T1] is None
 
 
@@ -391,7 +391,7 @@ def test_a_group_is_refused_and_not_ignored() -> None:
     [
         ("auto_offset_reset", "soonest"),
         ("auto_offset_reset", -5),
-        ("auto_offset_reset", datetime.datetime(2026, 1, 1)),  # noqa: DTZ001 - that is the mistake
+        ("auto_offset_reset", datetime.datetime(2026, 1, 1)),
         ("isolation_level", "serializable"),
         ("fetch_max_bytes", 0),
         ("fetch_memory", "64M"),
@@ -402,7 +402,7 @@ def test_a_group_is_refused_and_not_ignored() -> None:
 )
 def test_a_wrong_option_fails_at_construction(option: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match=option):
-        Consumer("t", bootstrap_servers="localhost:1", **{option: value})
+        Consumer("t", bootstrap_servers="localhost:1", **dict[str, Any]({option: value}))
 
 
 def test_an_unknown_option_names_the_nearest() -> None:
