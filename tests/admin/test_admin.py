@@ -1,0 +1,216 @@
+"""The admin client on the embedded broker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from aiokwire.admin import (
+    Admin,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
+from aiokwire.broker import Broker
+from aiokwire.cluster import EARLIEST, LATEST, MAX_TIMESTAMP
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    ConnectionFailed,
+    InvalidArgument,
+    InvalidRequestError,
+)
+from aiokwire.producer import Producer
+from aiokwire.types import TopicPartition
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(topics={"orders": 3}) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def admin(broker: Broker) -> AsyncIterator[Admin]:
+    async with Admin(broker.bootstrap_servers) as admin:
+        yield admin
+
+
+def settings_of(topic: str) -> ConfigResource:
+    return ConfigResource(ResourceType.TOPIC, topic)
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_created_topic_can_be_used_at_once(broker: Broker, admin: Admin) -> None:
+    created = await admin.create_topic("new", 4)
+    assert (created.name, created.partitions, created.replication_factor) == ("new", 4, 1)
+    described = await admin.describe_topic("new")
+    assert [partition.partition for partition in described.partitions] == [0, 1, 2, 3]
+    assert all(partition.leader is not None for partition in described.partitions)
+    assert described.topic_id == created.topic_id
+    async with Producer(broker.bootstrap_servers) as producer:
+        assert (await producer.send("new", b"x", partition=3)).offset == 0
+
+
+async def test_the_brokers_defaults_decide_what_is_left_open(admin: Admin) -> None:
+    assert (await admin.create_topic("open")).partitions > 0
+
+
+async def test_a_topic_that_exists_is_an_error_with_its_name(admin: Admin) -> None:
+    with pytest.raises(InvalidRequestError, match="orders") as caught:
+        await admin.create_topic("orders", 1)
+    assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert caught.value.topic == "orders"
+
+
+async def test_of_several_topics_each_has_its_result_or_its_error(admin: Admin) -> None:
+    results = await admin.create_topics([NewTopic("a", 1), NewTopic("orders", 1), NewTopic("b", 2)])
+    assert results["a"].partitions == 1
+    assert set(results) == {"a", "b", "orders"}
+    assert list(results.errors) == ["orders"]
+    with pytest.raises(InvalidRequestError):
+        results["orders"]
+    with pytest.raises(InvalidRequestError):
+        results.check()
+
+
+async def test_a_check_creates_nothing(admin: Admin) -> None:
+    assert (await admin.create_topics([NewTopic("maybe", 1)], validate_only=True)).errors == {}
+    assert "maybe" not in [topic.name for topic in await admin.list_topics()]
+
+
+async def test_topics_are_listed_by_name(admin: Admin) -> None:
+    await admin.create_topic("apples", 1)
+    assert [(topic.name, topic.partitions) for topic in await admin.list_topics()] == [("apples", 1), ("orders", 3)]
+
+
+async def test_describing_creates_nothing_and_names_what_is_unknown(admin: Admin) -> None:
+    results = await admin.describe_topics(["orders", "unknown"])
+    assert len(results["orders"].partitions) == 3
+    with pytest.raises(BrokerError) as caught:
+        results["unknown"]
+    assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [topic.name for topic in await admin.list_topics()] == ["orders"]
+
+
+async def test_a_deleted_topic_is_gone(admin: Admin) -> None:
+    await admin.delete_topic("orders")
+    assert await admin.list_topics() == []
+    with pytest.raises(BrokerError, match="orders"):
+        await admin.delete_topic("orders")
+
+
+async def test_partitions_are_added_and_never_taken_away(admin: Admin) -> None:
+    assert (await admin.create_partitions({"orders": 5}))["orders"] == 5
+    assert len((await admin.describe_topic("orders")).partitions) == 5
+    with pytest.raises(InvalidRequestError):
+        (await admin.create_partitions({"orders": 2})).check()
+
+
+@pytest.mark.parametrize("topic", [("", 1), ("a", 0), ("a", -2), ("a", True), (5, 1)])
+def test_a_topic_that_cannot_be_is_refused_before_anything_is_sent(topic: tuple[str, int]) -> None:
+    with pytest.raises(InvalidArgument):
+        NewTopic(*topic)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+async def test_settings_given_at_creation_are_described(admin: Admin) -> None:
+    configs = {"cleanup.policy": "compact", "retention.ms": 1000, "preallocate": False}
+    await admin.create_topic("kept", 1, configs=configs)
+    entries = (await admin.describe_configs([settings_of("kept")]))[settings_of("kept")]
+    assert entries["cleanup.policy"].value == "compact"
+    assert entries["retention.ms"].value == "1000"
+    assert entries["retention.ms"].source is ConfigSource.DYNAMIC_TOPIC
+    assert not entries["retention.ms"].is_default
+
+
+async def test_single_settings_are_altered_and_the_others_stay(admin: Admin) -> None:
+    orders = settings_of("orders")
+    (await admin.alter_configs({orders: {"retention.ms": 5000, "max.message.bytes": 2000}})).check()
+    (await admin.alter_configs({orders: {"retention.ms": None}})).check()
+    entries = (await admin.describe_configs([orders], ["retention.ms", "max.message.bytes"]))[orders]
+    assert set(entries) == {"retention.ms", "max.message.bytes"}
+    assert entries["max.message.bytes"].value == "2000"
+    assert entries["retention.ms"].is_default
+
+
+async def test_lists_are_appended_to_and_subtracted_from(admin: Admin) -> None:
+    orders = settings_of("orders")
+    append = ConfigChange(ConfigOperation.APPEND, "compact")
+    (await admin.alter_configs({orders: {"cleanup.policy": append}})).check()
+    assert (await admin.describe_configs([orders]))[orders]["cleanup.policy"].value == "delete,compact"
+    subtract = ConfigChange(ConfigOperation.SUBTRACT, ["delete"])
+    (await admin.alter_configs({orders: {"cleanup.policy": subtract}})).check()
+    assert (await admin.describe_configs([orders]))[orders]["cleanup.policy"].value == "compact"
+
+
+async def test_a_wrong_setting_is_an_error_of_its_resource(admin: Admin) -> None:
+    orders, unknown = settings_of("orders"), settings_of("unknown")
+    results = await admin.alter_configs({orders: {"retention.ms": "soon"}, unknown: {"retention.ms": 1}})
+    assert set(results.errors) == {orders, unknown}
+
+
+async def test_a_brokers_settings_are_asked_of_it(admin: Admin) -> None:
+    node = (await admin.describe_cluster()).brokers[0].node_id
+    resource = ConfigResource(ResourceType.BROKER, str(node))
+    assert (await admin.describe_configs([resource]))[resource]
+    with pytest.raises(InvalidArgument):
+        await admin.describe_configs([ConfigResource(ResourceType.BROKER, "first")])
+
+
+# --- cluster and offsets ----------------------------------------------------------------------------------------------
+
+
+async def test_the_cluster_is_described(broker: Broker, admin: Admin) -> None:
+    cluster = await admin.describe_cluster()
+    assert cluster.cluster_id
+    assert cluster.controller_id in [one.node_id for one in cluster.brokers]
+    assert [f"{one.host}:{one.port}" for one in cluster.brokers] == [broker.bootstrap_servers]
+
+
+async def test_offsets_are_listed_by_what_is_asked_for(broker: Broker, admin: Admin) -> None:
+    async with Producer(broker.bootstrap_servers) as producer:
+        for number in range(5):
+            await producer.send("orders", b"x", partition=0, timestamp=[100, 200, 900, 300, 400][number])
+    tp = TopicPartition("orders", 0)
+    found = [(await admin.list_offsets({tp: time}))[tp].offset for time in (EARLIEST, LATEST, 250, MAX_TIMESTAMP, 1000)]
+    assert found == [0, 5, 2, 2, -1]
+
+
+async def test_offsets_of_a_partition_that_is_not_there_are_an_error(admin: Admin) -> None:
+    with pytest.raises((BrokerError, TimeoutError), match="orders"):
+        await admin.list_offsets({TopicPartition("orders", 44): LATEST}, timeout=0.3)
+
+
+# --- life -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_closed_admin_client_says_so(broker: Broker) -> None:
+    admin = Admin(broker.bootstrap_servers)
+    with pytest.raises(ClosedError, match="start"):
+        await admin.list_topics()
+    await admin.start()
+    await admin.close()
+    with pytest.raises(ClosedError):
+        await admin.list_topics()
+    await admin.close()
+
+
+async def test_no_broker_is_told_at_the_start() -> None:
+    with pytest.raises(ConnectionFailed):
+        await Admin("127.0.0.1:1").start()
+
+
+def test_an_unknown_option_names_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match="client_id"):
+        Admin("localhost:1", client_ids="x")
