@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -53,7 +53,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._pumping = False  # within `_pump`: a frame that comes now waits for its turn
         self._writable = True
         self._reading = True
-        self._closed = False
+        self._closed = False  # by the broker: what is in the queue is dropped
+        self._gone = False  # the transport is: what is in the queue is done nevertheless, as acks=0 asks for no answer
         # The request that waits, for the driver; while it is there nothing else is handled.
         self._waiting: tuple[Call, Awaitable[Answer]] | None = None
         self._scope: anyio.CancelScope | None = None  # around a long poll: nobody waits for it once the client is gone
@@ -79,7 +80,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._closed:
+        if self._closed or self._gone:
             return
         try:
             self._reader.buffer_updated(nbytes)
@@ -92,12 +93,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         return False  # close: a client that will not read the answers any more needs none
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closed = True
-        self._queue.clear()
+        self._gone = self._writable = True
         self._transport = None
         self._wake.set()
         if self._scope is not None:
             self._scope.cancel()
+        self._pump()
         self._server.lost(self)
 
     def pause_writing(self) -> None:
@@ -165,25 +166,36 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     async def drive(self) -> None:
         """Wait for the requests that cannot be answered at once. Runs in the server's task group."""
-        while not self._closed:
-            if self._waiting is None:
-                await self._wake.wait()
-                self._wake = anyio.Event()
-                continue
-            call, awaitable = self._waiting
-            try:
-                with anyio.CancelScope() as scope:
-                    self._scope = scope if call.api == ApiKey.FETCH else None
-                    self._answer(call, await awaitable)
-            except CloseConnection as error:
-                self._fail(str(error))
-            except Exception:
-                logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
-                self.close()
-            self._scope = None
-            self._waiting = None
-            self.last_used = self._loop.time()
-            self._pump()
+        try:
+            while True:
+                if self._waiting is not None:
+                    await self._finish(*self._waiting)
+                    self._waiting = None
+                    self.last_used = self._loop.time()
+                    self._pump()
+                elif self._closed or self._gone:
+                    return
+                else:
+                    await self._wake.wait()
+                    self._wake = anyio.Event()
+        finally:
+            if self._waiting is not None and isinstance(self._waiting[1], Coroutine):
+                self._waiting[1].close()  # the broker closes before it was begun
+
+    async def _finish(self, call: Call, awaitable: Awaitable[Answer]) -> None:
+        try:
+            with anyio.CancelScope() as scope:
+                if call.api == ApiKey.FETCH:
+                    self._scope = scope
+                    if self._gone:
+                        scope.cancel()
+                self._answer(call, await awaitable)
+        except CloseConnection as error:
+            self._fail(str(error))
+        except Exception:
+            logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
+            self.close()
+        self._scope = None
 
     # --- the end ------------------------------------------------------------------------------------------------------
 

@@ -70,7 +70,9 @@ class BrokerState:
         self.logs.open(wall_ms())
         try:
             self.topics.load()
-            self.producer_ids.load(0)
+            # A directory that a Kafka wrote knows producers, and has no file that says which ids were given out.
+            known = (max(log.producers.states, default=-1) for log in self.logs.logs.values())
+            self.producer_ids.load(max(known, default=-1) + 1)
         except BaseException:
             self.logs.close(wall_ms())
             raise

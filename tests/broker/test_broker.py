@@ -260,11 +260,14 @@ async def test_a_directory_that_a_kafka_wrote_is_taken_in(tmp_path: Path) -> Non
         topic_id = broker.state.topics.require("t").id
         client = await RawClient.connect(broker)
         await client.ask(produce_request("t", batch([b"a"]), partition=1), 9)
+        sealed = batch([b"b"], producer_id=41, producer_epoch=0, base_sequence=0)
+        await client.ask(produce_request("t", sealed, partition=0), 9)
         await client.close()
     (tmp_path / "aiokwire-topics.json").unlink()
     async with Broker(tmp_path) as broker:
         topic = broker.state.topics.require("t")
         assert (topic.id, len(topic.partitions), topic.partitions[1].log.end_offset) == (topic_id, 2, 1)
+        assert await broker.state.producer_ids.allocate() == 42, "above the producers that the logs know"
 
 
 async def test_a_damaged_topic_file_is_named(tmp_path: Path) -> None:

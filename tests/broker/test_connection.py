@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from pathlib import Path
 
 import anyio
 import pytest
@@ -182,3 +183,18 @@ async def test_acks_zero_is_not_answered_and_its_refusal_closes(
     client.send(produce_request("t", batch([b"a"]), acks=0, partition=9), 9)
     assert await client.closed_by_broker()
     assert "acks=0, and t[9] was refused: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
+
+
+async def test_what_was_sent_without_an_answer_is_done_though_the_client_is_gone(tmp_path: Path) -> None:
+    async with Broker(tmp_path, topics={"t": 1}) as broker:
+        client, reader = await RawClient.connect(broker), await RawClient.connect(broker)
+        for value in (b"a", b"b", b"c"):
+            client.send(produce_request("t", batch([value]), acks=0), 9)  # the first one waits for the disk
+        await client.writer.drain()
+        await client.close()
+        found: list[bytes | None] = []
+        while len(found) < 3:
+            answer = await reader.ask(fetch_request("t", len(found), max_wait_ms=5000), 12)
+            found += values_of(answer.responses[0].partitions[0])
+        assert found == [b"a", b"b", b"c"]
+        await reader.close()
