@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -142,6 +143,7 @@ def main() -> int:
     groups, clients = options.groups or list(_GROUPS), options.clients.split(",")
     if unknown := [name for name in groups if name not in _GROUPS] + [name for name in clients if name not in CLIENTS]:
         parser.error(f"unknown: {', '.join(unknown)} (there are {', '.join((*_GROUPS, *CLIENTS))})")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the broker is ended with the run
     console = Console(width=None if sys.stdout.isatty() else 130)
     written: list[dict[str, Any]] = []
     failed = 0

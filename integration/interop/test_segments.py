@@ -96,6 +96,18 @@ def test_the_files_of_a_stopped_broker_have_no_fault(small_segments: EmbeddedPro
         assert f"compresscodec: {codec}" in printed
 
 
+def test_the_judge_notices_one_flipped_byte(small_segments: EmbeddedProcess, java: Tools) -> None:
+    CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, 0, sample(), "none")
+    assert small_segments.stop() == 0
+    path = max(small_segments.data_dir.glob(f"{TOPIC}-0/*.log"))
+    with path.open("r+b") as log:
+        log.seek(100)
+        byte = log.read(1)[0]
+        log.seek(100)
+        log.write(bytes([byte ^ 1]))
+    assert dump_faults(java(BrokerUnderTest("embedded", small_segments)).dump([path], "--skip-record-metadata"))
+
+
 def test_after_sigkill_under_load_nothing_acknowledged_is_missing_and_no_file_is_at_fault(
     small_segments: EmbeddedProcess, java: Tools
 ) -> None:
