@@ -144,7 +144,10 @@ cdef class Feed:
         return self
 
     def __anext__(self):
-        return Step(self)
+        # Made without a call of the type, which would cost more than the rest of the step.
+        cdef Step step = Step.__new__(Step)
+        step._feed = self
+        return step
 
 
 @cython.final
@@ -155,8 +158,8 @@ cdef class Step:
     The record is taken when this is awaited, not when it is made: one that is never awaited loses nothing.
     """
 
-    def __cinit__(self, Feed feed):
-        self._feed = feed
+    def __init__(self):
+        raise TypeError("a step is made by its feed")
 
     def __await__(self):
         return self
