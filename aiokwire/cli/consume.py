@@ -17,6 +17,7 @@ from aiokwire.types import TopicPartition
 
 # Records are handed over in chunks: one write for many lines.
 CHUNK = 2000
+TOPIC_WAIT = 3.0  # seconds for a topic to be found
 
 
 def parse_start(text: str) -> str | int | datetime.datetime:
@@ -89,7 +90,7 @@ def command(
 
 
 async def _assign(consumer: Any, topic: str, partitions: tuple[int, ...]) -> list[TopicPartition]:
-    existing = sorted(await consumer.partitions_for_topic(topic))
+    existing = sorted(await consumer.partitions_for_topic(topic, timeout=TOPIC_WAIT))
     if missing := sorted(set(partitions) - set(existing)):
         raise InvalidArgument(f"topic {topic} has partitions 0 to {len(existing) - 1}, not {missing[0]}")
     assigned = [TopicPartition(topic, number) for number in partitions or existing]

@@ -37,9 +37,9 @@ def client_options(function: CommandT) -> CommandT:
     )(function)
 
 
-def parse_settings(given: tuple[str, ...]) -> dict[str, object]:
+def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
     """`linger_ms=5` and the like to keyword options; values are JSON where they can be, else text."""
-    settings: dict[str, object] = {}
+    settings: dict[str, Any] = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name:

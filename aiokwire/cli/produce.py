@@ -9,15 +9,22 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+import anyio
 import click
 
 from aiokwire.cli.lines import read_lines, standard_input
 from aiokwire.cli.options import bootstrap_option, client_options, parse_headers
 from aiokwire.cli.running import run
-from aiokwire.errors import InvalidArgument
+from aiokwire.errors import InvalidArgument, RequestTimedOut
 from aiokwire.threads import run_in_thread
+
+if TYPE_CHECKING:
+    from aiokwire.producer import Delivery, Producer
+
+TOPIC_WAIT = 10.0  # seconds for a topic to be found or created
+COUNT_EVERY = 20_000  # records between two looks at what became of them
 
 
 @dataclass(frozen=True)
@@ -143,31 +150,85 @@ def command(
         partition,
         parse_headers(headers),
     )
-    options = {"compression_type": compression, "acks": acks, **settings}
+    # As Kafka's console producer does: a topic that does not exist is made, where the broker allows it.
+    options = {"compression_type": compression, "acks": acks, "allow_auto_create_topics": True, **settings}
 
     async def produce() -> int:
         from aiokwire import Producer
 
-        sent = 0
         async with Producer(bootstrap, **options) as producer:
+            shipment = Shipment(producer, topic)
+            await shipment.find_topic()
             with ExitStack() as stack:
                 for name, source in _sources(files, stack):
                     if whole:
-                        data = await run_in_thread(source.read)
-                        await _submit(producer, topic, form.message(data, name))
-                        sent += 1
+                        await shipment.add(form.message(await run_in_thread(source.read), name))
                         continue
                     number = 0
                     async for lines in read_lines(source):
                         for line in lines:
                             number += 1
-                            await _submit(producer, topic, form.message(line, f"{name}:{number}"))
-                        sent += len(lines)
+                            await shipment.add(form.message(line, f"{name}:{number}"))
             await producer.flush()
-        print(f"{sent} records sent to {topic}", file=sys.stderr)
-        return 0
+            shipment.count()
+        print(f"{shipment.delivered} records sent to {topic}", file=sys.stderr)
+        if shipment.failed:
+            print(f"error: {shipment.failed} records were not delivered: {shipment.error}", file=sys.stderr)
+        return 1 if shipment.failed else 0
 
     run(produce)
+
+
+class Shipment:
+    """What was read so far, and what became of it."""
+
+    def __init__(self, producer: Producer[bytes, bytes], topic: str) -> None:
+        self.delivered = 0
+        self.failed = 0
+        self.error: BaseException | None = None  # the first
+        self._producer = producer
+        self._topic = topic
+        self._waiting: list[Delivery] = []
+
+    async def find_topic(self) -> None:
+        """Fail before anything is read when there is no such topic.
+
+        Raises: BrokerError: the broker refuses it; RequestTimedOut: it did not appear.
+        """
+        with anyio.move_on_after(TOPIC_WAIT):
+            await self._producer.partitions_for(self._topic)
+            return
+        raise RequestTimedOut(
+            f"no topic {self._topic!r} after {TOPIC_WAIT:.0f} s: create it, or see whether the broker creates topics"
+        )
+
+    async def add(self, message: Message) -> None:
+        """Hand a record to the producer."""
+        self._waiting.append(
+            await self._producer.submit(
+                self._topic,
+                message.value,
+                message.key,
+                partition=message.partition,
+                timestamp=message.timestamp,
+                headers=message.headers or None,
+            )
+        )
+        if len(self._waiting) >= COUNT_EVERY:
+            self.count()
+
+    def count(self) -> None:
+        """Note the outcome of what is done."""
+        waiting = []
+        for delivery in self._waiting:
+            if not delivery.done():
+                waiting.append(delivery)
+            elif (error := delivery.exception()) is None:
+                self.delivered += 1
+            else:
+                self.failed += 1
+                self.error = self.error or error
+        self._waiting = waiting
 
 
 def _sources(files: tuple[Path, ...], stack: ExitStack) -> Iterator[tuple[str, BinaryIO]]:
@@ -175,14 +236,3 @@ def _sources(files: tuple[Path, ...], stack: ExitStack) -> Iterator[tuple[str, B
         yield "standard input", standard_input()
     for path in files:
         yield str(path), stack.enter_context(path.open("rb"))
-
-
-async def _submit(producer: Any, topic: str, message: Message) -> None:
-    await producer.submit(
-        topic,
-        message.value,
-        key=message.key,
-        partition=message.partition,
-        timestamp=message.timestamp,
-        headers=message.headers or None,
-    )

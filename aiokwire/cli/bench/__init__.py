@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from aiokwire.cli.bench import consume, produce
+from aiokwire.cli.bench.consume import command as consume
+from aiokwire.cli.bench.produce import command as produce
 
 
 @click.group("bench")
@@ -12,5 +13,5 @@ def command() -> None:
     """Measure throughput, CPU and latency against a broker."""
 
 
-command.add_command(produce.command)
-command.add_command(consume.command)
+for verb in (produce, consume):
+    command.add_command(verb)

@@ -26,7 +26,9 @@ def command(topic: str, bootstrap: str, records: int | None, as_json: bool, sett
         from aiokwire import Consumer
 
         async with Consumer(bootstrap_servers=bootstrap, **options) as consumer:
-            assigned = [TopicPartition(topic, number) for number in await consumer.partitions_for_topic(topic)]
+            assigned = [
+                TopicPartition(topic, number) for number in await consumer.partitions_for_topic(topic, timeout=10)
+            ]
             begins = await consumer.beginning_offsets(assigned)
             there = sum((await consumer.end_offsets(assigned)).values()) - sum(begins.values())
             wanted = there if records is None else min(records, there)

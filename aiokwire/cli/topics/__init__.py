@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
-from aiokwire.cli.topics import create, delete, describe
-from aiokwire.cli.topics import list as list_
+from aiokwire.cli.topics.create import command as create
+from aiokwire.cli.topics.delete import command as delete
+from aiokwire.cli.topics.describe import command as describe
+from aiokwire.cli.topics.list import command as list_
 
 
 @click.group("topics")
@@ -13,7 +15,5 @@ def command() -> None:
     """List, create, describe and delete topics."""
 
 
-command.add_command(list_.command)
-command.add_command(create.command)
-command.add_command(describe.command)
-command.add_command(delete.command)
+for verb in (list_, create, describe, delete):
+    command.add_command(verb)
