@@ -14,7 +14,7 @@ help: ## list the targets
 	@command -v $${CC:-cc} >/dev/null || { echo "aiokwire: a C compiler is needed to build the record kernel (Debian: apt-get install build-essential)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1' 'setuptools>=77' 'cython>=3.1'
-	$(BIN)/python -m pip install -q --no-build-isolation -e '.[uvloop,arrow,cli]' --group demo
+	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e '.[uvloop,arrow,cli]' --group demo
 	@touch $@ .venv/kernel.stamp
 
 .venv/dev.stamp: .venv/base.stamp
@@ -54,6 +54,9 @@ generate: .venv/dev.stamp ## write the protocol messages from Kafka's definition
 check-generated: .venv/dev.stamp ## fail when the committed messages differ from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate --check
 
+asan: build .venv/dev.stamp ## the fuzz tests of the kernel under AddressSanitizer
+	$(BIN)/python integration/asan/run.py
+
 wheel: build ## build a wheel and try it outside the checkout
 	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
 	$(BIN)/python integration/wheel.py dist
@@ -62,4 +65,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo test integration lint format bench generate check-generated wheel clean
+.PHONY: help build demo test integration lint format bench generate check-generated asan wheel clean
