@@ -1,11 +1,11 @@
 """The producer: records into batches, batches to the brokers that lead their partitions.
 
 producer    what programs use                 dispatcher  which batch goes where, and when
-_accumulator, _delivery  per record, compiled sender      one per broker: requests
+_accumulator, _delivery  per record, compiled sender     one per broker: requests
 config      its options                       settlement  what becomes of batches
 partitioner which partition                   buffer_pool who waits for room
-bulk        send_many                         planning, responses  the decisions, as plain functions
-idempotence producer id, epochs, sequences
+bulk        send_many                         topics      partitions, leaders, message formats
+idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
 """
 
 from aiokwire.producer._delivery import Delivery

@@ -410,8 +410,8 @@ cdef class Accumulator:
         """Its metadata could not be had: give back the parked batch, to be failed; the next record asks anew."""
         parked = state.parked
         state.parked = None
-        if not state.partitions:
-            self.topics.pop(state.name, None)
+        if not state.partitions and self.topics.get(state.name) is state:
+            del self.topics[state.name]
         return parked
 
     def split(self, Batch batch, Partition target, list records):

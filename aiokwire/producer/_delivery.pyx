@@ -339,43 +339,41 @@ cdef PySendResult _send_ready(PyObject* self, PyObject* arg, PyObject** result) 
 (<SendingType*>_Ready).tp_as_async.am_send = _send_ready
 
 
+cdef Delivery _later(Delivery first, int32_t steps):
+    """The record some places behind, found from where the first one was put."""
+    cdef Delivery later = Delivery.__new__(Delivery)
+    later.batch = first.batch
+    later.index = first.index + steps
+    later._follow()
+    return later
+
+
 def outcomes(list runs):
     """What became of the runs of `append_many` whose batches are done: (partition, first offset, count, error) each."""
-    cdef Delivery delivery
-    cdef Delivery following
+    cdef Delivery first
+    cdef Delivery at
     cdef int32_t count
-    cdef int32_t left
+    cdef int32_t seen
+    cdef int32_t part
     found = []
-    for delivery, count in runs:
-        while count > 0:
-            delivery._follow()
-            left = min(count, delivery.batch.count - delivery.index)
-            offset = delivery.batch.base_offset
-            found.append((
-                delivery.batch.partition,
-                offset + delivery.index if offset >= 0 else -1,
-                left,
-                delivery.batch.error_of(delivery.index),
-            ))
-            count -= left
-            following = Delivery.__new__(Delivery)
-            following.batch = delivery.batch
-            following.index = delivery.index + left
-            delivery = following
+    for first, count in runs:
+        seen = 0
+        while seen < count:
+            at = _later(first, seen)
+            part = min(count - seen, at.batch.count - at.index)
+            offset = at.batch.base_offset
+            found.append((at.batch.partition, offset + at.index if offset >= 0 else -1, part, at.batch.error_of(at.index)))
+            seen += part
     return found
 
 
 def pending_in(Delivery first, int32_t count):
     """The first batch of a run of `append_many` that is not done; None when all are."""
-    cdef Delivery delivery = Delivery.__new__(Delivery)
-    cdef int32_t left
-    delivery.batch = first.batch
-    delivery.index = first.index
-    while count > 0:
-        delivery._follow()
-        if delivery.batch.state != BATCH_DONE:
-            return delivery.batch
-        left = min(count, delivery.batch.count - delivery.index)
-        count -= left
-        delivery.index += left
+    cdef Delivery at
+    cdef int32_t seen = 0
+    while seen < count:
+        at = _later(first, seen)
+        if at.batch.state != BATCH_DONE:
+            return at.batch
+        seen += at.batch.count - at.index
     return None

@@ -9,7 +9,6 @@ cdef class Partition:
     cdef readonly Batch open
     cdef readonly object queue          # deque of sealed batches, in order
     cdef readonly list in_flight        # batches on their way, in order
-    cdef public object last_error
     cdef public double retry_at         # not before this moment
     cdef public int64_t producer_id     # under which its sequence runs
     cdef readonly int32_t index
@@ -17,9 +16,7 @@ cdef class Partition:
     cdef public int32_t next_sequence
     cdef public int producer_epoch
     cdef public int magic
-    cdef public int attempts            # failures in a row, for the backoff
     cdef public bint needs_epoch        # its sequence is broken: a new epoch before the next batch (KIP-360)
-    cdef Py_ssize_t expected            # how large its batches become
 
 
 cdef class Topic:

@@ -41,8 +41,8 @@ class ProducerConfig(ClientConfig):
     max_in_flight_requests_per_connection: int = 5
     """Produce requests on their way to one broker at a time."""
     enable_idempotence: bool | None = None
-    """No duplicates by retries, order kept with several batches in flight. None: where acks="all" and the broker can;
-    True: fail where it cannot."""
+    """No duplicates by retries, order kept with several batches in flight. None: where acks="all", at most five
+    requests are in flight, and the broker can; True: fail where it cannot."""
     compression_type: Compression | str | int = Compression.NONE
     """The codec of batches: none, gzip, snappy, lz4 or zstd."""
     compression_level: int | None = None

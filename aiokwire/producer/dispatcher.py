@@ -17,18 +17,16 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from aiokwire.cluster import Client, Cluster
+from aiokwire.cluster import Client
 from aiokwire.errors import (
     BufferFullError,
     ClosedError,
     ConnectionFailed,
-    DeliveryFailed,
     InvalidArgument,
     KafkaError,
     RequestTimedOut,
     RetriableError,
 )
-from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, OPEN, SPLIT, Batch, Delivery, pending_in
@@ -39,9 +37,10 @@ from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
-from aiokwire.protocol import ZERO_UUID
-from aiokwire.protocol.messages import produce
-from aiokwire.types import TopicPartition
+from aiokwire.producer.topics import Topics
+
+# How much later than its deadline a batch without a partition is given up, when nobody else did it.
+PARKED_GRACE = 1.0
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -64,19 +63,21 @@ class Dispatcher:
         )
         self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon)
         self.idempotence = Idempotence(wanted=config.wants_idempotence, insisted=bool(config.enable_idempotence))
+        self.topics = Topics(
+            client, config, self.accumulator, on_ready=self._on_ready, on_unknown=self._on_unknown_topic
+        )
         self.settlement = Settlement(
             self.accumulator,
             self.idempotence,
             config,
             rng,
             requeue=self._requeue,
-            refresh=self._refresh,
-            on_leader=self._on_leader,
+            refresh=self.topics.refresh,
+            on_leader=self.topics.on_leader,
         )
         self._senders: dict[int, Sender] = {}
         self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
         self._urgent: dict[Partition, None] = {}  # their open batch is awaited
-        self._formats: dict[int, int] = {}  # message format by node id
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -91,7 +92,7 @@ class Dispatcher:
         """Begin, on the running loop; the client has been started."""
         self._loop = asyncio.get_running_loop()
         self.accumulator.open(self._loop)
-        self._client.metadata.add_listener(self._on_cluster)
+        self.topics.follow()
         self._client.spawn(self._watch, name="producer: the client's end")
         if self.idempotence.enabled:
             self.want_producer_id()
@@ -115,14 +116,14 @@ class Dispatcher:
     def abandon(self) -> Iterator[tuple[Partition | None, Batch]]:
         """The batches that are not done, oldest first, to be given up."""
         for batch in sorted(self.accumulator.live, key=lambda batch: batch.order):
-            partition = self._partition_of(batch)
+            partition = self.topics.partition_of(batch)
             self._withdraw(partition, batch)
             yield partition, batch
 
     def end(self) -> None:
         """No timer and no listener is left behind."""
         self._ended = True
-        self._client.metadata.remove_listener(self._on_cluster)
+        self.topics.unfollow()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -161,7 +162,12 @@ class Dispatcher:
 
     def on_unknown(self, topic: Topic) -> None:
         """The first record of a topic."""
-        self._client.spawn(self._resolve, topic, name=f"producer: partitions of {topic.name}")
+        self._client.spawn(self.topics.resolve, topic, name=f"producer: partitions of {topic.name}")
+        self._wake_at(self.now() + self._config.delivery_timeout + PARKED_GRACE)
+
+    def _on_unknown_topic(self, parked: Batch, error: KafkaError) -> None:
+        self.settlement.give_up(None, parked, error)
+        self.line.serve()
 
     def choose_sticky(self, topic: Topic) -> int:
         """The next partition for records without a key."""
@@ -288,7 +294,11 @@ class Dispatcher:
         if partition.leader >= 0:
             self._sender(partition.leader).ready.setdefault(partition)
         else:
-            self._refresh(partition.topic, f"{partition.topic}[{partition.index}] has no leader")
+            self.topics.refresh(partition.topic, f"{partition.topic}[{partition.index}] has no leader")
+
+    def _on_ready(self, partition: Partition) -> None:
+        self._mark_ready(partition)
+        self.soon()
 
     def _requeue(self, partition: Partition, when: float) -> None:
         self._mark_ready(partition)
@@ -327,7 +337,7 @@ class Dispatcher:
 
     def _set_timer(self, now: float) -> None:
         """For the next thing that time alone brings about."""
-        moments = [batch.deadline for batch in self.accumulator.live]
+        moments = [_limit_of(batch) for batch in self.accumulator.live]
         moments += [batch.created + self._config.linger for batch, _ in self._opened if batch.state == OPEN]
         for sender in self._senders.values():
             moments += [partition.retry_at for partition in sender.ready if partition.retry_at > now]
@@ -335,8 +345,8 @@ class Dispatcher:
             self._wake_at(max(min(moments), now))
 
     def _expire(self, now: float) -> None:
-        for batch in [batch for batch in self.accumulator.live if batch.deadline <= now]:
-            partition = self._partition_of(batch)
+        for batch in [batch for batch in self.accumulator.live if _limit_of(batch) <= now]:
+            partition = self.topics.partition_of(batch)
             self._withdraw(partition, batch)
             self.settlement.expire(partition, batch, now)
         self.line.serve()
@@ -351,111 +361,12 @@ class Dispatcher:
             if batch in partition.queue:
                 partition.queue.remove(batch)
 
-    def _partition_of(self, batch: Batch) -> Partition | None:
-        topic = self.accumulator.topics.get(batch.topic)
-        if topic is None or batch.partition < 0:
-            return None
-        return topic.partitions[batch.partition]
-
-    # --- metadata ---------------------------------------------------------------------------------------------------
-
-    async def _resolve(self, topic: Topic) -> None:
-        """Find a new topic's partitions; what waits for them is placed, or fails with the reason."""
-        try:
-            cluster = await self._client.metadata.wait_for_topics([topic.name], self._config.delivery_timeout)
-            await self._learn_formats(cluster, topic.name)
-            self._on_cluster(self._client.cluster)
-            if not topic.count:
-                self._set_partitions(cluster, topic)
-        except KafkaError as error:
-            parked = self.accumulator.forget_topic(topic)
-            if parked is not None:
-                self.settlement.give_up(None, parked, self._unresolved(parked, error))
-            self.line.serve()
-
-    def _unresolved(self, parked: Batch, error: KafkaError) -> KafkaError:
-        if not isinstance(error, (RequestTimedOut, ConnectionFailed)):
-            return error
-        elapsed = self.now() - parked.created
-        return DeliveryFailed(
-            f"{parked.count} record(s) for {parked.topic} were not delivered: its metadata did not come within "
-            f"{elapsed:.3f} s: {error}",
-            topic=parked.topic,
-            stage="metadata",
-            elapsed=elapsed,
-            last_error=error,
-        )
-
-    async def _learn_formats(self, cluster: Cluster, name: str) -> None:
-        """Ask one leader for its versions before the first record is encoded; the others when they are sent to."""
-        for partition in cluster.topics[name].partitions:
-            if partition.leader >= 0 and partition.leader not in self._formats:
-                try:
-                    await self.connect(partition.leader)
-                except KafkaError:
-                    continue  # its sender will say so
-            if partition.leader >= 0:
-                return
-
-    async def connect(self, node_id: int) -> Connection:
-        """A ready connection to a node; remembers which message format it takes."""
-        connection = await self._client.connection(node_id)
-        self._formats[node_id] = planning.format_of(connection.versions.pick(produce.ProduceRequest))
-        return connection
-
-    def _on_cluster(self, cluster: Cluster) -> None:
-        """New metadata: leaders may have moved, partitions been added."""
-        for topic in list(self.accumulator.topics.values()):
-            known = cluster.topics.get(topic.name)
-            if known is not None and known.partitions and (topic.count or topic.parked is None):
-                self._set_partitions(cluster, topic)
-        self.soon()
-
-    def _set_partitions(self, cluster: Cluster, topic: Topic) -> None:
-        found = cluster.topics[topic.name].partitions
-        before = [partition.leader for partition in topic.partitions]
-        fallback = min(self._formats.values(), default=2)
-        leaders = [partition.leader for partition in found]
-        self.accumulator.set_partitions(topic, leaders, [self._formats.get(node, fallback) for node in leaders])
-        for partition, was in zip(topic.partitions, before, strict=False):
-            if partition.leader != was:
-                partition.retry_at = 0.0  # what failed there may succeed here
-            if partition.queue and partition.leader >= 0:
-                self._mark_ready(partition)
-        self.soon()
-
-    def _refresh(self, topic: str, reason: str) -> None:
-        self._client.metadata.want([topic])
-        self._client.metadata.request_update(reason)
-
-    def _on_leader(self, partition: Partition, hint: produce.LeaderIdAndEpoch) -> None:
-        """A broker says who leads (KIP-951)."""
-        self._client.metadata.update_leader(
-            TopicPartition(partition.topic, partition.index), hint.leader_id, hint.leader_epoch
-        )
-
-    def topic_id(self, topic: str) -> bytes:
-        """The topic's id, zeros when it has none."""
-        known = self._client.cluster.topics.get(topic)
-        return known.topic_id if known is not None else ZERO_UUID
-
     def on_unreachable(self, node_id: int, partitions: list[Partition], error: KafkaError) -> None:
         """No connection to a node: its batches wait, and know why."""
         for partition in partitions:
             for batch in partition.queue:
                 batch.last_error = error.with_traceback(None)
-            self._refresh(partition.topic, f"node {node_id} cannot be reached: {error}")
-
-    async def partitions_for(self, name: str) -> int:
-        """How many partitions a topic has; waits for its metadata."""
-        cluster = await self._client.metadata.wait_for_topics([name], self._config.delivery_timeout)
-        topic = self.accumulator.topics.get(name)
-        if topic is None:
-            topic = self.accumulator.add_topic(name)
-        if not topic.count:
-            await self._learn_formats(cluster, name)
-            self._set_partitions(cluster, topic)
-        return topic.count
+            self.topics.refresh(partition.topic, f"node {node_id} cannot be reached: {error}")
 
     # --- the producer id --------------------------------------------------------------------------------------------
 
@@ -487,7 +398,12 @@ class Dispatcher:
 
     def _fail_all(self, error: KafkaError) -> None:
         for batch in list(self.accumulator.live):
-            partition = self._partition_of(batch)
+            partition = self.topics.partition_of(batch)
             self._withdraw(partition, batch)
             self.settlement.give_up(partition, batch, error)
         self.line.serve()
+
+
+def _limit_of(batch: Batch) -> float:
+    """When a batch's time is over. One that waits for metadata is told the reason by the one who asks for it."""
+    return batch.deadline if batch.parked is None else batch.deadline + PARKED_GRACE

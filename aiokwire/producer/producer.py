@@ -328,7 +328,7 @@ class Producer(Generic[K, V]):
         """
         if self._closed or not self._started:
             raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
-        return await self._dispatcher.partitions_for(topic)
+        return await self._dispatcher.topics.partitions_for(topic)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self._started else "new"

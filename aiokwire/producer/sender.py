@@ -48,6 +48,7 @@ class Sender:
         self.in_flight = 0
         self._dispatcher = dispatcher
         self._settlement = dispatcher.settlement
+        self._topics = dispatcher.topics
         self._config = config
         self._codec = config.codec
         self._acks = config.acknowledgements
@@ -197,6 +198,10 @@ class Sender:
             answer = connection.send(
                 request, version=version, timeout=self._timeout, expect_response=self._acks is not Acks.NONE
             )
+        except UnsupportedVersion as error:
+            for partition, batch in load:
+                self._settlement.give_up(partition, batch, error)
+            return
         except KafkaError as error:
             self._lose(load, error)
             return
@@ -209,7 +214,7 @@ class Sender:
         for partition, batch in load:
             data = topics.get(partition.topic)
             if data is None:
-                topic_id = self._dispatcher.topic_id(partition.topic)
+                topic_id = self._topics.topic_id(partition.topic)
                 if topic_id == ZERO_UUID and version > LAST_VERSION_WITH_NAMES:
                     version = connection.versions.pick(produce.ProduceRequest, LAST_VERSION_WITH_NAMES)
                 data = topics[partition.topic] = produce.TopicProduceData(name=partition.topic, topic_id=topic_id)
@@ -250,7 +255,7 @@ class Sender:
         for partition, batch in load:
             entry = by_partition.get((partition.topic, partition.index))
             if entry is None:
-                entry = by_partition.get((self._dispatcher.topic_id(partition.topic), partition.index))
+                entry = by_partition.get((self._topics.topic_id(partition.topic), partition.index))
             if entry is None:
                 missing = ProtocolViolation(
                     f"node {self.node_id} answered Produce without {partition.topic}[{partition.index}]"
@@ -305,7 +310,7 @@ class Sender:
     async def _connected(self) -> Connection:
         connection = self._connection
         if connection is None or not connection.ready:
-            connection = await self._dispatcher.connect(self.node_id)
+            connection = await self._topics.connect(self.node_id)
             self._connection = connection
             self._backoff.reset()
         return connection

@@ -1,0 +1,150 @@
+"""The topics that are produced to: their partitions, who leads them, and in which message format.
+
+Follows the client's metadata; the dispatcher is told whose batches may leave, and which batch waits for a topic in
+vain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiokwire.cluster import Client, Cluster
+from aiokwire.errors import ConnectionFailed, DeliveryFailed, KafkaError, RequestTimedOut
+from aiokwire.net import Connection
+from aiokwire.producer import planning
+from aiokwire.producer._accumulator import Accumulator
+from aiokwire.producer._delivery import Batch
+from aiokwire.producer._partition import Partition, Topic
+from aiokwire.producer.config import ProducerConfig
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import produce
+from aiokwire.types import TopicPartition
+
+
+class Topics:
+    """Keeps the accumulator's topics as the metadata has them.
+
+    `on_ready(partition)`: it has batches, and a leader; `on_unknown(batch, error)`: these records' topic cannot be had.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        config: ProducerConfig,
+        accumulator: Accumulator,
+        *,
+        on_ready: Callable[[Partition], None],
+        on_unknown: Callable[[Batch, KafkaError], None],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._accumulator = accumulator
+        self._on_ready = on_ready
+        self._on_unknown = on_unknown
+        self._formats: dict[int, int] = {}  # message format by node id
+
+    def follow(self) -> None:
+        """Begin to listen to the metadata."""
+        self._client.metadata.add_listener(self._on_cluster)
+
+    def unfollow(self) -> None:
+        """Listen no longer."""
+        self._client.metadata.remove_listener(self._on_cluster)
+
+    async def resolve(self, topic: Topic) -> None:
+        """Find a new topic's partitions; what waits for them is placed, or fails with the reason."""
+        try:
+            await self._found(topic.name)
+        except KafkaError as error:
+            parked = self._accumulator.forget_topic(topic)
+            if parked is not None:
+                self._on_unknown(parked, _unresolved(parked, error))
+
+    async def partitions_for(self, name: str) -> int:
+        """How many partitions a topic has; waits for its metadata.
+
+        Raises: KafkaError: the topic cannot be had.
+        """
+        return (await self._found(name)).count
+
+    async def _found(self, name: str) -> Topic:
+        await self._client.metadata.wait_for_topics([name], self._config.delivery_timeout)
+        await self._learn_formats(self._client.cluster, name)
+        # Nothing waits from here on, so that no record can be parked behind our back.
+        topic = self._accumulator.topics.get(name) or self._accumulator.add_topic(name)
+        if not topic.count:
+            self._set_partitions(self._client.cluster, topic)
+        return topic
+
+    async def _learn_formats(self, cluster: Cluster, name: str) -> None:
+        """Ask one leader for its versions before the first record is encoded; the others when they are sent to."""
+        for partition in cluster.topics[name].partitions:
+            if partition.leader >= 0 and partition.leader not in self._formats:
+                try:
+                    await self.connect(partition.leader)
+                except KafkaError:
+                    continue  # its sender will say so
+            if partition.leader >= 0:
+                return
+
+    async def connect(self, node_id: int) -> Connection:
+        """A ready connection to a node; remembers which message format it takes.
+
+        Raises: KafkaError: there is none, or the node takes no records.
+        """
+        connection = await self._client.connection(node_id)
+        self._formats[node_id] = planning.format_of(connection.versions.pick(produce.ProduceRequest))
+        return connection
+
+    def _on_cluster(self, cluster: Cluster) -> None:
+        """New metadata: leaders may have moved, partitions been added."""
+        for topic in list(self._accumulator.topics.values()):
+            known = cluster.topics.get(topic.name)
+            if topic.count and known is not None and known.partitions:
+                self._set_partitions(cluster, topic)
+
+    def _set_partitions(self, cluster: Cluster, topic: Topic) -> None:
+        before = [partition.leader for partition in topic.partitions]
+        fallback = min(self._formats.values(), default=2)
+        leaders = [partition.leader for partition in cluster.topics[topic.name].partitions]
+        self._accumulator.set_partitions(topic, leaders, [self._formats.get(node, fallback) for node in leaders])
+        for partition, was in zip(topic.partitions, before, strict=False):
+            if partition.leader != was:
+                partition.retry_at = 0.0  # what failed there may succeed here
+            if partition.queue and partition.leader >= 0:
+                self._on_ready(partition)
+
+    def refresh(self, topic: str, reason: str) -> None:
+        """A topic's metadata is stale."""
+        self._client.metadata.want([topic])
+        self._client.metadata.request_update(reason)
+
+    def on_leader(self, partition: Partition, hint: produce.LeaderIdAndEpoch) -> None:
+        """A broker says who leads (KIP-951)."""
+        self._client.metadata.update_leader(
+            TopicPartition(partition.topic, partition.index), hint.leader_id, hint.leader_epoch
+        )
+
+    def topic_id(self, topic: str) -> bytes:
+        """The topic's id, zeros when it has none."""
+        return self._client.cluster.topic_id(topic) or ZERO_UUID
+
+    def partition_of(self, batch: Batch) -> Partition | None:
+        """Where a batch belongs; None while that is not known."""
+        topic = self._accumulator.topics.get(batch.topic)
+        return None if topic is None or batch.partition < 0 else topic.partitions[batch.partition]
+
+
+def _unresolved(parked: Batch, error: KafkaError) -> KafkaError:
+    if not isinstance(error, (RequestTimedOut, ConnectionFailed)):
+        return error
+    elapsed = asyncio.get_running_loop().time() - parked.created
+    return DeliveryFailed(
+        f"{parked.count} record(s) for {parked.topic} were not delivered: its metadata did not come within "
+        f"{elapsed:.3f} s: {error}",
+        topic=parked.topic,
+        stage="metadata",
+        elapsed=elapsed,
+        last_error=error,
+    )
