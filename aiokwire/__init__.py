@@ -14,7 +14,7 @@ from aiokwire._version import __version__
 if TYPE_CHECKING:
     from aiokwire.admin import Admin
     from aiokwire.cluster import Client, ClientConfig
-    from aiokwire.consumer import Consumer, ConsumerConfig
+    from aiokwire.consumer import Consumer, ConsumerConfig, ConsumerRecord, DeserializationError
     from aiokwire.error_codes import ErrorCode
     from aiokwire.errors import (
         AuthorizationError,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "admin": ("Admin",),
     "cluster": ("Client", "ClientConfig"),
-    "consumer": ("Consumer", "ConsumerConfig"),
+    "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "DeserializationError"),
     "error_codes": ("ErrorCode",),
     "errors": (
         "AuthorizationError",
@@ -119,9 +119,11 @@ __all__ = [
     "ConnectionFailed",
     "Consumer",
     "ConsumerConfig",
+    "ConsumerRecord",
     "CorruptRecord",
     "Delivery",
     "DeliveryFailed",
+    "DeserializationError",
     "ErrorCode",
     "FencedError",
     "Headers",

@@ -7,7 +7,7 @@ batches       a batch in user's hands    _iterate      what runs per record
 fetch_plan, fetch_responses, intake, positions, offset_reset, truncation: decisions, without I/O
 """
 
-from aiokwire.consumer.batches import Batch
+from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.consumer import Consumer
 from aiokwire.consumer.errors import DeserializationError
@@ -18,6 +18,7 @@ __all__ = [
     "Batch",
     "Consumer",
     "ConsumerConfig",
+    "ConsumerRecord",
     "DeserializationError",
     "FetchEvent",
     "FetchState",

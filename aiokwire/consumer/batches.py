@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from aiokwire.consumer.config import ConsumerConfig, Deserializer
 from aiokwire.consumer.errors import DeserializationError
 from aiokwire.records import DeserializedRecord, Record, RecordBatch
-from aiokwire.types import TopicPartition
+from aiokwire.types import TimestampType, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
 
-V = TypeVar("V")
+K_co = TypeVar("K_co", covariant=True)
+V_co = TypeVar("V_co", covariant=True)
 
 
-class Batch(Generic[V]):
+class ConsumerRecord(Protocol[K_co, V_co]):
+    """What a consumer hands over: a `Record`, or with deserializers a `DeserializedRecord`."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def timestamp_type(self) -> TimestampType: ...
+    @property
+    def key(self) -> K_co | None: ...
+    @property
+    def value(self) -> V_co | None: ...
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]: ...
+    @property
+    def leader_epoch(self) -> int: ...
+
+
+class Batch(Generic[K_co, V_co]):
     """Records of one partition that were written together, from `base_offset` up to, not including, `next_offset`.
 
     A view of the bytes as they came, already decompressed; it keeps them alive.
@@ -53,26 +78,26 @@ class Batch(Generic[V]):
             self._count = len(self._batch.records(self.base_offset))
         return self._count
 
-    def records(self) -> list[Record | DeserializedRecord[Any, V]]:
+    def records(self) -> Sequence[ConsumerRecord[K_co, V_co]]:
         """The records; deserialized when the consumer has deserializers.
 
         Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised.
         """
         raw = self._batch.records(self.base_offset)
         if self._config.key_deserializer is None and self._config.value_deserializer is None:
-            return list(raw)
+            return cast("Sequence[ConsumerRecord[K_co, V_co]]", raw)
         done, failure = deserialize(raw, self._config)
         if failure is not None:
             raise failure
-        return list(done)
+        return done
 
-    def values(self) -> list[Any]:
+    def values(self) -> Sequence[V_co | None]:
         """The values alone, without record objects when there is no deserializer for them.
 
         Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised.
         """
         if self._config.value_deserializer is None:
-            return self._batch.values(self.base_offset)
+            return cast("Sequence[V_co | None]", self._batch.values(self.base_offset))
         return [record.value for record in self.records()]
 
     def to_arrow(self) -> pyarrow.RecordBatch:

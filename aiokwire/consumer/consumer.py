@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 import anyio
 
 from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
 from aiokwire.config import from_options
-from aiokwire.consumer.batches import Batch
+from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
@@ -31,7 +31,36 @@ from aiokwire.types import OffsetAndTimestamp, OffsetReset, TopicPartition
 Moment = int | datetime.datetime
 
 
-class Consumer:
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # `Consumer` alone means one without deserializers.
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+
+class BatchIterator(Generic[K, V]):
+    """Batch by batch. May be dropped at any time: it holds nothing."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch[K, V]:
+        batch = await self._reader.batch()
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+
+class Consumer(Generic[K, V]):
     """Reads topics, or single partitions, without a group.
 
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
@@ -42,6 +71,50 @@ class Consumer:
     of range with `auto_offset_reset="none"`) raises at the next await, once all before it was handed over; its position
     stays, and it is tried again when the consumer is used on.
     """
+
+    @overload
+    def __init__(
+        self: Consumer[K, V],
+        *topics: str,
+        partitions: Iterable[TopicPartition] | None = ...,
+        key_deserializer: Callable[[bytes], K],
+        value_deserializer: Callable[[bytes], V],
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Any,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, V],
+        *topics: str,
+        partitions: Iterable[TopicPartition] | None = ...,
+        value_deserializer: Callable[[bytes], V],
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Any,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[K, bytes],
+        *topics: str,
+        partitions: Iterable[TopicPartition] | None = ...,
+        key_deserializer: Callable[[bytes], K],
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Any,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, bytes],
+        *topics: str,
+        partitions: Iterable[TopicPartition] | None = ...,
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Any,
+    ) -> None: ...
 
     def __init__(
         self,
@@ -169,7 +242,7 @@ class Consumer:
 
     # --- records ------------------------------------------------------------------------------------------------------
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Record by record; ends when the consumer is closed. Gives other tasks their turn now and then.
 
         A record counts as handed over when its step of the loop begins.
@@ -177,16 +250,12 @@ class Consumer:
         self._check_open()
         return self._reader.feed
 
-    async def batches(self) -> AsyncIterator[Batch[Any]]:
+    def batches(self) -> BatchIterator[K, V]:
         """Batch by batch, undecoded until asked; ends when the consumer is closed."""
         self._check_open()
-        while True:
-            batch = await self._reader.batch()
-            if batch is None:
-                return
-            yield batch
+        return BatchIterator(self._reader)
 
-    async def getone(self, timeout: float | None = None) -> Any:
+    async def getone(self, timeout: float | None = None) -> ConsumerRecord[K, V]:
         """The next record. A call that is cancelled takes none.
 
         Raises: RequestTimedOut: none came within `timeout` seconds; ClosedError: the consumer is closed; and what
@@ -194,7 +263,8 @@ class Consumer:
         """
         self._check_open()
         with anyio.move_on_after(timeout):
-            return await self._reader.one()
+            record: ConsumerRecord[K, V] = await self._reader.one()
+            return record
         raise RequestTimedOut(f"no record came within {timeout} s")
 
     async def getmany(
@@ -202,7 +272,7 @@ class Consumer:
         max_records: int | None = None,
         timeout: float | None = None,
         partitions: Collection[TopicPartition] | None = None,
-    ) -> list[Any]:
+    ) -> list[ConsumerRecord[K, V]]:
         """A list of up to `max_records` (default: the option `max_poll_records`) records, in order by partition.
 
         Gives what is at hand at once; else waits for the first, at most `timeout` seconds (None: for ever), and gives

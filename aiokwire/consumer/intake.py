@@ -34,6 +34,7 @@ class Intake:
         self._config = config
         self._isolation = config.isolation
         self._buffer = buffer
+        self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the present response (KIP-951)
         self._served = 0  # counts answers with data: the order in which partitions are asked for
         self.on_reset = _nothing  # called when a partition needs its position looked up; set by the upkeep
 
@@ -41,6 +42,7 @@ class Intake:
         """Judge every partition of a response; what came for a position that was left meanwhile is dropped."""
         size = sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
         lease = Lease(self._buffer, size)
+        self._addresses = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
         missing = {asked.state.tp: asked for asked in plan.asked}
         try:
             for answer in read_response(response, plan, ids):
@@ -133,7 +135,8 @@ class Intake:
         state = answer.asked.state
         hint = answer.data.current_leader
         if hint is not None and hint.leader_id >= 0:
-            self._client.metadata.update_leader(state.tp, hint.leader_id, hint.leader_epoch)
+            host, port = self._addresses.get(hint.leader_id, (None, 0))
+            self._client.metadata.update_leader(state.tp, hint.leader_id, hint.leader_epoch, host, port)
         error = error_of(answer, who)
         self._client.metadata.request_update(str(error))
         self.back_off(state, str(error))

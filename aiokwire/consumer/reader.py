@@ -78,7 +78,7 @@ class Reader:
             await self._ready(only)
         return self._take_many(limit, only)
 
-    async def batch(self) -> Batch[Any] | None:
+    async def batch(self) -> Batch[Any, Any] | None:
         """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
         if self.feed.due:
             await self._rest()
@@ -92,7 +92,7 @@ class Reader:
             if not chunk.loaded and chunk.batch.needs_decompression:
                 await self._decompress(chunk)
                 continue
-            batch: Batch[Any] = Batch(chunk.batch, chunk.partition.tp, chunk.position, chunk.end, self._config)
+            batch: Batch[Any, Any] = Batch(chunk.batch, chunk.partition.tp, chunk.position, chunk.end, self._config)
             self.feed.spend(0, chunk.size)
             self.buffer.finish(chunk)
             if batch.count:

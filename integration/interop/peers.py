@@ -231,7 +231,7 @@ def consume_all(bootstrap: str, topic: str, partitions: int, count: int) -> list
 async def _aiokwire_read(bootstrap: str, assigned: list[aiokwire.TopicPartition], count: int) -> list[Message]:
     async with aiokwire.Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         await consumer.assign(assigned)
-        records: list[aiokwire.Record] = []
+        records: list[aiokwire.ConsumerRecord[bytes, bytes]] = []
         async with asyncio.timeout(_SECONDS):
             while len(records) < count:
                 records += await consumer.getmany(max_records=count - len(records), timeout=5)

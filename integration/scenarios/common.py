@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from aiokwire import Consumer, Producer, Record, RecordMetadata, TopicPartition
+from aiokwire import Consumer, ConsumerRecord, Producer, RecordMetadata, TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
 
 PATIENCE = 30.0  # seconds that any one step may take
@@ -26,13 +26,13 @@ def consumer(broker: BrokerUnderTest, assigned: Sequence[TopicPartition], **opti
     return Consumer(partitions=assigned, bootstrap_servers=broker.bootstrap_servers, **options)
 
 
-async def take(reader: Consumer, count: int) -> list[Record]:
+async def take(reader: Consumer, count: int) -> list[ConsumerRecord[bytes, bytes]]:
     """The next `count` records, no more.
 
     Raises:
         TimeoutError: they did not come.
     """
-    records: list[Record] = []
+    records: list[ConsumerRecord[bytes, bytes]] = []
     with anyio.fail_after(PATIENCE):
         while len(records) < count:
             records += await reader.getmany(max_records=count - len(records), timeout=5)

@@ -42,7 +42,7 @@ async def fill(broker: Broker, *values: bytes, topic: str = "t", partition: int 
         await producer.flush()
 
 
-def consumer(broker: Broker, *topics: str, **options: Any) -> Consumer:
+def consumer(broker: Broker, *topics: str, **options: Any) -> Consumer[Any, Any]:
     options.setdefault("auto_offset_reset", "earliest")
     return Consumer(*topics, bootstrap_servers=broker.bootstrap_servers, **options)
 
@@ -121,7 +121,7 @@ async def test_getone_says_when_nothing_came(broker: Broker) -> None:
 async def test_a_batch_gives_records_values_and_columns(broker: Broker) -> None:
     await fill(broker, *numbers(50), topic="single")
     async with consumer(broker, "single") as reader:
-        seen: list[Batch[bytes]] = []
+        seen: list[Batch[bytes, bytes]] = []
         async for batch in reader.batches():
             seen.append(batch)
             if batch.next_offset == 50:
@@ -141,7 +141,7 @@ async def test_compressed_batches_large_and_small_are_read(broker: Broker, codec
     values = [b"%d-" % number + bytes(range(256)) * 8 for number in range(300)]
     await fill(broker, *values, compression_type=codec)
     async with consumer(broker, "t") as reader:
-        seen: list[bytes] = []
+        seen: list[bytes | None] = []
         while len(seen) < 300:
             seen += [record.value for record in await reader.getmany(timeout=5)]
         assert seen == values

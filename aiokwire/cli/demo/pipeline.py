@@ -160,7 +160,7 @@ async def _consume(outcome: Outcome, bootstrap: str, number: int) -> None:
             except RequestTimedOut:
                 continue  # the broker is down; the consumer comes back by itself
             for record in records:
-                _account(outcome, json.loads(record.value), last)
+                _account(outcome, json.loads(record.value or b"null"), last)
             outcome.consumed_by[number] += len(records)
             await anyio.lowlevel.checkpoint()
 
