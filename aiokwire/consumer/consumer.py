@@ -344,6 +344,12 @@ class Consumer(Generic[K, V]):
         """Offsets from the position to the end as the last fetch told it; None before the first fetch."""
         return self._state(partition).lag
 
+    @property
+    def memory_in_use(self) -> int:
+        """Bytes that are held and not handed over, and those that the fetches in flight may bring: what `fetch_memory`
+        bounds."""
+        return self._fetcher.in_use
+
     def pause(self, *partitions: TopicPartition) -> None:
         """Neither hand over nor fetch; without arguments all partitions. Positions and what is held stay."""
         for state in self._states(partitions):
