@@ -132,7 +132,7 @@ class RetriableError(BrokerError):
 
     @property
     def retriable(self) -> bool:
-        # Also where the code is about another record: the rest of a batch with one bad record may be sent again (KIP-467).
+        # Also where the code is about another record: the rest of its batch may be sent again (KIP-467).
         return True
 
 

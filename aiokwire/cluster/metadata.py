@@ -165,8 +165,7 @@ class Metadata:
         return None
 
     def _tell_unknown(self, name: str, deadline: Deadline, told: set[str]) -> None:
-        """Say at once that a topic is unknown: waiting for it may be right, but a misspelt name should not take a minute
-        to be noticed."""
+        """Say at once that a topic is unknown: waiting may be right, but a misspelt name should be noticed now."""
         topic = self.cluster.topics.get(name)
         if name in told or topic is None or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return
