@@ -79,7 +79,9 @@ def test_gzip_members_and_zstd_and_lz4_frames_are_joined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("codec", "one"), [(Compression.GZIP, gzip.compress(b"")), (Compression.LZ4, lz4.frame.compress(b""))], ids=["gzip", "lz4"]
+    ("codec", "one"),
+    [(Compression.GZIP, gzip.compress(b"")), (Compression.LZ4, lz4.frame.compress(b""))],
+    ids=["gzip", "lz4"],
 )
 def test_a_stream_of_tiny_parts_does_not_copy_all_the_rest_for_each(codec: Compression, one: bytes) -> None:
     """With a copy of the rest for each part this takes 15 s; a hostile batch may have even more of them."""
