@@ -222,14 +222,13 @@ class Metadata:
         number = self._schedule.start()
         try:
             answer = await self._ask(interest)
-        except KafkaError as error:
+            self._accept(answer, interest, number)
+        except KafkaError as error:  # also of an answer that cannot be true
             if self.last_error is None or type(error) is not type(self.last_error):
                 logger.warning("the metadata could not be refreshed: %s", error)
             self.last_error = error.with_traceback(None)
             self._schedule.failed(anyio.current_time())
             self._wake()
-        else:
-            self._accept(answer, interest, number)
 
     def accept_first(self, answer: metadata.MetadataResponse) -> None:
         """The answer that the client got while it started; counts as a refresh."""
