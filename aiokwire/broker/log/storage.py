@@ -200,6 +200,9 @@ class DiskStorage:
             raise StorageError(
                 f"another broker uses the data directory {self.root}: stop it, or choose another directory"
             ) from error
+        except OSError as error:
+            os.close(fd)
+            raise _storage_error("lock the data directory", self.root, error) from error
         self._lock_fd = fd
 
     def unlock(self) -> None:
@@ -421,7 +424,7 @@ class MemoryStorage:
             self._forget(path)
 
     def list(self, path: str) -> list[str]:
-        return list(self._directories.get(path, ()))
+        return sorted(self._directories.get(path, ()))  # the same in every simulated run
 
     def is_directory(self, path: str) -> bool:
         return path in self._directories
@@ -433,7 +436,7 @@ class MemoryStorage:
             self._directories[directory].add(name)
 
     def delete_directory(self, path: str) -> None:
-        for name in self._directories.pop(path, set()):
+        for name in sorted(self._directories.pop(path, set())):
             del self.files[f"{path}/{name}"]
         self._forget(path)
 
