@@ -1,4 +1,4 @@
-"""What a broker does by itself: flushing, retention, deletion of files, checkpoints, expiry.
+"""What a broker does by itself: flushing, retention, deletion of files, checkpoints, expiry, ends of transactions.
 
 One task, one beat a second; what is slow happens in a thread. A fault of one chore (a full disk) is logged and tried
 again at its next turn, and never ends the broker.
@@ -36,6 +36,15 @@ class Maintenance:
             (BEAT, self._delete_files),
             (configs.integer("log.flush.offset.checkpoint.interval.ms") / 1000, self._checkpoint),
             (EXPIRY_INTERVAL, self._expire),
+            (BEAT, self._finish_transactions),
+            (
+                configs.integer("transaction.abort.timed.out.transaction.cleanup.interval.ms") / 1000,
+                self._abort_transactions,
+            ),
+            (
+                configs.integer("transaction.remove.expired.transaction.cleanup.interval.ms") / 1000,
+                self._expire_transactional_ids,
+            ),
             (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
         ]
 
@@ -78,6 +87,15 @@ class Maintenance:
     async def _expire(self) -> None:
         self._state.logs.expire_producers(wall_ms())
         self._state.logs.release_idle()
+
+    async def _finish_transactions(self) -> None:
+        self._state.transactions.finish_prepared()
+
+    async def _abort_transactions(self) -> None:
+        self._state.transactions.abort_timed_out(anyio.current_time())
+
+    async def _expire_transactional_ids(self) -> None:
+        self._state.transactions.expire(wall_ms())
 
     async def _reap(self) -> None:
         if self._idle > 0:

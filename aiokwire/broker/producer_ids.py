@@ -37,9 +37,14 @@ class ProducerIds:
             raise StorageError(f"{FILE} in the data directory is damaged: {content!r}") from error
         self._next = self._end = max(reserved, floor)
 
+    @property
+    def available(self) -> bool:
+        """Whether `take` has one."""
+        return self._next < self._end
+
     def take(self) -> int | None:
         """An id from the reserved block, None when `reserve` must come first."""
-        if self._next == self._end:
+        if not self.available:
             return None
         taken = self._next
         self._next += 1
@@ -50,12 +55,19 @@ class ProducerIds:
 
         Raises: StorageError: the next block cannot be written down.
         """
+        while (taken := self.take()) is None:
+            await self.reserve()
+        return taken
+
+    async def reserve(self) -> None:
+        """See to it that there is an id to take, unless somebody else takes it first.
+
+        Raises: StorageError: the next block cannot be written down.
+        """
         if self._reserving is None:
             self._reserving = anyio.Lock()
-        while (taken := self.take()) is None:
-            async with self._reserving:
-                if self._next == self._end:
-                    end = self._end + BLOCK
-                    await run_in_thread(write_atomically, self._storage, FILE, str(end).encode())
-                    self._end = end
-        return taken
+        async with self._reserving:
+            if not self.available:
+                end = self._end + BLOCK
+                await run_in_thread(write_atomically, self._storage, FILE, str(end).encode())
+                self._end = end

@@ -1,6 +1,7 @@
-"""What requests act upon: topics, logs, configs, producer ids, fetch sessions. Knows nothing of sockets.
+"""What requests act upon: topics, logs, configs, producers, transactions, committed offsets, fetch sessions.
 
-The broker opens one, the handlers get it with every call, tests may use it without any connection.
+Knows nothing of sockets. The broker opens one, the handlers get it with every call, tests may use it without any
+connection.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import NamedTuple
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
+from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.transactions import TransactionCoordinator
 from aiokwire.clock import wall_ms
 from aiokwire.threads import run_in_thread
 
@@ -54,6 +57,8 @@ class BrokerState:
         )
         self.topics = TopicRegistry(storage, self.logs, configs, rng)
         self.producer_ids = ProducerIds(storage)
+        self.offsets = OffsetStore(self.topics, configs)
+        self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
         self.sessions = FetchSessions(configs.integer("max.incremental.fetch.session.cache.slots"), rng)
         # Set by the broker once it listens; a wildcard host stands for the address that a client came in by.
         self.endpoint = Endpoint("", 0)
@@ -70,9 +75,12 @@ class BrokerState:
         self.logs.open(wall_ms())
         try:
             self.topics.load()
+            self.offsets.load()
+            self.transactions.load()
             # A directory that a Kafka wrote knows producers, and has no file that says which ids were given out.
             known = (max(log.producers.states, default=-1) for log in self.logs.logs.values())
-            self.producer_ids.load(max(known, default=-1) + 1)
+            highest = max(known, default=-1)
+            self.producer_ids.load(max(highest, self.transactions.highest_producer_id) + 1)
         except BaseException:
             self.logs.close(wall_ms())
             raise

@@ -251,6 +251,16 @@ class TopicRegistry:
         Raises: BrokerError: the name is taken, illegal or internal. StorageError: the disk refuses.
         """
         self.check_new(name)
+        return self._create(name, partitions, configs)
+
+    def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """Make a topic of the broker's own, in which a coordinator keeps its state.
+
+        Raises: StorageError: the disk refuses.
+        """
+        return self._create(name, partitions, configs)
+
+    def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         topic = Topic(name, self._new_id(), configs)
         try:
             self._add(topic, partitions)

@@ -101,8 +101,8 @@ def _check_header(batch: RecordBatch) -> None:
         raise _invalid(f"{batch.count} records cannot fill offsets {batch.base_offset} to {batch.last_offset}")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         raise _invalid(f"a batch of producer {batch.producer_id} without a sequence number")
-    if batch.is_transactional:
-        raise BrokerError("this broker has no transactions", code=ErrorCode.INVALID_TXN_STATE)
+    if batch.is_transactional and batch.producer_id < 0:
+        raise _invalid("a transactional batch without a producer id")
 
 
 def _check_timestamps(batch: RecordBatch, rules: TopicRules, now_ms: int) -> None:

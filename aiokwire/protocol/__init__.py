@@ -6,6 +6,7 @@
 The messages themselves are generated modules, one per API: `from aiokwire.protocol.messages import produce`.
 """
 
+from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
     NO_VERSION,
     ZERO_UUID,
@@ -37,6 +38,8 @@ __all__ = [
     "Buffer",
     "Data",
     "Message",
+    "PlainReader",
+    "PlainWriter",
     "Request",
     "RequestHeader",
     "Response",

@@ -6,6 +6,7 @@ from aiokwire.broker.dispatch import Call
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
+from aiokwire.types import TopicPartition
 
 # Bits by ACL operation, as a broker without an authorizer answers: everything is allowed.
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -35,3 +36,24 @@ def epoch_fault(partition: Partition, current_leader_epoch: int) -> ErrorCode:
     if current_leader_epoch < partition.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def fenced_code(code: ErrorCode, version: int, since: int) -> ErrorCode:
+    """The code as clients of that version know it: PRODUCER_FENCED is younger than the transactions."""
+    if code is ErrorCode.PRODUCER_FENCED and version < since:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def membership_fault(generation: int) -> ErrorCode:
+    """Why a commit in the name of a group's member is refused: this broker has no members, only offsets."""
+    return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+
+
+def offset_fault(call: Call, tp: TopicPartition, metadata: str | None) -> ErrorCode:
+    """Why an offset cannot be committed, whoever commits it."""
+    if call.state.topics.partition(*tp) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if len((metadata or "").encode()) > call.state.configs.integer("offset.metadata.max.bytes"):
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return ErrorCode.NONE

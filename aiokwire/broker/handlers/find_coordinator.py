@@ -1,6 +1,6 @@
 """FindCoordinator: v0-6
 
-There is one broker: it coordinates every group. Transactions are refused (see MISSING.md).
+There is one broker: it coordinates every group and every transaction.
 
 Version notes:
 - v1: key types (0 group, 1 transaction, 2 share group) and error messages
@@ -37,8 +37,6 @@ def handle(request: find_coordinator.FindCoordinatorRequest, call: Call) -> find
 
 
 def _verdict(key_type: int) -> tuple[ErrorCode, str | None]:
-    if key_type == GROUP:
+    if key_type in {GROUP, TRANSACTION}:
         return ErrorCode.NONE, None
-    if key_type == TRANSACTION:
-        return ErrorCode.INVALID_REQUEST, "this broker has no transactions: leave transactional.id out"
     return ErrorCode.INVALID_REQUEST, f"this broker coordinates no keys of type {key_type}"

@@ -1,10 +1,10 @@
 """InitProducerId: v0-5
 
-A producer id for an idempotent producer. Transactional ids are refused (see MISSING.md).
+A producer id for an idempotent producer; for a transactional one its id and the next epoch, which fences all others.
 
 Version notes:
 - v3: a producer that knows its id asks for a higher epoch (KIP-360); without a transactional id it gets a new id
-- v4: PRODUCER_FENCED
+- v4: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import logging
 from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import fenced_code
+from aiokwire.broker.transactions import Answered, Identity
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import init_producer_id
 
 logger = logging.getLogger(__name__)
 
+FENCED_SINCE = 4
+
 
 def handle(
     request: init_producer_id.InitProducerIdRequest, call: Call
 ) -> init_producer_id.InitProducerIdResponse | Awaitable[init_producer_id.InitProducerIdResponse]:
-    """Answer at once while the reserved block lasts."""
+    """Answer at once while the reserved block lasts, and where the coordinator's log is there."""
     if request.transactional_id is not None:
-        logger.warning("producer %r asks for transactions, which this broker does not have", request.transactional_id)
-        return init_producer_id.InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+        return _transactional(request, request.transactional_id, call)
     taken = call.state.producer_ids.take()
     if taken is not None:
         return init_producer_id.InitProducerIdResponse(producer_id=taken, producer_epoch=0)
@@ -38,7 +41,34 @@ async def _after_reserving(call: Call) -> init_producer_id.InitProducerIdRespons
         producer_id = await call.state.producer_ids.allocate()
     except StorageError as error:
         logger.error("no producer id can be given out: %s", error)
-        return init_producer_id.InitProducerIdResponse(
-            error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, producer_epoch=-1
-        )
+        return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return init_producer_id.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _transactional(
+    request: init_producer_id.InitProducerIdRequest, transactional_id: str, call: Call
+) -> init_producer_id.InitProducerIdResponse | Awaitable[init_producer_id.InitProducerIdResponse]:
+    told = Identity(request.producer_id, request.producer_epoch)
+    if not transactional_id or (told.producer_id < 0) is not (told.epoch < 0):
+        return _refusal(ErrorCode.INVALID_REQUEST)
+    transactions = call.state.transactions
+    expected = told if told.producer_id >= 0 else None
+    return transactions.run(
+        transactional_id,
+        lambda: _response(
+            transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected), call.version
+        ),
+        _refusal,
+    )
+
+
+def _response(answered: Answered, version: int) -> init_producer_id.InitProducerIdResponse:
+    if answered.code is not ErrorCode.NONE:
+        return _refusal(fenced_code(answered.code, version, FENCED_SINCE))
+    return init_producer_id.InitProducerIdResponse(
+        producer_id=answered.identity.producer_id, producer_epoch=answered.identity.epoch
+    )
+
+
+def _refusal(code: ErrorCode) -> init_producer_id.InitProducerIdResponse:
+    return init_producer_id.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

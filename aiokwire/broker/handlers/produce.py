@@ -4,8 +4,9 @@ Checks each partition's batch, stamps its offsets, appends it. Partitions succee
 
 Version notes:
 - v0-2: message sets of formats 0 and 1, brought to format 2; v2 tells the log append time
-- v3: format 2 only, one batch a partition; transactional ids (refused, see MISSING.md)
+- v3: format 2 only, one batch a partition; transactional ids
 - v5: log start offset; v7: zstd; v8: the records that are at fault
+- v11: TRANSACTION_ABORTABLE; v12: a partition joins the transaction by being written to (KIP-890)
 - v13: topics by id
 
 acks=0 is not answered: an error closes the connection, the only way to tell. A flush is waited for where flush.messages
@@ -23,17 +24,23 @@ from aiokwire.broker.handlers._shared import find_topic
 from aiokwire.broker.log import PartitionLog
 from aiokwire.broker.state import run_work
 from aiokwire.broker.topics import Partition, Topic
+from aiokwire.broker.transactions import Identity
 from aiokwire.broker.validation import RejectedRecords, check_batches
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol import Buffer
 from aiokwire.protocol.messages import produce
+from aiokwire.records import RecordBatch
+from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 ALL_IN_SYNC = -1
 NO_ANSWER = 0
+ABORTABLE_SINCE = 11  # the first version that knows TRANSACTION_ABORTABLE
+IMPLICIT_SINCE = 12  # the first whose clients leave AddPartitionsToTxn out
+NEWER_CLIENT = 2  # their transaction.version
 
 
 class Target(NamedTuple):
@@ -118,16 +125,18 @@ def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) 
 
 def _append(request: produce.ProduceRequest, call: Call, targets: list[Target]) -> produce.ProduceResponse:
     now = wall_ms()
-    return produce.ProduceResponse(responses=[_append_topic(target, call, request.acks, now) for target in targets])
+    return produce.ProduceResponse(responses=[_append_topic(target, call, request, now) for target in targets])
 
 
-def _append_topic(target: Target, call: Call, acks: int, now: int) -> produce.TopicProduceResponse:
+def _append_topic(
+    target: Target, call: Call, request: produce.ProduceRequest, now: int
+) -> produce.TopicProduceResponse:
     wanted, topic = target.wanted, target.topic
     if topic is None:
         answers = [_fault(call, one.index, target.code, None) for one in wanted.partition_data]
     else:
         answers = [
-            _append_partition(call, topic, partition, one.records, acks, now)
+            _append_partition(call, topic, partition, one.records, request, now)
             if partition is not None
             else _fault(call, one.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
             for one, partition in zip(wanted.partition_data, target.partitions, strict=True)
@@ -136,12 +145,15 @@ def _append_topic(target: Target, call: Call, acks: int, now: int) -> produce.To
 
 
 def _append_partition(
-    call: Call, topic: Topic, partition: Partition, records: Buffer | None, acks: int, now: int
+    call: Call, topic: Topic, partition: Partition, records: Buffer | None, request: produce.ProduceRequest, now: int
 ) -> produce.PartitionProduceResponse:
     rules = topic.rules
     try:
-        _check_request(topic, acks)
+        _check_request(topic, request.acks)
         checked = check_batches(records, call.version, rules, now)
+        for batch in checked.headers:
+            if batch.is_transactional:
+                _admit(call, request.transactional_id, partition, batch)
         info = partition.log.append(
             checked.data,
             now_ms=now,
@@ -164,6 +176,31 @@ def _append_partition(
         log_append_time_ms=info.log_append_time if rules.log_append_time else -1,
         log_start_offset=info.log_start_offset,
     )
+
+
+def _admit(call: Call, transactional_id: str | None, partition: Partition, batch: RecordBatch) -> None:
+    """Let a transactional batch in only where its producer's transaction is open: nobody could end another one."""
+    known = partition.log.producers.states.get(batch.producer_id)
+    if known is not None and known.transaction_start >= 0 and known.epoch == batch.producer_epoch:
+        return
+    code = call.state.transactions.admit(
+        transactional_id,
+        Identity(batch.producer_id, batch.producer_epoch),
+        TopicPartition(partition.topic.name, partition.index),
+        client_version=NEWER_CLIENT if call.version >= IMPLICIT_SINCE else 0,
+    )
+    if code is ErrorCode.PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    elif code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
+        code = ErrorCode.INVALID_TXN_STATE
+    elif code is ErrorCode.CONCURRENT_TRANSACTIONS and call.version < IMPLICIT_SINCE:
+        code = ErrorCode.NOT_ENOUGH_REPLICAS  # what older producers retry here
+    if code is not ErrorCode.NONE:
+        raise BrokerError(
+            f"producer {batch.producer_id} of {transactional_id!r} may not write to "
+            f"{partition.topic.name}[{partition.index}] in epoch {batch.producer_epoch} now: {code.description}",
+            code=code,
+        )
 
 
 def _check_request(topic: Topic, acks: int) -> None:

@@ -141,7 +141,9 @@ class LogManager:
 
     def _drop_half_made(self, directory: str) -> None:
         """Delete the directory of a log whose creation was interrupted: nothing was ever appended to it."""
-        if any(self.storage.size(f"{directory}/{name}") > 0 for name in self.storage.list(directory)):
+        # the metadata itself may be torn: it is only flushed before the first append
+        others = [name for name in self.storage.list(directory) if name != PARTITION_METADATA]
+        if any(self.storage.size(f"{directory}/{name}") > 0 for name in others):
             raise StorageError(
                 f"{directory} has data, but no readable {PARTITION_METADATA}: restore it, or move the directory away"
             )

@@ -106,14 +106,11 @@ async def test_the_end_of_an_epoch_is_told(client: RawClient, version: int) -> N
 
 
 @pytest.mark.parametrize("version", range(6))
-async def test_idempotent_producers_get_ids_and_transactional_ones_a_refusal(client: RawClient, version: int) -> None:
+async def test_idempotent_producers_get_an_id_of_their_own_each_time(client: RawClient, version: int) -> None:
     request = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
     first, second = await client.ask(request, version), await client.ask(request, version)
     assert (first.error_code, first.producer_epoch) == (0, 0)
     assert second.producer_id == first.producer_id + 1
-    request.transactional_id = "tx"
-    refused = await client.ask(request, version)
-    assert (refused.error_code, refused.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
 
 
 async def test_no_id_is_given_out_that_could_not_be_written_down() -> None:

@@ -107,7 +107,8 @@ async def test_the_versions_are_those_of_the_table(client: RawClient, version: i
     if version >= 3:
         levels = {one.name: one.max_version_level for one in answer.finalized_features}
         assert levels["metadata.version"] == 30
-        assert "transaction.version" not in levels
+        assert levels["transaction.version"] == 2
+        assert "group.version" not in levels
         lowest = {one.name: one.min_version for one in answer.supported_features}
         assert lowest["kraft.version"] == (0 if version >= 4 else 1)
 
@@ -143,18 +144,18 @@ async def test_controllers_are_not_described_here(client: RawClient) -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_the_broker_coordinates_groups_and_nothing_else(broker: Broker, client: RawClient, version: int) -> None:
-    for kind, code in ((0, 0), (1, ErrorCode.INVALID_REQUEST)):
+async def test_the_broker_coordinates_groups_and_transactions(broker: Broker, client: RawClient, version: int) -> None:
+    for kind, code in ((0, 0), (1, 0), (2, ErrorCode.INVALID_REQUEST)):
         if kind and version == 0:
             continue
         if version >= 4:
             request = find_coordinator.FindCoordinatorRequest(key_type=kind, coordinator_keys=["a", "b"])
             found = (await client.ask(request, version)).coordinators
             assert [(one.key, one.error_code) for one in found] == [("a", code), ("b", code)]
-            assert {one.port for one in found} == {broker.port if not kind else -1}
+            assert {one.port for one in found} == {broker.port if not code else -1}
         else:
             answer = await client.ask(find_coordinator.FindCoordinatorRequest(key="a", key_type=kind), version)
-            assert (answer.error_code, answer.node_id) == (code, -1 if kind else 1)
+            assert (answer.error_code, answer.node_id) == (code, -1 if code else 1)
 
 
 async def test_there_are_no_reassignments(client: RawClient) -> None:

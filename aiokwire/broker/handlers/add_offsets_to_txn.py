@@ -1,0 +1,43 @@
+"""AddOffsetsToTxn: v0-4
+
+Lets the partition that keeps a group's offsets join a producer's transaction, before TxnOffsetCommit.
+
+Version notes:
+- v2: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import fenced_code
+from aiokwire.broker.transactions import Identity
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import add_offsets_to_txn
+
+FENCED_SINCE = 2
+
+
+def handle(
+    request: add_offsets_to_txn.AddOffsetsToTxnRequest, call: Call
+) -> add_offsets_to_txn.AddOffsetsToTxnResponse | Awaitable[add_offsets_to_txn.AddOffsetsToTxnResponse]:
+    """Answer at once where the coordinator's log is there."""
+    return call.state.transactions.run(request.transactional_id, lambda: _add(request, call), _response)
+
+
+def _add(request: add_offsets_to_txn.AddOffsetsToTxnRequest, call: Call) -> add_offsets_to_txn.AddOffsetsToTxnResponse:
+    if not request.transactional_id:
+        return _response(ErrorCode.INVALID_REQUEST)
+    if not request.group_id:
+        return _response(ErrorCode.INVALID_GROUP_ID)
+    code = call.state.transactions.add_partitions(
+        request.transactional_id,
+        Identity(request.producer_id, request.producer_epoch),
+        {call.state.offsets.partition_of(request.group_id)},
+    )
+    return _response(fenced_code(code, call.version, FENCED_SINCE))
+
+
+def _response(code: ErrorCode) -> add_offsets_to_txn.AddOffsetsToTxnResponse:
+    return add_offsets_to_txn.AddOffsetsToTxnResponse(error_code=code)

@@ -1,0 +1,46 @@
+"""DescribeProducers: v0
+
+Who writes to a partition, and where its open transaction starts: for finding one that hangs.
+"""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import describe_producers as messages
+
+
+def handle(request: messages.DescribeProducersRequest, call: Call) -> messages.DescribeProducersResponse:
+    """Answer at once."""
+    return messages.DescribeProducersResponse(
+        topics=[
+            messages.TopicResponse(
+                name=topic.name, partitions=[_partition(call, topic.name, index) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(call: Call, name: str, index: int) -> messages.PartitionResponse:
+    partition = call.state.topics.partition(name, index)
+    if partition is None:
+        return messages.PartitionResponse(
+            partition_index=index,
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message=f"{name}[{index}] does not exist",
+        )
+    return messages.PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            messages.ProducerState(
+                producer_id=state.producer_id,
+                producer_epoch=state.epoch,
+                last_sequence=state.last_sequence,
+                last_timestamp=state.last_timestamp,
+                coordinator_epoch=state.coordinator_epoch,
+                current_txn_start_offset=state.transaction_start,
+            )
+            for state in partition.log.producers.states.values()
+        ],
+    )

@@ -1,0 +1,41 @@
+"""DescribeTransactions: v0
+
+The state of transactional ids.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import describe_transactions as messages
+
+
+def handle(request: messages.DescribeTransactionsRequest, call: Call) -> messages.DescribeTransactionsResponse:
+    """Answer at once."""
+    return messages.DescribeTransactionsResponse(
+        transaction_states=[_describe(call, transactional_id) for transactional_id in request.transactional_ids]
+    )
+
+
+def _describe(call: Call, transactional_id: str) -> messages.TransactionState:
+    if not transactional_id:
+        return messages.TransactionState(error_code=ErrorCode.INVALID_REQUEST)
+    found = call.state.transactions.get(transactional_id)
+    if found is None:
+        return messages.TransactionState(
+            error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id
+        )
+    return messages.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.state.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.epoch,
+        topics=[
+            messages.TopicData(topic=topic, partitions=[tp.partition for tp in partitions])
+            for topic, partitions in groupby(sorted(found.partitions), key=lambda tp: tp.topic)
+        ],
+    )

@@ -1,0 +1,54 @@
+"""EndTxn: v0-5
+
+Commits or aborts a producer's transaction. Once the decision is in the log the transaction ends that way.
+
+Version notes:
+- v2: PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before
+- v4: TRANSACTION_ABORTABLE, for which there is no cause here
+- v5: the end raises the producer's epoch and tells the new one; abort without a transaction is allowed (KIP-890)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import fenced_code
+from aiokwire.broker.transactions import Identity
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import end_txn
+
+FENCED_SINCE = 2
+BUMPS_SINCE = 5
+NEWER_CLIENT = 2  # the transaction.version of who sends such versions
+
+
+def handle(request: end_txn.EndTxnRequest, call: Call) -> end_txn.EndTxnResponse | Awaitable[end_txn.EndTxnResponse]:
+    """Answer once the decision is logged, and flushed where the configs ask for it."""
+    transactions = call.state.transactions
+    return transactions.run(
+        request.transactional_id,
+        lambda: _prepare(request, call),
+        _refusal,
+        then=lambda: transactions.finish(request.transactional_id),
+    )
+
+
+def _prepare(request: end_txn.EndTxnRequest, call: Call) -> end_txn.EndTxnResponse:
+    if not request.transactional_id:
+        return _refusal(ErrorCode.INVALID_REQUEST)
+    answered = call.state.transactions.prepare_end(
+        request.transactional_id,
+        Identity(request.producer_id, request.producer_epoch),
+        commit=request.committed,
+        client_version=NEWER_CLIENT if call.version >= BUMPS_SINCE else 0,
+    )
+    if answered.code is not ErrorCode.NONE:
+        return _refusal(fenced_code(answered.code, call.version, FENCED_SINCE))
+    if call.version < BUMPS_SINCE:
+        return end_txn.EndTxnResponse()
+    return end_txn.EndTxnResponse(producer_id=answered.identity.producer_id, producer_epoch=answered.identity.epoch)
+
+
+def _refusal(code: ErrorCode) -> end_txn.EndTxnResponse:
+    return end_txn.EndTxnResponse(error_code=code)

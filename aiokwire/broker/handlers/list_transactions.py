@@ -1,0 +1,49 @@
+"""ListTransactions: v0-2
+
+The transactional ids of the broker, by filters that must all fit.
+
+Version notes:
+- v1: only transactions that run longer than so many milliseconds
+- v2: only ids that a regular expression describes
+"""
+
+from __future__ import annotations
+
+import re
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.transactions import Transaction, TransactionState
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import list_transactions as messages
+
+_STATES = {state.title for state in TransactionState}
+
+
+def handle(request: messages.ListTransactionsRequest, call: Call) -> messages.ListTransactionsResponse:
+    """Answer at once."""
+    try:
+        pattern = re.compile(request.transactional_id_pattern or ".*")
+    except re.error:
+        return messages.ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    now = wall_ms()
+    return messages.ListTransactionsResponse(
+        unknown_state_filters=[name for name in request.state_filters if name not in _STATES],
+        transaction_states=[
+            messages.TransactionState(
+                transactional_id=one.transactional_id,
+                producer_id=one.producer_id,
+                transaction_state=one.state.title,
+            )
+            for one in call.state.transactions
+            if _fits(one, request, now) and pattern.fullmatch(one.transactional_id)
+        ],
+    )
+
+
+def _fits(one: Transaction, request: messages.ListTransactionsRequest, now: int) -> bool:
+    if request.state_filters and one.state.title not in request.state_filters:
+        return False
+    if request.producer_id_filters and one.producer_id not in request.producer_id_filters:
+        return False
+    return request.duration_filter < 0 or (one.started_ms >= 0 and now - one.started_ms > request.duration_filter)

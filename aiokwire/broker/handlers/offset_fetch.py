@@ -1,0 +1,122 @@
+"""OffsetFetch: v0-10
+
+What groups have committed. There are no members yet, so that nobody's epoch is checked.
+
+Version notes:
+- v2: no list of topics means all of them; an error for the whole group
+- v5: leader epochs; v7: `require_stable` asks for no offset that an open transaction may yet change (KIP-447)
+- v8: several groups; v9: the member that asks; v10: topics by id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import NamedTuple
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import find_topic
+from aiokwire.broker.offsets import CommittedOffset
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import offset_fetch
+from aiokwire.types import TopicPartition
+
+SEVERAL_SINCE = 8
+IDS_SINCE = 10
+NOTHING = CommittedOffset(-1, -1, "", -1)
+
+
+class Found(NamedTuple):
+    """The answer for a partition."""
+
+    tp: TopicPartition
+    committed: CommittedOffset
+    code: ErrorCode
+
+
+def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch.OffsetFetchResponse:
+    """Answer at once."""
+    if call.version >= SEVERAL_SINCE:
+        return offset_fetch.OffsetFetchResponse(
+            groups=[_group(group, call, stable=request.require_stable) for group in request.groups]
+        )
+    wanted = (
+        None
+        if request.topics is None
+        else [TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    )
+    found = _look_up(call, request.group_id, wanted, stable=request.require_stable)
+    return offset_fetch.OffsetFetchResponse(
+        topics=[
+            offset_fetch.OffsetFetchResponseTopic(
+                name=name,
+                partitions=[
+                    offset_fetch.OffsetFetchResponsePartition(
+                        partition_index=one.tp.partition,
+                        committed_offset=one.committed.offset,
+                        committed_leader_epoch=one.committed.leader_epoch if call.version >= 5 else -1,
+                        metadata=one.committed.metadata,
+                        error_code=one.code,
+                    )
+                    for one in rows
+                ],
+            )
+            for name, rows in _by_topic(found)
+        ]
+    )
+
+
+def _look_up(call: Call, group_id: str, wanted: list[TopicPartition] | None, *, stable: bool) -> list[Found]:
+    committed = call.state.offsets.of_group(group_id)
+    unstable = call.state.offsets.pending(group_id) if stable else set()
+    return [
+        Found(tp, NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        if tp in unstable
+        else Found(tp, committed.get(tp, NOTHING), ErrorCode.NONE)
+        for tp in (sorted(committed.keys() | unstable) if wanted is None else wanted)
+    ]
+
+
+def _by_topic(found: Iterable[Found]) -> list[tuple[str, list[Found]]]:
+    return [(name, list(rows)) for name, rows in groupby(found, key=lambda one: one.tp.topic)]
+
+
+def _group(
+    group: offset_fetch.OffsetFetchRequestGroup, call: Call, *, stable: bool
+) -> offset_fetch.OffsetFetchResponseGroup:
+    answer = offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id)
+    if group.topics is None:
+        for name, rows in _by_topic(_look_up(call, group.group_id, None, stable=stable)):
+            topic = call.state.topics.get(name)
+            topic_id = topic.id if topic is not None and call.version >= IDS_SINCE else ZERO_UUID
+            if call.version < IDS_SINCE or topic is not None:
+                answer.topics.append(_topic(name, topic_id, rows, call.version))
+        return answer
+    for wanted in group.topics:
+        found, code = find_topic(call, wanted.name, wanted.topic_id)
+        if call.version >= IDS_SINCE and found is None:
+            rows = [Found(TopicPartition("", index), NOTHING, code) for index in wanted.partition_indexes]
+        else:
+            name = found.name if found is not None else wanted.name
+            asked = [TopicPartition(name, index) for index in wanted.partition_indexes]
+            rows = _look_up(call, group.group_id, asked, stable=stable)
+        answer.topics.append(_topic(wanted.name, wanted.topic_id, rows, call.version))
+    return answer
+
+
+def _topic(name: str, topic_id: bytes, rows: list[Found], version: int) -> offset_fetch.OffsetFetchResponseTopics:
+    return offset_fetch.OffsetFetchResponseTopics(
+        name=name if version < IDS_SINCE else "",
+        topic_id=topic_id,
+        partitions=[
+            offset_fetch.OffsetFetchResponsePartitions(
+                partition_index=one.tp.partition,
+                committed_offset=one.committed.offset,
+                committed_leader_epoch=one.committed.leader_epoch,
+                metadata=one.committed.metadata,
+                error_code=one.code,
+            )
+            for one in rows
+        ],
+    )

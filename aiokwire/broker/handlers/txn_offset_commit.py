@@ -1,0 +1,127 @@
+"""TxnOffsetCommit: v0-5
+
+Offsets of a group that are committed when the producer's transaction is.
+
+Version notes:
+- v2: leader epochs; v3: the member of the group, which must be one (KIP-447)
+- v4: TRANSACTION_ABORTABLE
+- v5: the group's offsets join the transaction by this, without AddOffsetsToTxn (KIP-890)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import membership_fault, offset_fault
+from aiokwire.broker.offsets import CommittedOffset
+from aiokwire.broker.transactions import Identity
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, StorageError
+from aiokwire.protocol.messages import txn_offset_commit as messages
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+ABORTABLE_SINCE = 4
+IMPLICIT_SINCE = 5
+NEWER_CLIENT = 2  # the transaction.version of who sends such versions
+
+
+def handle(
+    request: messages.TxnOffsetCommitRequest, call: Call
+) -> messages.TxnOffsetCommitResponse | Awaitable[messages.TxnOffsetCommitResponse]:
+    """Answer at once where the log of the offsets is there."""
+    code = _request_fault(request)
+    if code is not ErrorCode.NONE:
+        return _refusal(request, code)
+    return call.state.offsets.run(
+        request.group_id, lambda: _stage(request, call), lambda error: _unavailable(request, error)
+    )
+
+
+def _request_fault(request: messages.TxnOffsetCommitRequest) -> ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not request.transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    return membership_fault(request.generation_id)
+
+
+def _stage(request: messages.TxnOffsetCommitRequest, call: Call) -> messages.TxnOffsetCommitResponse:
+    now = wall_ms()
+    codes: dict[TopicPartition, ErrorCode] = {}
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            tp = TopicPartition(topic.name, one.partition_index)
+            codes[tp] = offset_fault(call, tp, one.committed_metadata)
+            if codes[tp] is ErrorCode.NONE:
+                offsets[tp] = CommittedOffset(
+                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", now
+                )
+    code = _admit(request, call)
+    if code is ErrorCode.NONE and offsets:
+        try:
+            call.state.offsets.stage(
+                request.group_id,
+                offsets,
+                now,
+                producer_id=request.producer_id,
+                producer_epoch=request.producer_epoch,
+            )
+        except BrokerError as error:
+            code = error.code
+    if code is not ErrorCode.NONE:
+        return _refusal(request, code)
+    return _response(request, codes)
+
+
+def _admit(request: messages.TxnOffsetCommitRequest, call: Call) -> ErrorCode:
+    code = call.state.transactions.admit(
+        request.transactional_id,
+        Identity(request.producer_id, request.producer_epoch),
+        call.state.offsets.partition_of(request.group_id),
+        client_version=NEWER_CLIENT if call.version >= IMPLICIT_SINCE else 0,
+    )
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and call.version < ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.CONCURRENT_TRANSACTIONS and call.version < IMPLICIT_SINCE:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # what older producers retry here
+    return code
+
+
+def _unavailable(request: messages.TxnOffsetCommitRequest, error: StorageError) -> messages.TxnOffsetCommitResponse:
+    logger.error("offsets of group %r cannot be staged: %s", request.group_id, error)
+    return _refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _refusal(request: messages.TxnOffsetCommitRequest, code: ErrorCode) -> messages.TxnOffsetCommitResponse:
+    return _response(
+        request,
+        {TopicPartition(topic.name, one.partition_index): code for topic in request.topics for one in topic.partitions},
+    )
+
+
+def _response(
+    request: messages.TxnOffsetCommitRequest, codes: dict[TopicPartition, ErrorCode]
+) -> messages.TxnOffsetCommitResponse:
+    return messages.TxnOffsetCommitResponse(
+        topics=[
+            messages.TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    messages.TxnOffsetCommitResponsePartition(
+                        partition_index=one.partition_index,
+                        error_code=codes[TopicPartition(topic.name, one.partition_index)],
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,60 @@
+"""WriteTxnMarkers: v0-2
+
+Ends a producer's transaction in single partitions: `kafka-transactions abort` sends it for one that hangs.
+
+Version notes:
+- v2: the version of the transaction, which has no say here
+"""
+
+from __future__ import annotations
+
+import logging
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import StorageError
+from aiokwire.protocol.messages import write_txn_markers as messages
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+def handle(request: messages.WriteTxnMarkersRequest, call: Call) -> messages.WriteTxnMarkersResponse:
+    """Answer at once."""
+    return messages.WriteTxnMarkersResponse(
+        markers=[
+            messages.WritableTxnMarkerResult(
+                producer_id=marker.producer_id,
+                topics=[
+                    messages.WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[
+                            messages.WritableTxnMarkerPartitionResult(
+                                partition_index=index,
+                                error_code=_write(marker, TopicPartition(topic.name, index), call),
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )
+
+
+def _write(marker: messages.WritableTxnMarker, tp: TopicPartition, call: Call) -> ErrorCode:
+    try:
+        return call.state.transactions.markers.write(
+            tp,
+            marker.producer_id,
+            marker.producer_epoch,
+            commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            now_ms=wall_ms(),
+        )
+    except StorageError as error:
+        logger.error("%s[%d]: no marker: %s", *tp, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,139 @@
+"""A topic in which a coordinator keeps its state as records by key, in Kafka's own formats.
+
+It is made when first needed, so that a broker whose clients use no groups and no transactions has none. Used by the
+coordinators of transactions and of committed offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import anyio
+
+from aiokwire.broker.log import Work
+from aiokwire.broker.topics import Partition, Topic, TopicRegistry
+from aiokwire.errors import StorageError
+from aiokwire.records import BatchBuilder, RecordBatch, read_batches
+from aiokwire.threads import run_in_thread
+
+_CHUNK = 1 << 20  # bytes read at once while loading
+_LARGEST = 2**31 - 1
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
+    units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
+    value = 0
+    for index in range(0, len(units), 2):
+        value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
+    return value - 2**32 if value >= 2**31 else value
+
+
+class InternalTopic:
+    """One of the broker's own topics."""
+
+    def __init__(self, topics: TopicRegistry, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+        self.name = name
+        self._topics = topics
+        self._partitions = partitions  # of a new one
+        self._configs = dict(configs)
+        self._preparing: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+
+    def __repr__(self) -> str:
+        return f"<InternalTopic {self.name}{'' if self._topic else ', not made yet'}>"
+
+    @property
+    def _topic(self) -> Topic | None:
+        return self._topics.get(self.name)
+
+    def partition_of(self, key: str) -> int:
+        """The partition that a group or transactional id belongs to."""
+        topic = self._topic
+        value = java_hash(key)
+        # Java: Utils.abs, which makes 0 of the one number that has no positive counterpart
+        return (0 if value == -(2**31) else abs(value)) % (self._partitions if topic is None else len(topic.partitions))
+
+    def _partition(self, key: str) -> Partition:
+        partition = self._topics.partition(self.name, self.partition_of(key))
+        if partition is None:
+            raise StorageError(f"{self.name} does not exist yet: nothing can be kept about {key!r}")
+        return partition
+
+    # --- before and after an append -----------------------------------------------------------------------------------
+
+    def is_ready(self, key: str) -> bool:
+        """Whether `append` may be called for the key."""
+        return self._topic is not None and self._partition(key).log.metadata_to_sync is None
+
+    async def prepare(self, key: str) -> None:
+        """Make the topic, and its partition for the key last, where that was not done.
+
+        Raises: StorageError.
+        """
+        if self._preparing is None:
+            self._preparing = anyio.Lock()
+        async with self._preparing:
+            if self._topic is None:
+                self._topics.create_internal(self.name, self._partitions, self._configs)
+                await self._topics.save()
+            await _do(self._partition(key).log.metadata_work())
+
+    def flush_needed(self, key: str) -> bool:
+        """Whether flush.messages asks for a flush before the answer."""
+        return self._topic is not None and self._partition(key).log.flush_needed
+
+    async def flush(self, key: str, now_ms: int) -> None:
+        """Make what was appended for the key survive a power failure.
+
+        Raises: StorageError.
+        """
+        await _do(self._partition(key).log.prepare_flush(now_ms))
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        key: str,
+        records: Sequence[tuple[bytes, bytes | None]],
+        now_ms: int,
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+    ) -> None:
+        """Append records to the partition of `key`, within a transaction when a producer is named.
+
+        Raises: StorageError: nothing was appended. BrokerError: the producer's epoch is out of date.
+        """
+        builder = BatchBuilder(2, _LARGEST)
+        for name, value in records:
+            builder.append(now_ms, name, value)
+        data = bytearray(
+            builder.seal(producer_id=producer_id, producer_epoch=producer_epoch, transactional=producer_id >= 0)
+        )
+        partition = self._partition(key)
+        partition.log.append(data, now_ms=now_ms, leader_epoch=partition.leader_epoch, from_client=False)
+        partition.appended(len(data))
+
+    def replay(self) -> Iterator[tuple[int, RecordBatch]]:
+        """Every batch with its partition, in order.
+
+        Raises: StorageError, CorruptRecord.
+        """
+        topic = self._topic
+        if topic is None:
+            return
+        if "cleanup.policy" not in topic.configs:
+            # found as a directory only: without this its records would be deleted by their age
+            self._topics.set_configs(topic, {**self._configs, **topic.configs})
+        for partition in topic.partitions:
+            offset = partition.log.log_start_offset
+            while data := partition.log.read(offset, _CHUNK).data:
+                for batch in read_batches(data, self.name, partition.index):
+                    yield partition.index, batch
+                    offset = batch.next_offset
+
+
+async def _do(work: Work | None) -> None:
+    if work is not None:
+        await run_in_thread(work.run)
+        work.finish()

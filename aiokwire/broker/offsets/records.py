@@ -1,0 +1,105 @@
+"""A committed offset as a record of `__consumer_offsets`: `DumpLogSegments --offsets-decoder` reads it, and a broker of
+ours reads what a Kafka wrote."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple, Self
+
+from aiokwire.errors import CorruptRecord, ProtocolViolation
+from aiokwire.protocol import Data, PlainReader, PlainWriter, VersionRange, decode_embedded, encode_embedded
+from aiokwire.types import TopicPartition
+
+_KEY_TYPE = 1
+_KEY_TYPES = (0, 1)  # two numbers, one meaning
+WRITTEN_VERSION = 3
+_NO_EPOCH = -1
+
+
+class CommittedOffset(NamedTuple):
+    """Where a group is in a partition."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int  # wall clock
+
+
+class OffsetKey(NamedTuple):
+    """What a record is about."""
+
+    group_id: str
+    tp: TopicPartition
+
+
+class OffsetLogValue(Data):
+    """The value of a record."""
+
+    VERSIONS = VersionRange(0, 4, flexible=4)
+    __slots__ = ("committed",)
+
+    def __init__(self, committed: CommittedOffset) -> None:
+        self.committed = committed
+
+    def encode(self, out: PlainWriter, version: int) -> None:
+        one = self.committed
+        out.int64(one.offset)
+        if version >= 3:
+            out.int32(one.leader_epoch)
+        out.string(one.metadata)
+        out.int64(one.committed_ms)
+        if version == 1:
+            out.int64(-1)
+        out.tags(())
+
+    @classmethod
+    def decode(cls, src: PlainReader, version: int) -> Self:
+        offset = src.int64()
+        leader_epoch = src.int32() if version >= 3 else _NO_EPOCH
+        metadata, committed_ms = src.string(), src.int64()
+        if version == 1:
+            src.int64()  # when it expires: the broker's retention says so nowadays
+        src.tags()  # the topic's id: the key has its name
+        return cls(CommittedOffset(offset, leader_epoch, metadata, committed_ms))
+
+
+def encode_key(group_id: str, tp: TopicPartition) -> bytes:
+    """The key of the records about a partition in a group."""
+    group, topic = group_id.encode(), tp.topic.encode()
+    return (
+        struct.pack(">hh", _KEY_TYPE, len(group))
+        + group
+        + struct.pack(">h", len(topic))
+        + topic
+        + struct.pack(">i", tp.partition)
+    )
+
+
+def decode_key(key: bytes | None) -> OffsetKey | None:
+    """What a record is about, None for a record of another kind.
+
+    Raises: CorruptRecord.
+    """
+    try:
+        src = PlainReader(key or b"")
+        if src.int16() not in _KEY_TYPES:
+            return None
+        return OffsetKey(src.string(), TopicPartition(src.string(), src.int32()))
+    except ProtocolViolation as error:
+        raise CorruptRecord(f"the key of a committed offset's record is damaged: {error}") from error
+
+
+def encode_value(committed: CommittedOffset) -> bytes:
+    """The value of a record."""
+    return encode_embedded(OffsetLogValue(committed), WRITTEN_VERSION)
+
+
+def decode_value(key: OffsetKey, value: bytes) -> CommittedOffset:
+    """The offset in a record.
+
+    Raises: CorruptRecord.
+    """
+    try:
+        return decode_embedded(value, OffsetLogValue).committed
+    except ProtocolViolation as error:
+        raise CorruptRecord(f"the offset of group {key.group_id!r} for {key.tp} is damaged: {error}") from error

@@ -1,0 +1,178 @@
+"""Committed offsets by group, and those that wait for the end of their transaction.
+
+A commit is a record first, then in force. An offset that a transaction commits is staged under its producer id, and
+becomes the group's offset, or vanishes, by the marker in the partition of `__consumer_offsets`. Who may commit is not
+decided here: the handlers ask (and the group coordinator will) before they call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from aiokwire.broker.configs import BrokerConfigs
+from aiokwire.broker.internal_topic import InternalTopic
+from aiokwire.broker.offsets.records import (
+    CommittedOffset,
+    OffsetKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+from aiokwire.broker.topics import TopicRegistry
+from aiokwire.clock import wall_ms
+from aiokwire.errors import StorageError
+from aiokwire.records import RecordBatch
+from aiokwire.types import TopicPartition
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+Staged = dict[OffsetKey, CommittedOffset]
+A = TypeVar("A")
+
+
+class OffsetStore:
+    """The committed offsets of every group."""
+
+    def __init__(self, topics: TopicRegistry, configs: BrokerConfigs) -> None:
+        self._log = InternalTopic(
+            topics,
+            OFFSETS_TOPIC,
+            configs.integer("offsets.topic.num.partitions"),
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(configs.integer("offsets.topic.segment.bytes")),
+            },
+        )
+        self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        # By the partition of the log and the producer id: what its open transaction will commit.
+        self._staged: dict[tuple[int, int], Staged] = {}
+
+    def __repr__(self) -> str:
+        return f"<OffsetStore of {len(self._committed)} groups, {len(self._staged)} open transactions>"
+
+    def load(self) -> None:
+        """Read what was committed.
+
+        Raises: StorageError, CorruptRecord.
+        """
+        for partition, batch in self._log.replay():
+            if batch.is_control:
+                if batch.control_type in {0, 1}:
+                    self.complete(partition, batch.producer_id, commit=batch.control_type == 1)
+            else:
+                self._take_in(partition, batch)
+
+    def _take_in(self, partition: int, batch: RecordBatch) -> None:
+        for record in batch.records():
+            key = decode_key(record.key)
+            if key is None:
+                continue
+            if record.value is None:
+                self._committed.get(key.group_id, {}).pop(key.tp, None)
+                continue
+            committed = decode_value(key, record.value)
+            if batch.is_transactional:
+                self._staged.setdefault((partition, batch.producer_id), {})[key] = committed
+            else:
+                self._committed.setdefault(key.group_id, {})[key.tp] = committed
+
+    # --- read ---------------------------------------------------------------------------------------------------------
+
+    def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """What a group has committed."""
+        return self._committed.get(group_id, {})
+
+    def pending(self, group_id: str) -> set[TopicPartition]:
+        """The partitions for which an open transaction may yet change the group's offset."""
+        partition = self.partition_of(group_id).partition
+        return {
+            key.tp
+            for (index, _), staged in self._staged.items()
+            if index == partition
+            for key in staged
+            if key.group_id == group_id
+        }
+
+    def partition_of(self, group_id: str) -> TopicPartition:
+        """Where a group's offsets are kept: what joins a transaction that commits some."""
+        return TopicPartition(OFFSETS_TOPIC, self._log.partition_of(group_id))
+
+    # --- commit -------------------------------------------------------------------------------------------------------
+
+    def run(self, group_id: str, action: Callable[[], A], refused: Callable[[StorageError], A]) -> A | Awaitable[A]:
+        """Do `action`, which commits for the group, once the log is ready, and flush where the configs ask for it."""
+        if not self._log.is_ready(group_id):
+            return self._run_later(group_id, action, refused)
+        try:
+            answer = action()
+        except StorageError as error:
+            return refused(error)
+        return self._flush(group_id, answer, refused) if self._log.flush_needed(group_id) else answer
+
+    async def _run_later(self, group_id: str, action: Callable[[], A], refused: Callable[[StorageError], A]) -> A:
+        try:
+            await self._log.prepare(group_id)
+        except StorageError as error:
+            return refused(error)
+        answer = self.run(group_id, action, refused)
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    async def _flush(self, group_id: str, answer: A, refused: Callable[[StorageError], A]) -> A:
+        try:
+            await self._log.flush(group_id, wall_ms())
+        except StorageError as error:
+            return refused(error)
+        return answer
+
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int) -> None:
+        """Commit offsets of a group. To be called within `run`.
+
+        Raises: StorageError: nothing was committed.
+        """
+        self._append(group_id, offsets, now_ms)
+        self._committed.setdefault(group_id, {}).update(offsets)
+
+    def stage(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        now_ms: int,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+    ) -> None:
+        """Commit offsets of a group when the producer's transaction commits. To be called within `run`.
+
+        Raises: StorageError: nothing was staged. BrokerError: the epoch is out of date.
+        """
+        self._append(group_id, offsets, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+        staged = self._staged.setdefault((self._log.partition_of(group_id), producer_id), {})
+        staged.update({OffsetKey(group_id, tp): committed for tp, committed in offsets.items()})
+
+    def _append(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        now_ms: int,
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+    ) -> None:
+        if offsets:
+            records = [(encode_key(group_id, tp), encode_value(committed)) for tp, committed in offsets.items()]
+            self._log.append(group_id, records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+
+    def on_marker(self, tp: TopicPartition, producer_id: int, commit: bool) -> None:
+        """A marker was written somewhere; it matters when it lies in this log."""
+        if tp.topic == OFFSETS_TOPIC:
+            self.complete(tp.partition, producer_id, commit=commit)
+
+    def complete(self, partition: int, producer_id: int, *, commit: bool) -> None:
+        """Put what a producer staged in force, or drop it."""
+        staged = self._staged.pop((partition, producer_id), {})
+        if commit:
+            for key, committed in staged.items():
+                self._committed.setdefault(key.group_id, {})[key.tp] = committed
