@@ -172,8 +172,8 @@ class Broker(Controls):
             bound = await listeners.listen(self._listen)
             listeners.advertise(self._advertised)
             static = state.configs.static
-            static["listeners"] = f"PLAINTEXT://{_join(bound)}"
-            static["advertised.listeners"] = f"PLAINTEXT://{_join(state.nodes.first.endpoint)}"
+            static["listeners"] = f"PLAINTEXT://{bound}"
+            static["advertised.listeners"] = f"PLAINTEXT://{state.nodes.first.endpoint}"
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(Maintenance(state, listeners).run)
                 self._state, self._listeners = state, listeners
@@ -196,7 +196,7 @@ class Broker(Controls):
 
         Raises: BrokerClosed: it does not serve.
         """
-        return ",".join(_join(_local(node.endpoint)) for node in self.state.nodes)
+        return ",".join(str(_local(node.endpoint)) for node in self.state.nodes)
 
     @property
     def port(self) -> int:
@@ -243,10 +243,6 @@ class Broker(Controls):
 def _local(endpoint: Endpoint) -> Endpoint:
     host, port = endpoint
     return Endpoint("127.0.0.1" if host == "0.0.0.0" else "::1" if host == "::" else host, port)
-
-
-def _join(endpoint: Endpoint) -> str:
-    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
 
 
 def _check_new_topic(name: str, partitions: int) -> None:

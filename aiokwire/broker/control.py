@@ -235,26 +235,34 @@ class Hold(Rule):
         super().__init__(control, match, times=times, nth=nth)
         self._handled = handled
         self._released = anyio.Event()
+        self._held = 0
+        self._came = anyio.Event()
 
     async def arrived(self, count: int = 1, *, timeout: float = PATIENCE) -> None:
         """Wait until it holds a request, or has held `count`.
 
         Raises: TimeoutError: none came within `timeout` seconds.
         """
-        await self.hit(count, timeout=timeout)
+        try:
+            with anyio.fail_after(timeout):
+                while self._held < count:
+                    await self._came.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{self!r} did not hold {count} request(s) within {timeout} s") from None
 
     def release(self) -> None:
         """Let go of what it holds and hold nothing any more."""
         self.remove()
+        self._control.released(self)
         self._released.set()
 
     async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
-        if self._handled:
-            answer = await _result(work)
-            await self._released.wait()
-            return answer
+        answer = await _result(work) if self._handled else None
+        self._held += 1
+        self._came.set()
+        self._came = anyio.Event()
         await self._released.wait()
-        return await _late_result(call, work)
+        return answer if self._handled else await _late_result(call, work)
 
 
 class On(Generic[R]):
@@ -355,6 +363,7 @@ class Control:
 
     def __init__(self, journal: Journal | None, on_change: Callable[[], None]) -> None:
         self._rules: list[Rule] = []
+        self._holds: list[Hold] = []  # that were not released, those that take no further request included
         self.journal = journal
         self._on_change = on_change
 
@@ -365,6 +374,8 @@ class Control:
 
     def add(self, rule: Rule) -> None:
         self._rules.append(rule)
+        if isinstance(rule, Hold):
+            self._holds.append(rule)
         self._on_change()
 
     def remove(self, rule: Rule) -> None:
@@ -373,11 +384,15 @@ class Control:
             self._rules.remove(rule)
             self._on_change()
 
+    def released(self, hold: Hold) -> None:
+        """Forget a hold that holds nothing any more."""
+        if hold in self._holds:
+            self._holds.remove(hold)
+
     def clear(self) -> None:
         """End every rule and let go of what is held."""
-        for rule in list(self._rules):
-            if isinstance(rule, Hold):
-                rule.release()
+        for hold in list(self._holds):
+            hold.release()
         self._rules.clear()
         self._on_change()
 
@@ -441,6 +456,3 @@ def match_of(
     if partition is not None:
         require_int("partition", partition, minimum=0)
     return Match(key, topic, partition, node, client_id, when)
-
-
-__all__ = ["Control", "Faults", "Hold", "Match", "Observation", "On", "Rule", "match_of"]

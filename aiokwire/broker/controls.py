@@ -17,6 +17,9 @@ from aiokwire.config import require_int
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerClosed, InvalidArgument, error_for
 from aiokwire.protocol import ApiKey, Request
+from aiokwire.records import Record, read_batches
+
+READ_AT_ONCE = 1 << 20  # bytes
 
 R = TypeVar("R", bound=Request[Any])
 
@@ -118,12 +121,39 @@ class Controls:
             raise InvalidArgument("this Broker keeps no journal: make it with Broker(journal=1000)")
         return self._control.journal
 
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """What a topic holds, or one of its partitions, without a client; for topics of a test's size.
+
+        Raises: BrokerError: there is no such topic or partition.
+        """
+        found: list[Record] = []
+        if partition is not None:
+            partitions = [self._partition(topic, partition)]
+        else:
+            partitions = self.state.topics.require(topic).partitions
+        for one in partitions:
+            offset = one.log.log_start_offset
+            while offset < one.log.end_offset:
+                data = one.log.read(offset, READ_AT_ONCE, min_one=True).data
+                for batch in read_batches(data, topic, one.index):
+                    if not batch.is_control:
+                        found += batch.records(offset)
+                    offset = batch.next_offset
+        return found
+
     # --- leaders and coordinators -------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> tuple[int, ...]:
         """The ids of all nodes."""
         return self.state.nodes.ids
+
+    def address(self, node: int) -> str:
+        """Where clients reach one node, `host:port`.
+
+        Raises: InvalidArgument: there is no such node.
+        """
+        return str(self.state.nodes.get(node).endpoint)
 
     def leader(self, topic: str, partition: int) -> int:
         """The node that leads a partition.

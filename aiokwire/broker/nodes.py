@@ -23,6 +23,9 @@ class Endpoint(NamedTuple):
     host: str
     port: int
 
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 class Leader(NamedTuple):
     """Who leads a partition, as metadata tells it; the node is -1 while nobody does."""

@@ -75,6 +75,9 @@ def _is_enough(served: list[Served], request: fetch.FetchRequest) -> bool:
 
 
 async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse:
+    # This begins a turn of the loop after the first look: what came meanwhile found nobody to tell.
+    if any(_changed(one, call) for one in served):
+        served = _serve(plan, request, call)
     with anyio.move_on_after(request.max_wait_ms / 1000):
         while not _is_enough(served, request):
             await _more_came(
@@ -83,6 +86,20 @@ async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchReque
             )
             served = _serve(plan, request, call)
     return _response(plan, served, call)
+
+
+def _changed(one: Served, call: Call) -> bool:
+    partition, data = one.partition, one.data
+    if partition is None:
+        return False
+    log = partition.log
+    return (
+        log.high_watermark != data.high_watermark
+        or log.last_stable_offset != data.last_stable_offset
+        or log.log_start_offset != data.log_start_offset
+        or partition.topic.deleted
+        or partition.leader != call.node.id
+    )
 
 
 async def _more_came(partitions: list[Partition], missing: int) -> None:
