@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "producer": {"cluster", "net", "protocol", "records"},
     "consumer": {"cluster", "net", "protocol", "records"},
     "admin": {"cluster", "net", "protocol", "records"},
+    "testing": {"broker", "protocol"},
     "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records"},
 }
 # Within layer 1: which root modules lean on which.

@@ -4,9 +4,12 @@
         broker.bootstrap_servers
 
 Requests come in through `server` and `connection`, find their way by `dispatch` to `handlers/<api>.py`, and act upon
-`state`: topics, logs (`log/`), configs, producer ids, fetch sessions.
+`state`: topics, logs (`log/`), configs, producer ids, nodes. Tests let it misbehave (`controls`, `control`, `journal`;
+public as `aiokwire.testing`).
 """
 
 from aiokwire.broker.broker import Broker
+from aiokwire.broker.control import Hold, Observation, On, Rule
+from aiokwire.broker.journal import Journal, JournalEntry
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]

@@ -17,10 +17,13 @@ from typing import Self
 import anyio
 
 from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
+from aiokwire.broker.controls import Controls
+from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance
-from aiokwire.broker.server import Server, parse_endpoint
-from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.broker.nodes import Endpoint
+from aiokwire.broker.server import parse_endpoint
+from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import INTERNAL, Topic, name_fault
 from aiokwire.config import require_bool, require_int
 from aiokwire.errors import BrokerClosed, ConfigurationError
@@ -28,10 +31,11 @@ from aiokwire.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
 
+MAX_NODES = 100
 MAX_PARTITIONS = 10_000  # of one topic: each is a directory with open files
 
 
-class Broker:
+class Broker(Controls):
     """A Kafka broker in this process.
 
     `data_dir` keeps its data across runs in Kafka's own format; without it everything is in memory. Further keyword
@@ -48,12 +52,16 @@ class Broker:
         auto_create_topics: bool = True,
         num_partitions: int = 4,
         node_id: int = 1,
+        nodes: int = 1,
+        journal: int = 0,
         cluster_id: str | None = None,
         storage: Storage | None = None,
         rng: random.Random | None = None,
         **configs: object,
     ) -> None:
         """`advertised` is the address told to clients when it differs from `listen`; `storage` replaces `data_dir`.
+        `nodes` brokers are played, with ids from `node_id` on, each at a port of its own, over the same topics. The
+        last `journal` requests are kept for tests.
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
@@ -62,6 +70,8 @@ class Broker:
         require_bool("auto_create_topics", auto_create_topics)
         require_int("num_partitions", num_partitions, minimum=1, maximum=MAX_PARTITIONS)
         require_int("node_id", node_id, minimum=0, maximum=2**31 - 1)
+        require_int("nodes", nodes, minimum=1, maximum=MAX_NODES)
+        super().__init__(journal)
         self._listen = parse_endpoint(listen, "listen")
         self._advertised = parse_endpoint(advertised, "advertised") if advertised is not None else None
         self._wanted = dict(topics or {})
@@ -79,11 +89,11 @@ class Broker:
             defaults["log_dirs"] = str(data_dir)
         self._static = static_configs({**defaults, **configs})
         self._node_id = node_id
+        self._node_ids = range(node_id, node_id + nodes)
         self._cluster_id = cluster_id
         self._rng = rng if rng is not None else random.Random()
         self._supervisor: asyncio.Task[None] | None = None
         self._closing: anyio.Event | None = None
-        self._state: BrokerState | None = None  # while it serves
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -133,7 +143,7 @@ class Broker:
             try:
                 await self._serve(state, started)
             finally:
-                self._state = None
+                self._state = self._listeners = None
                 with anyio.CancelScope(shield=True):
                     await run_in_thread(state.close)
         except Exception as error:
@@ -143,7 +153,7 @@ class Broker:
 
     async def _open(self) -> BrokerState:
         configs = BrokerConfigs(self._static, node_id=self._node_id)
-        state = BrokerState(self._storage, configs, self._rng, cluster_id=self._cluster_id)
+        state = BrokerState(self._storage, configs, self._rng, cluster_id=self._cluster_id, node_ids=self._node_ids)
         # Recovery reads whole segments: in a thread, so that a program that embeds a broker stays responsive.
         if isinstance(self._storage, MemoryStorage):
             state.open()
@@ -157,55 +167,41 @@ class Broker:
             if state.topics.get(name) is None:
                 state.topics.create(name, partitions, {})
         await state.topics.save()
-        server = Server(state)
+        listeners = Listeners(state)
         try:
-            bound = await server.listen(self._listen, state.configs.integer("socket.listen.backlog.size"))
-            self._advertise(state, bound)
+            bound = await listeners.listen(self._listen)
+            listeners.advertise(self._advertised)
+            static = state.configs.static
+            static["listeners"] = f"PLAINTEXT://{bound}"
+            static["advertised.listeners"] = f"PLAINTEXT://{state.nodes.first.endpoint}"
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(Maintenance(state, server).run)
-                await server.serve(tasks)
-                self._state = state
+                tasks.start_soon(Maintenance(state, listeners).run)
+                self._state, self._listeners = state, listeners
+                self._use_control()
+                await listeners.serve(tasks)
                 if not started.cancelled():
                     started.set_result(None)
                 await self._closing.wait()
-                await server.close()
+                await listeners.close()
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await server.close()
-
-    def _advertise(self, state: BrokerState, bound: Endpoint) -> None:
-        told = self._advertised or bound
-        state.endpoint = Endpoint(told.host, told.port or bound.port)
-        static = state.configs.static
-        static["listeners"] = f"PLAINTEXT://{_join(bound)}"
-        static["advertised.listeners"] = f"PLAINTEXT://{_join(state.endpoint)}"
+                await listeners.close()
 
     # --- what a program asks of it ------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> BrokerState:
-        """Topics, logs and configs of the broker while it serves.
-
-        Raises: BrokerClosed: it does not.
-        """
-        if self._state is None:
-            raise BrokerClosed("this Broker does not serve: start it first, or use `async with`")
-        return self._state
-
-    @property
     def bootstrap_servers(self) -> str:
-        """The address for clients of this machine, `host:port`.
+        """The addresses of all nodes for clients of this machine, `host:port`.
 
         Raises: BrokerClosed: it does not serve.
         """
-        host, port = self.state.endpoint
-        return _join(Endpoint("127.0.0.1" if host == "0.0.0.0" else "::1" if host == "::" else host, port))
+        return ",".join(str(_local(node.endpoint)) for node in self.state.nodes)
 
     @property
     def port(self) -> int:
-        """The port that clients connect to."""
-        return self.state.endpoint.port
+        """The port that clients connect to, the first node's."""
+        return self.state.nodes.first.endpoint.port
 
     @property
     def node_id(self) -> int:
@@ -244,8 +240,9 @@ class Broker:
         return f"<Broker {self._node_id} {where}, {self._storage!r}>"
 
 
-def _join(endpoint: Endpoint) -> str:
-    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"
+def _local(endpoint: Endpoint) -> Endpoint:
+    host, port = endpoint
+    return Endpoint("127.0.0.1" if host == "0.0.0.0" else "::1" if host == "::" else host, port)
 
 
 def _check_new_topic(name: str, partitions: int) -> None:

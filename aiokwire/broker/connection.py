@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from aiokwire.broker.dispatch import Answer, Call, CloseConnection, read_call
-from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, read_call
+from aiokwire.broker.nodes import Endpoint, Node
+from aiokwire.broker.state import BrokerState
 from aiokwire.errors import ProtocolViolation
 from aiokwire.net import FrameReader
 from aiokwire.protocol import ApiKey, Response, encode_response
@@ -38,9 +39,10 @@ WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next r
 class ServerConnection(asyncio.BufferedProtocol):
     """One client."""
 
-    def __init__(self, server: Server, state: BrokerState, connection_id: int) -> None:
+    def __init__(self, server: Server, state: BrokerState, node: Node, connection_id: int) -> None:
         self._server = server
         self._state = state
+        self._node = node
         self.connection_id = connection_id
         self._reader = FrameReader(
             self._on_frame, max_size=state.configs.integer("socket.request.max.bytes"), min_size=HEADER
@@ -139,7 +141,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.last_used = self._loop.time()
         try:
             call, work = read_call(
-                self._state, frame, peer=self._peer, local=self._local, connection_id=self.connection_id
+                self._state,
+                frame,
+                peer=self._peer,
+                local=self._local,
+                connection_id=self.connection_id,
+                node=self._node,
             )
             result = work()
             if result is None or isinstance(result, Response):
@@ -192,6 +199,8 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._answer(call, await awaitable)
         except CloseConnection as error:
             self._fail(str(error))
+        except FallSilent:
+            self._fall_silent()
         except Exception:
             logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
             self.close()
@@ -202,6 +211,12 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _fail(self, why: str) -> None:
         logger.warning("connection from %s closed: %s", self._peer, why)
         self.close()
+
+    def _fall_silent(self) -> None:
+        """Answer nothing and look at nothing any more, until the client hangs up."""
+        self._closed = True
+        self._queue.clear()
+        self._wake.set()
 
     def close(self) -> None:
         """Write out what is answered, then close."""

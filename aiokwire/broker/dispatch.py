@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.broker.nodes import Endpoint, Node
+from aiokwire.broker.state import BrokerState
+from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError
 from aiokwire.protocol import ApiKey, Response, decode_request
 
@@ -74,10 +76,24 @@ class CloseConnection(KafkaError):
     """The connection must be closed instead of answered; the message says why."""
 
 
+class FallSilent(KafkaError):
+    """The connection must stay open and say nothing any more: a broker that hangs."""
+
+
+class PartitionFaults(Protocol):
+    """What a rule wants of the partitions of one request."""
+
+    def code(self, topic: str, partition: int) -> ErrorCode:
+        """The error to answer for a partition (-1: for the topic); NONE where there is none."""
+        ...
+
+
 class Call:
     """One request on its way through the broker, without the request itself."""
 
-    __slots__ = ("api", "client_id", "connection_id", "correlation_id", "local", "peer", "state", "version")
+    __slots__ = (
+        "api", "client_id", "connection_id", "correlation_id", "faults", "local", "node", "peer", "state", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -90,6 +106,7 @@ class Call:
         peer: str = "",
         local: Endpoint | None = None,
         connection_id: int = 0,
+        node: Node | None = None,
     ) -> None:
         self.state = state
         self.api = api
@@ -99,10 +116,12 @@ class Call:
         self.peer = peer  # the client's host
         self.local = local  # the address by which the client came in
         self.connection_id = connection_id
+        self.node = node if node is not None else state.nodes.first  # that was asked
+        self.faults: PartitionFaults | None = None
 
-    def advertised(self) -> Endpoint:
-        """The broker's address as this client can use it."""
-        endpoint = self.state.endpoint
+    def advertised(self, node: Node | None = None) -> Endpoint:
+        """The address of a node, this call's one if none is given, as this client can use it."""
+        endpoint = (node or self.node).endpoint
         if endpoint.host in {"0.0.0.0", "::", ""} and self.local is not None:
             return Endpoint(self.local.host, endpoint.port)
         return endpoint
@@ -122,7 +141,13 @@ def handler_of(api: Api) -> Handler:
 
 
 def read_call(
-    state: BrokerState, frame: bytearray, *, peer: str, local: Endpoint | None, connection_id: int
+    state: BrokerState,
+    frame: bytearray,
+    *,
+    peer: str,
+    local: Endpoint | None,
+    connection_id: int,
+    node: Node | None = None,
 ) -> tuple[Call, Callable[[], Result]]:
     """The call in a frame, and what to do for it.
 
@@ -143,8 +168,11 @@ def read_call(
         peer=peer,
         local=local,
         connection_id=connection_id,
+        node=node,
     )
     handler = _handlers.get(key) or handler_of(api)
+    if state.control is not None:
+        return call, state.control.work_of(call, request, frame, handler)
     return call, lambda: handler(request, call)
 
 

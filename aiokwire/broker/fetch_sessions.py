@@ -109,6 +109,21 @@ class FetchSessions:
         self._sessions[session_id] = self._sessions.pop(session_id)
         return FetchPlan(list(session.rows.values()), session, incremental=True)
 
+    def rows_after(self, request: fetch.FetchRequest) -> list[FetchRow]:
+        """The rows that stay of the session that a request goes on with; what the request names is left out."""
+        session = self._sessions.get(request.session_id)
+        if session is None or request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
+            return []
+        named = {(one.topic, one.topic_id, wanted.partition) for one in request.topics for wanted in one.partitions}
+        named.update(
+            (one.topic, one.topic_id, index) for one in request.forgotten_topics_data for index in one.partitions
+        )
+        return [row for key, row in session.rows.items() if key not in named]
+
+    def clear(self) -> None:
+        """Forget every session."""
+        self._sessions.clear()
+
     def _create(self, rows: list[FetchRow], *, by_id: bool, now: float) -> FetchSession | None:
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)

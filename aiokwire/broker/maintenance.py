@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.server import Server
 from aiokwire.broker.state import BrokerState, run_work
 from aiokwire.clock import wall_ms
@@ -25,7 +26,7 @@ EXPIRY_INTERVAL = 600.0  # Java: producer.id.expiration.check.interval.ms
 class Maintenance:
     """The chores of a broker and when each is due."""
 
-    def __init__(self, state: BrokerState, server: Server) -> None:
+    def __init__(self, state: BrokerState, server: Server | Listeners) -> None:
         self._state = state
         self._server = server
         configs = state.configs

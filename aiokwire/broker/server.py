@@ -1,19 +1,22 @@
-"""The listener of a broker: sockets, the connections that came in by them, and their end."""
+"""The listener of a node: sockets, the connections that came in by them, and their end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import ipaddress
+import itertools
 import logging
 import os
 import socket
+from collections.abc import Iterator
 
 import anyio
 import anyio.abc
 
 from aiokwire.broker.connection import ServerConnection
-from aiokwire.broker.state import BrokerState, Endpoint
+from aiokwire.broker.nodes import Endpoint, Node
+from aiokwire.broker.state import BrokerState
 from aiokwire.errors import ConfigurationError, ConnectionFailed
 
 logger = logging.getLogger(__name__)
@@ -56,12 +59,14 @@ async def _resolve(host: str, port: int) -> list[str]:
 class Server:
     """Listens, and keeps the connections."""
 
-    def __init__(self, state: BrokerState) -> None:
+    def __init__(self, state: BrokerState, node: Node | None = None, ids: Iterator[int] | None = None) -> None:
+        """`ids` numbers the connections, where several listeners share one row."""
         self._state = state
+        self._node = node if node is not None else state.nodes.first
         self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
         self._servers: list[asyncio.Server] = []
         self._connections: set[ServerConnection] = set()
-        self._count = 0  # connections so far: their ids
+        self._ids = ids if ids is not None else itertools.count(1)
         self._empty = anyio.Event()  # set when the last connection is gone
 
     @property
@@ -100,8 +105,7 @@ class Server:
             await server.start_serving()
 
     def _accept(self) -> ServerConnection:
-        self._count += 1
-        return ServerConnection(self, self._state, self._count)
+        return ServerConnection(self, self._state, self._node, next(self._ids))
 
     def opened(self, connection: ServerConnection) -> None:
         """A connection came in."""
@@ -128,6 +132,12 @@ class Server:
             if connection.idle and now - connection.last_used > longer_than:
                 logger.info("%s closed: idle for %.0f s", connection, now - connection.last_used)
                 connection.close()
+
+    async def abort(self) -> None:
+        """Stop listening and cut every connection, answers on their way included."""
+        for connection in self.connections:
+            connection.abort()
+        await self.close()
 
     async def close(self) -> None:
         """Stop listening, let answers that are on their way leave, close every connection. May be called again."""

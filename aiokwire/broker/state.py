@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
+from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.topics import Partition, TopicRegistry
 from aiokwire.broker.transactions import TransactionCoordinator
 from aiokwire.clock import wall_ms
 from aiokwire.threads import run_in_thread
 
+if TYPE_CHECKING:
+    from aiokwire.broker.control import Control
+
 logger = logging.getLogger(__name__)
-
-
-class Endpoint(NamedTuple):
-    """Where clients reach a broker."""
-
-    host: str
-    port: int
 
 
 async def run_work(work: Work | None) -> None:
@@ -41,8 +39,15 @@ class BrokerState:
     """The broker without its sockets."""
 
     def __init__(
-        self, storage: Storage, configs: BrokerConfigs, rng: random.Random, *, cluster_id: str | None = None
+        self,
+        storage: Storage,
+        configs: BrokerConfigs,
+        rng: random.Random,
+        *,
+        cluster_id: str | None = None,
+        node_ids: Sequence[int] = (),
     ) -> None:
+        """`node_ids`: the nodes to be played, without them the one that the configs name."""
         self.storage = storage
         self.configs = configs
         self.rng = rng
@@ -55,17 +60,21 @@ class BrokerState:
             producer_expiration_ms=configs.integer("producer.id.expiration.ms"),
             rng=rng,
         )
-        self.topics = TopicRegistry(storage, self.logs, configs, rng)
+        slots = configs.integer("max.incremental.fetch.session.cache.slots")
+        self.nodes = Nodes([Node(one, FetchSessions(slots, rng)) for one in node_ids or (configs.node_id,)])
+        self.topics = TopicRegistry(storage, self.logs, configs, rng, place=self.nodes.place)
         self.producer_ids = ProducerIds(storage)
         self.offsets = OffsetStore(self.topics, configs)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
-        self.sessions = FetchSessions(configs.integer("max.incremental.fetch.session.cache.slots"), rng)
-        # Set by the broker once it listens; a wildcard host stands for the address that a client came in by.
-        self.endpoint = Endpoint("", 0)
+        self.control: Control | None = None  # faults on demand and the journal, where somebody asked for them
 
     @property
     def cluster_id(self) -> str:
         return self.logs.cluster_id
+
+    def partitions(self) -> Iterator[Partition]:
+        """Every partition of every topic."""
+        return (partition for topic in self.topics for partition in topic.partitions)
 
     def open(self) -> None:
         """Lock the data directory, load or recover what is in it.

@@ -45,13 +45,14 @@ def name_fault(name: str) -> str | None:
 class Partition:
     """One partition: its log, and who waits for records in it."""
 
-    __slots__ = ("_waiters", "index", "leader_epoch", "log", "topic")
+    __slots__ = ("_waiters", "index", "leader", "leader_epoch", "log", "topic")
 
-    def __init__(self, topic: Topic, index: int, log: PartitionLog) -> None:
+    def __init__(self, topic: Topic, index: int, log: PartitionLog, leader: int) -> None:
         self.topic = topic
         self.index = index
         self.log = log
-        self.leader_epoch = 0  # one leader for ever, until virtual nodes move it
+        self.leader = leader  # a node's id
+        self.leader_epoch = max(0, log.leader_epochs.latest)  # goes up whenever the leader moves
         self._waiters: set[Callable[[int], None]] = set()
 
     def __repr__(self) -> str:
@@ -151,11 +152,21 @@ class Topic:
 class TopicRegistry:
     """Every topic of the broker. Changes take effect at once; `save` makes them last."""
 
-    def __init__(self, storage: Storage, logs: LogManager, configs: BrokerConfigs, rng: random.Random) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        logs: LogManager,
+        configs: BrokerConfigs,
+        rng: random.Random,
+        *,
+        place: Callable[[int], int] | None = None,
+    ) -> None:
+        """`place` says which node leads a new partition, by its number; without it there is one node."""
         self._storage = storage
         self._logs = logs
         self._configs = configs
         self._rng = rng
+        self._place = place or (lambda index: configs.node_id)
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._doomed: set[bytes] = set()  # ids whose partitions are to be deleted, until a later save forgets them
@@ -313,7 +324,7 @@ class TopicRegistry:
             if log is None:
                 log = self._logs.create(topic.name, index, topic.id, now, topic.log_config)
             log.config = topic.log_config
-            topic.partitions.append(Partition(topic, index, log))
+            topic.partitions.append(Partition(topic, index, log, self._place(index)))
 
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Bring a topic to `count` partitions.

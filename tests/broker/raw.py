@@ -28,8 +28,9 @@ class RawClient:
         self._sent = 0
 
     @classmethod
-    async def connect(cls, broker: Broker) -> Self:
-        reader, writer = await asyncio.open_connection("127.0.0.1", broker.port, limit=1 << 26)
+    async def connect(cls, broker: Broker, node: int | None = None) -> Self:
+        port = broker.port if node is None else int(broker.address(node).rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 26)
         return cls(reader, writer)
 
     def send(self, request: Request, version: int) -> None:

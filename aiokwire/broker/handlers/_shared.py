@@ -29,6 +29,15 @@ def find_topic(call: Call, name: str | None, topic_id: bytes) -> tuple[Topic | N
     return topic, ErrorCode.NONE if topic is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def partition_fault(call: Call, partition: Partition) -> ErrorCode:
+    """What keeps this node from serving a partition: a test's rule, or that another node leads it."""
+    if call.faults is not None:
+        code = call.faults.code(partition.topic.name, partition.index)
+        if code is not ErrorCode.NONE:
+            return code
+    return ErrorCode.NONE if partition.leader == call.node.id else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def epoch_fault(partition: Partition, current_leader_epoch: int) -> ErrorCode:
     """What is wrong with the leader epoch that a client believes in (KIP-320); -1 is none."""
     if current_leader_epoch < 0 or current_leader_epoch == partition.leader_epoch:

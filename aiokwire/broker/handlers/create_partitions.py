@@ -52,9 +52,10 @@ def _check(call: Call, wanted: create_partitions.CreatePartitionsTopic) -> None:
         )
     if wanted.assignments is not None and (
         len(wanted.assignments) != wanted.count - have
-        or any(one.broker_ids != [call.state.node_id] for one in wanted.assignments)
+        or not all(call.state.nodes.may_have(one.broker_ids) for one in wanted.assignments)
     ):
         raise BrokerError(
-            f"each of the {wanted.count - have} new partitions can only be assigned to broker {call.state.node_id}",
+            f"each of the {wanted.count - have} new partitions can only be assigned to brokers "
+            f"{', '.join(map(str, call.state.nodes.ids))}",
             code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         )

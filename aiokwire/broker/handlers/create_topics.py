@@ -61,7 +61,7 @@ def _create_one(
         topic_id=topic.id,
         error_message=None,
         num_partitions=partitions if call.version >= 5 else -1,
-        replication_factor=1 if call.version >= 5 else -1,
+        replication_factor=len(call.state.nodes) if call.version >= 5 else -1,
         configs=_configs(call, topic) if call.version >= 5 else [],
     )
 
@@ -69,9 +69,10 @@ def _create_one(
 def _partitions(call: Call, wanted: create_topics.CreatableTopic) -> int:
     if wanted.assignments:
         return _assigned(call, wanted)
-    if wanted.replication_factor not in {-1, 1}:
+    nodes = len(call.state.nodes)
+    if wanted.replication_factor != -1 and not 1 <= wanted.replication_factor <= nodes:
         raise BrokerError(
-            f"replication factor {wanted.replication_factor}: this is a single broker, only 1 is possible",
+            f"replication factor {wanted.replication_factor}: there are {nodes} brokers",
             code=ErrorCode.INVALID_REPLICATION_FACTOR,
         )
     if wanted.num_partitions == -1:
@@ -95,9 +96,9 @@ def _assigned(call: Call, wanted: create_topics.CreatableTopic) -> int:
             "replica assignments must be for partitions 0, 1, ... without a gap",
             code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         )
-    if any(brokers != [call.state.node_id] for brokers in assigned.values()):
+    if not all(call.state.nodes.may_have(brokers) for brokers in assigned.values()):
         raise BrokerError(
-            f"replicas can only be assigned to broker {call.state.node_id}, the only one",
+            f"replicas can only be assigned to the brokers that there are: {', '.join(map(str, call.state.nodes.ids))}",
             code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         )
     return len(assigned)

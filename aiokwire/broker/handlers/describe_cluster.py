@@ -23,12 +23,14 @@ def handle(request: describe_cluster.DescribeClusterRequest, call: Call) -> desc
             error_code=code,
             error_message="this is a broker's listener: it describes brokers only",
         )
-    host, port = call.advertised()
-    node = call.state.node_id
+    addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.told()]
     return describe_cluster.DescribeClusterResponse(
         cluster_id=call.state.cluster_id,
-        controller_id=node,
-        brokers=[describe_cluster.DescribeClusterBroker(broker_id=node, host=host, port=port)],
+        controller_id=call.state.nodes.controller,
+        brokers=[
+            describe_cluster.DescribeClusterBroker(broker_id=node_id, host=host, port=port)
+            for node_id, (host, port) in addresses
+        ],
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
         else NOT_ASKED,

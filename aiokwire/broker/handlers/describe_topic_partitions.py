@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import TOPIC_OPERATIONS
+from aiokwire.broker.nodes import NOBODY
 from aiokwire.broker.topics import Partition, Topic, name_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_topic_partitions as messages
@@ -49,7 +50,8 @@ def _unknown(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
 
 
 def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.DescribeTopicPartitionsResponseTopic:
-    node = call.state.node_id
+    nodes = call.state.nodes
+    up = {node.id for node in nodes.told()}
     return messages.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -58,10 +60,12 @@ def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.De
         partitions=[
             messages.DescribeTopicPartitionsResponsePartition(
                 partition_index=partition.index,
-                leader_id=node,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=[node],
-                isr_nodes=[node],
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if nodes.leader(partition).node_id == NOBODY else 0,
+                leader_id=nodes.leader(partition).node_id,
+                leader_epoch=nodes.leader(partition).epoch,
+                replica_nodes=nodes.replicas(partition.index),
+                isr_nodes=[one for one in nodes.replicas(partition.index) if one in up],
+                offline_replicas=[one for one in nodes.replicas(partition.index) if one not in up],
                 eligible_leader_replicas=[],
                 last_known_elr=[],
             )

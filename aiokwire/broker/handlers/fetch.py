@@ -23,7 +23,8 @@ import anyio
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.fetch_sessions import FetchPlan, FetchRow
-from aiokwire.broker.handlers._shared import epoch_fault, find_topic
+from aiokwire.broker.handlers._hints import fetch_hints
+from aiokwire.broker.handlers._shared import epoch_fault, find_topic, partition_fault
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
@@ -58,12 +59,12 @@ class _Limits:
 
 def handle(request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse | Awaitable[fetch.FetchResponse]:
     """Answer at once when there is enough, or nothing to wait for."""
-    plan = call.state.sessions.plan(request, call.version, anyio.current_time())
+    plan = call.node.sessions.plan(request, call.version, anyio.current_time())
     if plan.error is not ErrorCode.NONE:
         return fetch.FetchResponse(error_code=plan.error)
     served = _serve(plan, request, call)
     if _is_enough(served, request):
-        return _response(plan, served)
+        return _response(plan, served, call)
     return _wait(plan, served, request, call)
 
 
@@ -74,6 +75,9 @@ def _is_enough(served: list[Served], request: fetch.FetchRequest) -> bool:
 
 
 async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse:
+    # This begins a turn of the loop after the first look: what came meanwhile found nobody to tell.
+    if any(_changed(one, call) for one in served):
+        served = _serve(plan, request, call)
     with anyio.move_on_after(request.max_wait_ms / 1000):
         while not _is_enough(served, request):
             await _more_came(
@@ -81,7 +85,21 @@ async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchReque
                 request.min_bytes - sum(one.size for one in served),
             )
             served = _serve(plan, request, call)
-    return _response(plan, served)
+    return _response(plan, served, call)
+
+
+def _changed(one: Served, call: Call) -> bool:
+    partition, data = one.partition, one.data
+    if partition is None:
+        return False
+    log = partition.log
+    return (
+        log.high_watermark != data.high_watermark
+        or log.last_stable_offset != data.last_stable_offset
+        or log.log_start_offset != data.log_start_offset
+        or partition.topic.deleted
+        or partition.leader != call.node.id
+    )
 
 
 async def _more_came(partitions: list[Partition], missing: int) -> None:
@@ -117,7 +135,7 @@ def _serve_row(row: FetchRow, call: Call, limits: _Limits, *, committed: bool) -
     partition = topic.partition(row.index) if topic is not None else None
     if partition is None:
         return _fault(row, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    code = epoch_fault(partition, row.leader_epoch)
+    code = partition_fault(call, partition) or epoch_fault(partition, row.leader_epoch)
     if code is not ErrorCode.NONE:
         return _fault(row, code, partition)
     diverging = _diverging(row, partition)
@@ -199,7 +217,7 @@ def _fault(row: FetchRow, code: ErrorCode, partition: Partition | None = None) -
 # --- answering --------------------------------------------------------------------------------------------------------
 
 
-def _response(plan: FetchPlan, served: list[Served]) -> fetch.FetchResponse:
+def _response(plan: FetchPlan, served: list[Served], call: Call) -> fetch.FetchResponse:
     response = fetch.FetchResponse(session_id=plan.session.session_id if plan.session is not None else 0)
     last: fetch.FetchableTopicResponse | None = None
     for one in served:
@@ -210,6 +228,8 @@ def _response(plan: FetchPlan, served: list[Served]) -> fetch.FetchResponse:
             last = fetch.FetchableTopicResponse(topic=row.topic, topic_id=row.topic_id)
             response.responses.append(last)
         last.partitions.append(one.data)
+    if len(call.state.nodes) > 1:
+        fetch_hints(response, call)
     return response
 
 

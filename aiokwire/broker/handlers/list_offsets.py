@@ -13,7 +13,7 @@ Version notes:
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import epoch_fault
+from aiokwire.broker.handlers._shared import epoch_fault, partition_fault
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import list_offsets
@@ -54,7 +54,7 @@ def _partition(
     elif wanted.timestamp < 0 and call.version < SINCE.get(wanted.timestamp, 2**15):
         code = ErrorCode.UNSUPPORTED_VERSION
     else:
-        code = epoch_fault(partition, wanted.current_leader_epoch)
+        code = partition_fault(call, partition) or epoch_fault(partition, wanted.current_leader_epoch)
     if partition is None or code is not ErrorCode.NONE:
         return list_offsets.ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     if call.version == 0:

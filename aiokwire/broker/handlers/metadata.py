@@ -15,7 +15,9 @@ from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
-from aiokwire.broker.topics import Topic
+from aiokwire.broker.nodes import NOBODY
+from aiokwire.broker.request_names import TOPIC
+from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol.messages import metadata
@@ -59,6 +61,8 @@ def _asked(
         if topic is not None:
             answered.append(_topic(topic, call, request))
             continue
+        if call.faults is not None:
+            code = call.faults.code(one.name or "", TOPIC) or code
         answered.append(
             metadata.MetadataResponseTopic(
                 error_code=faults.get(one.name or "", code),
@@ -71,33 +75,48 @@ def _asked(
 
 
 def _topic(topic: Topic, call: Call, request: metadata.MetadataRequest) -> metadata.MetadataResponseTopic:
-    node = call.state.node_id
+    code = call.faults.code(topic.name, TOPIC) if call.faults is not None else ErrorCode.NONE
+    if code is not ErrorCode.NONE:
+        return metadata.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.id)
     return metadata.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
-        partitions=[
-            metadata.MetadataResponsePartition(
-                partition_index=partition.index,
-                leader_id=node,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=[node],
-                isr_nodes=[node],
-            )
-            for partition in topic.partitions
-        ],
+        partitions=[_partition(partition, call) for partition in topic.partitions],
         topic_authorized_operations=TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED,
+    )
+
+
+def _partition(partition: Partition, call: Call) -> metadata.MetadataResponsePartition:
+    nodes = call.state.nodes
+    leader = nodes.leader(partition)
+    code = call.faults.code(partition.topic.name, partition.index) if call.faults is not None else ErrorCode.NONE
+    if code is ErrorCode.NONE and leader.node_id == NOBODY:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    replicas = nodes.replicas(partition.index)
+    up = {node.id for node in nodes.told()} if len(replicas) > 1 else replicas
+    return metadata.MetadataResponsePartition(
+        error_code=code,
+        partition_index=partition.index,
+        leader_id=leader.node_id if code is ErrorCode.NONE else NOBODY,
+        leader_epoch=leader.epoch,
+        replica_nodes=replicas,
+        isr_nodes=[one for one in replicas if one in up],
+        offline_replicas=[one for one in replicas if one not in up] if call.version >= 5 else [],
     )
 
 
 def _response(
     call: Call, request: metadata.MetadataRequest, topics: list[metadata.MetadataResponseTopic]
 ) -> metadata.MetadataResponse:
-    host, port = call.advertised()
+    addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.told()]
     return metadata.MetadataResponse(
-        brokers=[metadata.MetadataResponseBroker(node_id=call.state.node_id, host=host, port=port)],
+        brokers=[
+            metadata.MetadataResponseBroker(node_id=node_id, host=host, port=port)
+            for node_id, (host, port) in addresses
+        ],
         cluster_id=call.state.cluster_id,
-        controller_id=call.state.node_id,
+        controller_id=call.state.nodes.controller,
         topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations and 8 <= call.version <= 10

@@ -9,7 +9,7 @@ Version notes:
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import epoch_fault
+from aiokwire.broker.handlers._shared import epoch_fault, partition_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import offset_for_leader_epoch as messages
 
@@ -32,7 +32,7 @@ def _partition(call: Call, name: str, wanted: messages.OffsetForLeaderPartition)
         return messages.EpochEndOffset(
             error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=wanted.partition, leader_epoch=-1
         )
-    code = epoch_fault(partition, wanted.current_leader_epoch)
+    code = partition_fault(call, partition) or epoch_fault(partition, wanted.current_leader_epoch)
     if code is not ErrorCode.NONE:
         return messages.EpochEndOffset(error_code=code, partition=wanted.partition)
     log = partition.log

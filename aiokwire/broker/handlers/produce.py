@@ -20,7 +20,8 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from aiokwire.broker.dispatch import Call, CloseConnection
-from aiokwire.broker.handlers._shared import find_topic
+from aiokwire.broker.handlers._hints import produce_hints
+from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
 from aiokwire.broker.state import run_work
 from aiokwire.broker.topics import Partition, Topic
@@ -125,7 +126,10 @@ def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) 
 
 def _append(request: produce.ProduceRequest, call: Call, targets: list[Target]) -> produce.ProduceResponse:
     now = wall_ms()
-    return produce.ProduceResponse(responses=[_append_topic(target, call, request, now) for target in targets])
+    response = produce.ProduceResponse(responses=[_append_topic(target, call, request, now) for target in targets])
+    if len(call.state.nodes) > 1:
+        produce_hints(response, call)
+    return response
 
 
 def _append_topic(
@@ -148,8 +152,11 @@ def _append_partition(
     call: Call, topic: Topic, partition: Partition, records: Buffer | None, request: produce.ProduceRequest, now: int
 ) -> produce.PartitionProduceResponse:
     rules = topic.rules
+    code = partition_fault(call, partition)
+    if code is not ErrorCode.NONE:
+        return _fault(call, partition.index, code, None)
     try:
-        _check_request(topic, request.acks)
+        _check_request(call, topic, request.acks)
         checked = check_batches(records, call.version, rules, now)
         for batch in checked.headers:
             if batch.is_transactional:
@@ -203,14 +210,15 @@ def _admit(call: Call, transactional_id: str | None, partition: Partition, batch
         )
 
 
-def _check_request(topic: Topic, acks: int) -> None:
+def _check_request(call: Call, topic: Topic, acks: int) -> None:
     if acks not in {-1, 0, 1}:
         raise BrokerError(f"acks must be -1, 0 or 1, not {acks}", code=ErrorCode.INVALID_REQUIRED_ACKS)
     if topic.is_internal:
         raise BrokerError(f"{topic.name} is an internal topic of the broker", code=ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if acks == ALL_IN_SYNC and topic.rules.min_insync_replicas > 1:
+    needed = topic.rules.min_insync_replicas
+    if acks == ALL_IN_SYNC and needed > 1 and needed > len(call.state.nodes.running()):
         raise BrokerError(
-            f"min.insync.replicas is {topic.rules.min_insync_replicas}, and this is a single broker",
+            f"min.insync.replicas is {needed}, and {len(call.state.nodes.running())} node(s) run",
             code=ErrorCode.NOT_ENOUGH_REPLICAS,
         )
 

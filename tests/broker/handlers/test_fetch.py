@@ -6,11 +6,15 @@ import anyio
 import pytest
 
 from aiokwire.broker import Broker
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers.fetch import handle
+from aiokwire.broker.handlers.produce import handle as write
 from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import delete_records, delete_topics, fetch
 from aiokwire.records import read_batches
 from aiokwire.types import Compression
-from tests.broker.raw import RawClient, batch, fetch_request, produce_one, values_of
+from tests.broker.raw import RawClient, batch, fetch_request, produce_one, produce_request, values_of
 
 
 async def _fetch_one(client: RawClient, request: fetch.FetchRequest, version: int = 12) -> fetch.PartitionData:
@@ -241,3 +245,17 @@ async def test_a_session_waits_for_what_it_knows(broker: Broker, client: RawClie
     answer = await client.receive(fetch.FetchResponse, 12)
     assert values_of(answer.responses[0].partitions[0]) == [b"a"]
     await producer.close()
+
+
+async def test_what_comes_before_the_wait_began_ends_it(broker: Broker, client: RawClient) -> None:
+    """A fetch that finds nothing is waited for by a task that runs a turn later; an append in between was overlooked
+    until max_wait_ms ended."""
+    await produce_one(client, "t", batch([b"before"]))
+    call = Call(broker.state, api=ApiKey.FETCH, version=12)
+    waiting = handle(fetch_request("t", 1, max_wait_ms=60_000), call)
+    assert not isinstance(waiting, fetch.FetchResponse)
+    writer = Call(broker.state, api=ApiKey.PRODUCE, version=9)
+    write(produce_request("t", batch([b"meanwhile"])), writer)
+    with anyio.fail_after(1):
+        answer = await waiting
+    assert values_of(answer.responses[0].partitions[0]) == [b"meanwhile"]

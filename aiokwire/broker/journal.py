@@ -1,0 +1,103 @@
+"""The journal: which requests came, for tests that ask what a client sent. Bounded in requests and in bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
+
+import anyio
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.protocol import ApiKey, Request, decode_request
+
+R = TypeVar("R", bound=Request[Any])
+
+MAX_BYTES = 1 << 26  # of requests that are kept; the oldest go first
+PATIENCE = 5.0  # seconds that a test waits for a request unless it says otherwise
+
+
+class JournalEntry:
+    """One request, as it came; decoded when asked for."""
+
+    __slots__ = ("_frame", "_request", "api", "client_id", "connection", "node", "time", "version")
+
+    def __init__(self, call: Call, frame: bytes, time: float) -> None:
+        self.api = ApiKey(call.api)
+        self.version = call.version
+        self.node = call.node.id
+        self.client_id = call.client_id
+        self.connection = call.connection_id
+        self.time = time  # of the loop
+        self._frame = frame
+        self._request: Request[Any] | None = None
+
+    @property
+    def request(self) -> Request[Any]:
+        """The request. Its records are as the client sent them: the broker's stamps are not in them."""
+        if self._request is None:
+            self._request = decode_request(self._frame, trailing=True)[1]
+        return self._request
+
+    @property
+    def size(self) -> int:
+        """Bytes of the request, its header included."""
+        return len(self._frame)
+
+    def __repr__(self) -> str:
+        return f"<{self.api.name} v{self.version} at node {self.node} from {self.client_id!r}, {self.size} bytes>"
+
+
+class Journal:
+    """The last requests that a broker was sent, the oldest first, whatever became of them."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: deque[JournalEntry] = deque()
+        self._bytes = 0
+        self._came = anyio.Event()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[JournalEntry]:
+        return iter(list(self._entries))
+
+    def add(self, call: Call, frame: bytearray) -> None:
+        """Note a request before it is handled: handling it stamps its records in place."""
+        self._entries.append(JournalEntry(call, bytes(frame), anyio.current_time()))
+        self._bytes += len(frame)
+        while len(self._entries) > self._limit or (self._bytes > MAX_BYTES and len(self._entries) > 1):
+            self._bytes -= self._entries.popleft().size
+        self._came.set()
+        self._came = anyio.Event()
+
+    def clear(self) -> None:
+        """Forget what came so far."""
+        self._entries.clear()
+        self._bytes = 0
+
+    def of(self, api: ApiKey | type[Request[Any]], *, node: int | None = None) -> list[JournalEntry]:
+        """The entries of one API, of one node if that is given."""
+        key = api if isinstance(api, ApiKey) else api.API
+        return [one for one in self._entries if one.api == key and (node is None or one.node == node)]
+
+    def requests(self, kind: type[R], *, node: int | None = None) -> list[R]:
+        """The requests of one type, of one node if that is given."""
+        return [cast("R", entry.request) for entry in self.of(kind, node=node)]
+
+    async def wait_for(
+        self, predicate: Callable[[JournalEntry], bool], timeout: float = PATIENCE, *, count: int = 1
+    ) -> list[JournalEntry]:
+        """The entries that fit, once there are `count` of them.
+
+        Raises: TimeoutError: there are not within `timeout` seconds; the message says what came instead.
+        """
+        try:
+            with anyio.fail_after(timeout):
+                while len(found := [one for one in self._entries if predicate(one)]) < count:
+                    await self._came.wait()
+                return found
+        except TimeoutError:
+            last = ", ".join(f"{one.api.name}@{one.node}" for one in list(self._entries)[-10:]) or "nothing"
+            raise TimeoutError(f"no {count} such request(s) within {timeout} s; the last ones: {last}") from None

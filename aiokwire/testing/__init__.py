@@ -1,0 +1,30 @@
+"""Test a service against a Kafka in the same process, and let that Kafka misbehave on demand.
+
+    async def test_orders_survive_a_leader_that_moves(kafka_broker):
+        kafka_broker.on(ApiKey.PRODUCE, topic="orders").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        ...
+
+`kafka_broker` is a fixture of the pytest plugin that comes with the package (`plugin.py`); without pytest,
+`async with Broker(...)` is the same. `docs/testing.md` tells the whole story. Names load when first used: pytest loads
+the plugin in every run, and most runs need no broker.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiokwire.broker import Broker, Hold, Journal, JournalEntry, Observation, On, Rule
+    from aiokwire.error_codes import ErrorCode
+    from aiokwire.protocol import ApiKey
+
+__all__ = ["ApiKey", "Broker", "ErrorCode", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]
+
+_ELSEWHERE = {"ApiKey": "aiokwire.protocol", "ErrorCode": "aiokwire.error_codes"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "aiokwire.broker")), name)

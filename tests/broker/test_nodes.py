@@ -1,0 +1,300 @@
+"""Several nodes in one broker: who leads, who coordinates, what metadata says, and what happens when one stops."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+import pytest_asyncio
+
+from aiokwire.broker import Broker
+from aiokwire.broker.log import MemoryStorage
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConfigurationError, InvalidArgument
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages import (
+    describe_cluster,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from tests.broker.raw import RawClient, batch, fetch_request, produce_one, produce_request, values_of
+
+NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest_asyncio.fixture
+async def trio() -> AsyncIterator[Broker]:
+    """Three nodes; partition 0 of topic t is led by node 1, partition 1 by node 2, partition 2 by node 3."""
+    async with Broker(nodes=3, topics={"t": 3}) as broker:
+        yield broker
+
+
+async def told(broker: Broker, node: int) -> metadata.MetadataResponse:
+    client = await RawClient.connect(broker, node)
+    answer = await client.ask(metadata.MetadataRequest(topics=None), 12)
+    await client.close()
+    return answer
+
+
+async def test_every_node_names_all_nodes_and_leaders(trio: Broker) -> None:
+    for node in trio.nodes:
+        answer = await told(trio, node)
+        assert [f"{one.host}:{one.port}" for one in answer.brokers] == trio.bootstrap_servers.split(",")
+        assert [one.node_id for one in answer.brokers] == [1, 2, 3]
+        assert answer.controller_id == 1
+        (topic,) = answer.topics
+        assert [(one.leader_id, one.leader_epoch) for one in topic.partitions] == [(1, 0), (2, 0), (3, 0)]
+        assert topic.partitions[1].replica_nodes == [2, 3, 1]
+        assert topic.partitions[1].isr_nodes == [2, 3, 1]
+
+
+async def test_a_node_serves_what_it_leads_and_refuses_the_rest(trio: Broker) -> None:
+    client = await RawClient.connect(trio, 2)
+    assert (await produce_one(client, "t", batch([b"a"]), partition=1)).error_code == 0
+    assert (await produce_one(client, "t", batch([b"a"]), partition=0)).error_code == NOT_LEADER
+    assert trio.records("t", 0) == []
+    (answer,) = (await client.ask(fetch_request("t", partition=1), 12)).responses
+    assert values_of(answer.partitions[0]) == [b"a"]
+    (answer,) = (await client.ask(fetch_request("t", partition=2, max_wait_ms=60_000), 12)).responses
+    assert answer.partitions[0].error_code == NOT_LEADER
+    wanted = [list_offsets.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(3)]
+    asked = list_offsets.ListOffsetsRequest(topics=[list_offsets.ListOffsetsTopic(name="t", partitions=wanted)])
+    codes = [one.error_code for one in (await client.ask(asked, 5)).topics[0].partitions]
+    assert codes == [NOT_LEADER, 0, NOT_LEADER]
+    epochs = offset_for_leader_epoch.OffsetForLeaderEpochRequest(
+        topics=[
+            offset_for_leader_epoch.OffsetForLeaderTopic(
+                topic="t", partitions=[offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+            )
+        ]
+    )
+    assert (await client.ask(epochs, 4)).topics[0].partitions[0].error_code == NOT_LEADER
+    await client.close()
+
+
+async def test_a_leader_moves_under_a_new_epoch_with_its_records(trio: Broker) -> None:
+    one, three = await RawClient.connect(trio, 1), await RawClient.connect(trio, 3)
+    await produce_one(one, "t", batch([b"a"]))
+    assert trio.move_leader("t", 0, 3) == 1
+    assert trio.leader("t", 0) == 3
+    assert (await produce_one(one, "t", batch([b"b"]))).error_code == NOT_LEADER
+    assert (await produce_one(three, "t", batch([b"b"]))).base_offset == 1
+    assert [(record.value, record.leader_epoch) for record in trio.records("t", 0)] == [(b"a", 0), (b"b", 1)]
+    assert (await told(trio, 2)).topics[0].partitions[0].leader_id == 3
+    stale = fetch_request("t")
+    stale.topics[0].partitions[0].current_leader_epoch = 0
+    (answer,) = (await three.ask(stale, 12)).responses
+    assert answer.partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    await one.close()
+    await three.close()
+
+
+async def test_a_long_poll_ends_when_its_leader_moves(trio: Broker) -> None:
+    client = await RawClient.connect(trio, 1)
+    seen = trio.on(ApiKey.FETCH).observe()
+    client.send(fetch_request("t", max_wait_ms=60_000), 12)
+    await seen.hit()
+    trio.move_leader("t", 0, 2)
+    (answer,) = (await client.receive(fetch.FetchResponse, 12)).responses
+    assert answer.partitions[0].error_code == NOT_LEADER
+    await client.close()
+
+
+@pytest.mark.parametrize(("version", "leader", "endpoints"), [(9, None, []), (10, (2, 1), [2])])
+async def test_the_new_leader_is_named_to_producers_whose_version_can_carry_it(
+    trio: Broker, version: int, leader: tuple[int, int] | None, endpoints: list[int]
+) -> None:
+    client = await RawClient.connect(trio, 1)
+    trio.move_leader("t", 0, 2)
+    answer = await client.ask(produce_request("t", batch([b"a"])), version)
+    hint = answer.responses[0].partition_responses[0].current_leader
+    assert (hint and (hint.leader_id, hint.leader_epoch)) == leader
+    assert [one.node_id for one in answer.node_endpoints] == endpoints
+    assert all(f"{one.host}:{one.port}" == trio.address(one.node_id) for one in answer.node_endpoints)
+    await client.close()
+
+
+@pytest.mark.parametrize(("version", "hinted", "endpoints"), [(11, False, []), (12, True, []), (16, True, [2])])
+async def test_the_new_leader_is_named_to_consumers_whose_version_can_carry_it(
+    trio: Broker, version: int, hinted: bool, endpoints: list[int]
+) -> None:
+    client = await RawClient.connect(trio, 1)
+    trio.move_leader("t", 0, 2)
+    topic_id = trio.state.topics.require("t").id
+    asked = fetch_request("t") if version < 13 else fetch_request("", topic_id=topic_id)
+    answer = await client.ask(asked, version)
+    hint = answer.responses[0].partitions[0].current_leader
+    assert (hint is not None and (hint.leader_id, hint.leader_epoch) == (2, 1)) == hinted
+    assert [one.node_id for one in answer.node_endpoints] == endpoints
+    await client.close()
+
+
+async def test_frozen_metadata_goes_on_telling_what_was_true(trio: Broker) -> None:
+    trio.freeze_metadata()
+    trio.move_leader("t", 0, 2)
+    await trio.stop_node(3)
+    await trio.create_topic("later", 1)
+    answer = await told(trio, 2)
+    assert [one.node_id for one in answer.brokers] == [1, 2, 3]
+    by_name = {topic.name: topic for topic in answer.topics}
+    assert [(one.leader_id, one.leader_epoch) for one in by_name["t"].partitions] == [(1, 0), (2, 0), (3, 0)]
+    assert by_name["later"].partitions[0].leader_id == 1
+    client = await RawClient.connect(trio, 1)
+    refused = await produce_one(client, "t", batch([b"a"]), version=10)
+    assert (refused.error_code, refused.current_leader) == (NOT_LEADER, None)
+    await client.close()
+    trio.thaw_metadata()
+    answer = await told(trio, 2)
+    assert [one.node_id for one in answer.brokers] == [1, 2]
+    assert [one.leader_id for one in answer.topics[1].partitions] == [2, 2, 1]
+
+
+async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Broker) -> None:
+    client = await RawClient.connect(trio, 1)
+    held = trio.on(ApiKey.PRODUCE).hold()
+    client.send(produce_request("t", batch([b"a"])), 9)
+    await held.arrived()
+    address = trio.address(1)
+    await trio.stop_node(1)
+    await trio.stop_node(1)
+    assert await client.closed_by_broker()
+    held.release()
+    with pytest.raises(OSError, match="Connect"):
+        await RawClient.connect(trio, 1)
+    answer = await told(trio, 2)
+    assert [one.node_id for one in answer.brokers] == [2, 3]
+    assert answer.controller_id == 2
+    assert [one.leader_id for one in answer.topics[0].partitions] == [2, 2, 3]
+    assert answer.topics[0].partitions[0].isr_nodes == [2, 3]
+    assert answer.topics[0].partitions[0].offline_replicas == [1]
+    await trio.start_node(1)
+    await trio.start_node(1)
+    assert trio.address(1) == address
+    again = await RawClient.connect(trio, 1)
+    assert (await produce_one(again, "t", batch([b"a"]))).error_code == NOT_LEADER
+    assert (await told(trio, 1)).controller_id == 1
+    assert trio.records("t", 0) == [], "what a node had in its hands when it stopped was not done"
+    await again.close()
+    await client.close()
+
+
+async def test_without_fail_over_nobody_leads_until_the_node_is_back(trio: Broker) -> None:
+    await trio.stop_node(2, fail_over=False)
+    (topic,) = (await told(trio, 1)).topics
+    assert (topic.partitions[1].error_code, topic.partitions[1].leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    client = await RawClient.connect(trio, 1)
+    described = await client.ask(
+        describe_topic_partitions.DescribeTopicPartitionsRequest(
+            topics=[describe_topic_partitions.TopicRequest(name="t")]
+        ),
+        0,
+    )
+    assert [one.leader_id for one in described.topics[0].partitions] == [1, -1, 3]
+    assert (await client.ask(describe_cluster.DescribeClusterRequest(), 0)).controller_id == 1
+    refused = await produce_one(client, "t", batch([b"a"]), partition=1, version=10)
+    assert (refused.error_code, refused.current_leader) == (NOT_LEADER, None)
+    await trio.start_node(2)
+    (topic,) = (await told(trio, 1)).topics
+    assert (topic.partitions[1].error_code, topic.partitions[1].leader_id, topic.partitions[1].leader_epoch) == (
+        0,
+        2,
+        0,
+    )
+    await client.close()
+
+
+async def test_a_fetch_session_does_not_outlive_its_node(trio: Broker) -> None:
+    client = await RawClient.connect(trio, 1)
+    request = fetch_request("t")
+    request.session_epoch = 0
+    session = (await client.ask(request, 12)).session_id
+    await client.close()
+    await trio.stop_node(1, fail_over=False)
+    await trio.start_node(1)
+    client = await RawClient.connect(trio, 1)
+    answer = await client.ask(fetch.FetchRequest(session_id=session, session_epoch=1), 12)
+    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    await client.close()
+
+
+async def test_keys_have_coordinators_that_move(trio: Broker) -> None:
+    assert {trio.coordinator(f"group-{number}") for number in range(50)} == {1, 2, 3}
+    trio.move_coordinator("g", 3)
+    client = await RawClient.connect(trio, 1)
+    (answer,) = (await client.ask(find_coordinator.FindCoordinatorRequest(coordinator_keys=["g"]), 4)).coordinators
+    assert (answer.node_id, f"{answer.host}:{answer.port}") == (3, trio.address(3))
+    old = await client.ask(find_coordinator.FindCoordinatorRequest(key="g"), 1)
+    assert old.node_id == 3
+    await trio.stop_node(3)
+    assert trio.coordinator("g") in {1, 2}
+    await trio.start_node(3)
+    assert trio.coordinator("g") == 3
+    await client.close()
+
+
+async def test_all_nodes_stop_and_come_back(trio: Broker) -> None:
+    for node in trio.nodes:
+        await trio.stop_node(node)
+    for node in reversed(trio.nodes):
+        await trio.start_node(node)
+    leaders = [one.leader_id for one in (await told(trio, 2)).topics[0].partitions]
+    assert leaders == [3, 3, 3], "the last one that ran had taken all over"
+
+
+async def test_an_epoch_outlives_the_broker() -> None:
+    storage = MemoryStorage()
+    async with Broker(storage=storage, nodes=2, topics={"t": 1}) as broker:
+        broker.move_leader("t", 0, 2)
+        client = await RawClient.connect(broker, 2)
+        await produce_one(client, "t", batch([b"a"]))
+        await client.close()
+    async with Broker(storage=storage) as broker:
+        assert (await told(broker, 1)).topics[0].partitions[0].leader_epoch == 1
+
+
+async def test_ports_count_on_from_a_fixed_one() -> None:
+    async with Broker() as probe:
+        free = probe.port
+    async with Broker(nodes=2, advertised="kafka.example:9000", listen="127.0.0.1:0") as broker:
+        assert [broker.address(node) for node in broker.nodes] == ["kafka.example:9000", "kafka.example:9001"]
+    async with Broker(listen=f"127.0.0.1:{free}") as broker:
+        assert broker.address(1) == f"127.0.0.1:{free}"
+
+
+async def test_what_is_no_node_is_refused(trio: Broker) -> None:
+    with pytest.raises(InvalidArgument, match="the nodes are 1, 2, 3"):
+        trio.move_leader("t", 0, 4)
+    with pytest.raises(BrokerError):
+        trio.move_leader("t", 9, 1)
+    await trio.stop_node(2)
+    for move in (lambda: trio.move_leader("t", 0, 2), lambda: trio.move_coordinator("g", 2)):
+        with pytest.raises(InvalidArgument, match="node 2 is stopped"):
+            move()
+    with pytest.raises(ConfigurationError, match="nodes"):
+        Broker(nodes=0)
+
+
+async def test_a_rule_may_be_for_one_node(trio: Broker) -> None:
+    trio.on(ApiKey.METADATA, node=2).close()
+    assert (await told(trio, 1)).controller_id == 1
+    client = await RawClient.connect(trio, 2)
+    client.send(metadata.MetadataRequest(topics=[]), 9)
+    assert await client.closed_by_broker()
+    await client.close()
+
+
+async def test_min_insync_replicas_counts_the_nodes_that_run(trio: Broker) -> None:
+    await trio.create_topic("safe", 1, {"min.insync.replicas": "3"})
+    client = await RawClient.connect(trio, 1)
+    assert (await produce_one(client, "safe", batch([b"a"]))).error_code == 0
+    await trio.stop_node(3)
+    assert (await produce_one(client, "safe", batch([b"a"]))).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    with anyio.fail_after(1):
+        await client.ask(produce.ProduceRequest(acks=1, timeout_ms=1), 9)
+    await client.close()
