@@ -65,13 +65,13 @@ class Server:
         self._node = node if node is not None else state.nodes.first
         self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
         self._servers: list[asyncio.Server] = []
-        self._connections: set[ServerConnection] = set()
+        self._connections: dict[ServerConnection, None] = {}  # in the order they came
         self._ids = ids if ids is not None else itertools.count(1)
         self._empty = anyio.Event()  # set when the last connection is gone
 
     @property
-    def connections(self) -> frozenset[ServerConnection]:
-        return frozenset(self._connections)
+    def connections(self) -> list[ServerConnection]:
+        return list(self._connections)
 
     async def listen(self, endpoint: Endpoint, backlog: int) -> Endpoint:
         """Listen on every address of the host, all with the same port; gives back host and port.
@@ -116,12 +116,12 @@ class Server:
             logger.warning("%s refused: max.connections is reached", connection)
             connection.abort()
             return
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._tasks.start_soon(connection.drive)
 
     def lost(self, connection: ServerConnection) -> None:
         """A connection ended."""
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         if not self._connections:
             self._empty.set()
 

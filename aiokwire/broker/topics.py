@@ -47,13 +47,13 @@ class Partition:
 
     __slots__ = ("_waiters", "index", "leader", "leader_epoch", "log", "topic")
 
-    def __init__(self, topic: Topic, index: int, log: PartitionLog, leader: int) -> None:
+    def __init__(self, topic: Topic, index: int, log: PartitionLog, leader: int, leader_epoch: int) -> None:
         self.topic = topic
         self.index = index
         self.log = log
         self.leader = leader  # a node's id
-        self.leader_epoch = max(0, log.leader_epochs.latest)  # goes up whenever the leader moves
-        self._waiters: set[Callable[[int], None]] = set()
+        self.leader_epoch = leader_epoch  # goes up whenever the leader moves, and after an unclean stop
+        self._waiters: dict[Callable[[int], None], None] = {}  # in the order they came
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic.name}[{self.index}]>"
@@ -65,10 +65,10 @@ class Partition:
 
     def wait(self, waiter: Callable[[int], None]) -> None:
         """Call `waiter` with the number of bytes at each append, with -1 when anything else changes."""
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
 
     def forget(self, waiter: Callable[[int], None]) -> None:
-        self._waiters.discard(waiter)
+        self._waiters.pop(waiter, None)
 
     def appended(self, size: int) -> None:
         """Tell who waits that `size` bytes came."""
@@ -324,7 +324,8 @@ class TopicRegistry:
             if log is None:
                 log = self._logs.create(topic.name, index, topic.id, now, topic.log_config)
             log.config = topic.log_config
-            topic.partitions.append(Partition(topic, index, log, self._place(index)))
+            epoch = max(self._logs.leader_epoch, log.leader_epochs.latest)
+            topic.partitions.append(Partition(topic, index, log, self._place(index), epoch))
 
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Bring a topic to `count` partitions.

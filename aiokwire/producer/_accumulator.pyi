@@ -28,7 +28,7 @@ class Accumulator:
     """All open batches, and the count of bytes that the producer holds."""
 
     topics: dict[str, Topic]
-    live: set[Batch]
+    live: dict[Batch, None]
     used: int
     limit: int
     max_record: int

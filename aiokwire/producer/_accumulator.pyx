@@ -51,7 +51,7 @@ cdef class Accumulator:
     """
 
     cdef readonly dict topics
-    cdef readonly set live              # batches that are not done
+    cdef readonly dict live             # batches that are not done, in order; no values
     cdef object events
     cdef object loop
     cdef object closed                  # why nothing is accepted
@@ -82,7 +82,7 @@ cdef class Accumulator:
         self.delivery_timeout = delivery_timeout
         self.custom = custom_partitioner
         self.topics = {}
-        self.live = set()
+        self.live = {}
         self.spare = []
         self.closed = "this producer was not started: use `async with`, or await start()"
         _alive.add(self)
@@ -268,7 +268,7 @@ cdef class Accumulator:
         self.opened += 1
         batch.order = self.opened
         batch.deadline = self.now + self.delivery_timeout
-        self.live.add(batch)
+        self.live[batch] = None
         return batch
 
     cdef Batch _open(self, Partition target):
@@ -326,7 +326,7 @@ cdef class Accumulator:
 
     def finish(self, Batch batch):
         """A batch is done or split: it is no longer waited for by a flush."""
-        self.live.discard(batch)
+        self.live.pop(batch, None)
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
@@ -402,7 +402,7 @@ cdef class Accumulator:
         cdef Batch batch = self._new_batch(topic, -1)
         batch.first_key = key
         batch.count = 1
-        self.live.discard(batch)
+        self.live.pop(batch, None)
         batch.fail(error)
         return batch
 

@@ -124,7 +124,7 @@ def test_the_count_of_bytes_is_that_of_the_batches(given: list[tuple[Any, Any, A
         batches = batches_of(topic)
         assert accumulator.used == sum(batch.size for batch in batches)
         assert sum(batch.count for batch in batches) == len(given)
-        assert accumulator.live == set(batches)
+        assert set(accumulator.live) == set(batches)
         for partition in topic.partitions:
             accumulator.seal(partition)
         for batch in batches:

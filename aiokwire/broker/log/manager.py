@@ -32,6 +32,7 @@ from aiokwire.broker.log.work import Work
 from aiokwire.errors import InvalidArgument, StorageError
 from aiokwire.types import TopicPartition
 
+LEADER_EPOCH = "aiokwire-leader-epoch"  # there since the first unclean stop
 _DIRECTORY = re.compile(r"(.+)-(\d+)\Z")
 _DOOMED = "-delete"
 _LONGEST_NAME = 255  # of a file, on every common file system
@@ -55,6 +56,7 @@ class LogManager:
         self.node_id = node_id
         self.cluster_id = cluster_id or ""
         self.directory_id = ""
+        self.leader_epoch = 0  # of every partition whose log knows none above it
         self._producer_expiration_ms = producer_expiration_ms
         self._rng = rng or random.Random()
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -80,6 +82,7 @@ class LogManager:
             self._identify()
             was_clean = CLEAN_SHUTDOWN in names
             self._load(names, now_ms, clean=was_clean)
+            self._begin_epoch(clean=was_clean)
             if was_clean:
                 # gone for good before the first append: else a power failure now would pass for a clean stop
                 self.storage.delete(CLEAN_SHUTDOWN)
@@ -139,9 +142,29 @@ class LogManager:
         if doomed:
             self._doomed.append((now_ms, [], doomed))
 
+    def _begin_epoch(self, *, clean: bool) -> None:
+        """After anything but a clean stop all partitions begin an epoch that no record had, lost ones included.
+
+        Records that were read before may be lost, and others have their offsets soon: the epoch is what tells a
+        consumer so (KIP-320). It is on the medium before anybody hears of it.
+        """
+        content = self.storage.read(LEADER_EPOCH)
+        try:
+            self.leader_epoch = int(content) if content is not None else 0
+        except ValueError as error:
+            raise StorageError(f"{LEADER_EPOCH} in the data directory is damaged: {content!r}") from error
+        if clean or not self._logs:
+            return
+        latest = max(log.leader_epochs.latest for log in self._logs.values())
+        self.leader_epoch = max(self.leader_epoch, latest, 0) + 1
+        write_atomically(self.storage, LEADER_EPOCH, str(self.leader_epoch).encode())
+        for log in self._logs.values():
+            if log.end_offset > 0:
+                log.leader_epochs.assign(self.leader_epoch, log.end_offset)
+
     def _drop_half_made(self, directory: str) -> None:
         """Delete the directory of a log whose creation was interrupted: nothing was ever appended to it."""
-        # the metadata itself may be torn: it is only flushed before the first append
+        # The metadata file itself may be torn: it is flushed before the first append, not before.
         others = [name for name in self.storage.list(directory) if name != PARTITION_METADATA]
         if any(self.storage.size(f"{directory}/{name}") > 0 for name in others):
             raise StorageError(

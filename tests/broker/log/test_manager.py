@@ -213,3 +213,51 @@ def test_a_checkpoint_that_was_overtaken_writes_nothing(
     manager.checkpoint()
     late.do()
     assert storage.read("log-start-offset-checkpoint") == b"0\n1\norders 0 2\n"
+
+
+def test_an_unclean_start_begins_an_epoch_that_no_lost_record_had(make_batch: MakeBatch) -> None:
+    """Else a consumer that read what was lost could not tell it from what has its offsets now."""
+    storage = MemoryStorage()
+    rng = random.Random(1)
+    epochs: list[int] = []
+    for _ in range(3):
+        manager = LogManager(storage, rng=rng)
+        manager.open(NOW)
+        log = manager.get("orders", 0) or manager.create("orders", 0, TOPIC_ID, NOW)
+        log.append(make_batch(1), now_ms=NOW, leader_epoch=manager.leader_epoch)
+        if not epochs:
+            log.flush(NOW)
+            work = log.metadata_work()
+            assert work is not None
+            work.do()
+        epochs.append(manager.leader_epoch)
+        manager.abandon()
+        for file in storage.files.values():  # the power fails: of every file only what was flushed is left
+            del file.data[file.synced :]
+        storage.unlock()
+    assert epochs == [0, 1, 2]
+
+
+def test_a_clean_start_keeps_the_epoch(storage: Storage, open_manager: OpenManager, make_batch: MakeBatch) -> None:
+    manager = open_manager(storage)
+    manager.create("orders", 0, TOPIC_ID, NOW).append(make_batch(1), now_ms=NOW, leader_epoch=0)
+    manager.abandon()
+    manager = open_manager(storage)
+    assert manager.leader_epoch == 1
+    manager.close(NOW)
+    assert open_manager(storage).leader_epoch == 1
+
+
+def test_a_log_that_never_had_a_record_may_lose_its_metadata_in_a_power_failure() -> None:
+    storage = MemoryStorage()
+    manager = LogManager(storage, rng=random.Random(1))
+    manager.open(NOW)
+    manager.create("orders", 0, TOPIC_ID, NOW)
+    manager.abandon()
+    storage.unlock()
+    del storage.files["orders-0/partition.metadata"].data[5:]  # torn
+    again = LogManager(storage, rng=random.Random(1))
+    again.open(NOW)
+    assert again.get("orders", 0) is None
+    assert again.create("orders", 0, TOPIC_ID, NOW).end_offset == 0
+    again.close(NOW)

@@ -50,7 +50,7 @@ def test_a_killed_broker_loses_nothing_that_it_wrote(
     manager.abandon()
     log = reopened(storage, open_manager, segment_bytes=500)
     assert values_of(log) == [b"%d" % i for i in range(20)]
-    assert log.leader_epochs.entries == [(0, 0), (1, 10)]
+    assert log.leader_epochs.entries == [(0, 0), (1, 10), (2, 20)]  # the last by the new start
     found = log.offset_for_timestamp(NOW + 13)
     assert found is not None
     assert found.offset == 13

@@ -1,0 +1,50 @@
+"""Play many histories: `python -m tests.simulation.explore --seeds 1000 [--first 0]`; one in full: `--seed 17`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import pprint
+import sys
+import time
+
+from tests.simulation.history import draw, play
+
+
+def main() -> int:
+    """Give the number of seeds that failed as the exit status, at most 1."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, help="one seed: its plan, its last events, what is wrong")
+    parser.add_argument("--twice", action="store_true", help="play each twice and compare the traces")
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    if options.seed is not None:
+        return _one(options.seed)
+    failed: list[int] = []
+    began = time.perf_counter()  # what the user waits
+    for seed in range(options.first, options.first + options.seeds):
+        outcome = play(seed)
+        wrong = list(outcome.wrong)
+        if options.twice and play(seed).trace_hash != outcome.trace_hash:
+            wrong.append("the second run was another one")
+        if wrong:
+            failed.append(seed)
+            print(f"seed {seed}: {len(wrong)} wrong: {wrong[0][:300]}", flush=True)
+    print(f"{options.seeds} seeds in {time.perf_counter() - began:.1f} s, {len(failed)} failed: {failed}")
+    return 1 if failed else 0
+
+
+def _one(seed: int) -> int:
+    logging.disable(logging.NOTSET)
+    pprint.pprint(draw(seed))
+    outcome = play(seed)
+    print("\n".join(outcome.lines))
+    print(f"{outcome.elapsed:.3f} s simulated, {outcome.turns} turns, {outcome.records} records, {outcome.trace_hash}")
+    print("\n".join(outcome.wrong) or "all is well")
+    return 1 if outcome.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

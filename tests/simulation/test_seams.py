@@ -1,0 +1,99 @@
+"""Time, randomness, sockets, threads and files go through the seams: in the source, and while a cluster runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from tests.simulation.history import play
+from tests.simulation.loop import SeamBypassed
+
+PACKAGE = Path(__file__).parents[2] / "aiokwire"
+OUTSIDE = ("cli/", "protocol/generate/", "testing/")  # programs for people; nothing of them runs within a client
+
+# What only the modules named may say, and why they may.
+SEAMS = {
+    r"\bimport time\b|\bfrom time import": {"clock.py"},
+    r"\bto_thread\b|\brun_in_executor\b|\bThreadPool|\bThread\(|\bget_event_loop\(": {"threads.py"},
+    r"\bsocket\.(socket|create_)|\bsock_(connect|recv|send)|\bopen_connection\b|\bstart_server\b": set(),
+    r"\bcreate_connection\(": {"net/dial.py"},
+    r"\bcreate_server\(": {"broker/server.py"},
+    r"(?<![\w.])(?<!def )(?<!int )open\(|\bshutil\.": {"broker/log/storage.py"},
+    r"\bos\.(open|read|write|stat|listdir|scandir|remove|unlink|rename|replace|fsync)\(": {"broker/log/storage.py"},
+    r"\bos\.urandom|\buuid[14]\(|\bimport secrets|\brandom\.(?!Random\b)[a-z]\w*\(|\bSystemRandom": set(),
+}
+# Audit events of the interpreter that mean a bypass while a history is played.
+FORBIDDEN = {
+    *("open", "os.listdir", "os.remove", "os.rename", "os.mkdir"),
+    *("socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo"),
+    *("_thread.start_new_thread", "subprocess.Popen", "time.sleep"),
+}
+
+
+class _Watch:
+    """Whether somebody watches, and what was seen."""
+
+    installed = False
+    on = False
+    seen: ClassVar[list[str]] = []
+
+
+def _audit(event: str, arguments: tuple[object, ...]) -> None:
+    if _Watch.on and event in FORBIDDEN:
+        _Watch.seen.append(f"{event} {arguments!r}")
+        raise SeamBypassed(f"{event} {arguments!r}")
+
+
+@contextmanager
+def no_bypass() -> Iterator[None]:
+    """Within, the interpreter refuses files, sockets and threads."""
+    if not _Watch.installed:
+        sys.addaudithook(_audit)  # cannot be taken away again: it sleeps
+        _Watch.installed = True
+    _Watch.seen.clear()
+    _Watch.on = True
+    try:
+        yield
+    finally:
+        _Watch.on = False
+
+
+def _sources() -> list[Path]:
+    found = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyx")]
+    return [path for path in found if not path.relative_to(PACKAGE).as_posix().startswith(OUTSIDE)]
+
+
+@pytest.mark.parametrize("pattern", SEAMS)
+def test_the_source_uses_the_seams_only(pattern: str) -> None:
+    bypasses = []
+    for path in _sources():
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in SEAMS[pattern]:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code = line.split("#", 1)[0]
+            if re.search(pattern, code):
+                bypasses.append(f"{name}:{number}: {line.strip()}")
+    assert not bypasses
+
+
+def test_a_cluster_with_its_clients_touches_nothing_real() -> None:
+    seeds = (1, 7)
+    for seed in seeds:
+        play(seed)  # loads what is imported when first used
+    for seed in seeds:
+        with no_bypass():
+            outcome = play(seed)
+        assert not _Watch.seen
+        assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
+
+
+def test_the_watch_notices_a_file() -> None:
+    with no_bypass(), pytest.raises(SeamBypassed):
+        open("nowhere")  # noqa: SIM115 - refused
