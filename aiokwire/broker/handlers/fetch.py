@@ -74,6 +74,9 @@ def _is_enough(served: list[Served], request: fetch.FetchRequest) -> bool:
 
 
 async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse:
+    if any(_has_moved(one) for one in served):
+        # Other requests came between the first look and this: nobody would tell of them any more.
+        served = _serve(plan, request, call)
     with anyio.move_on_after(request.max_wait_ms / 1000):
         while not _is_enough(served, request):
             await _more_came(
@@ -82,6 +85,17 @@ async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchReque
             )
             served = _serve(plan, request, call)
     return _response(plan, served)
+
+
+def _has_moved(one: Served) -> bool:
+    if one.partition is None:
+        return False
+    log, seen = one.partition.log, one.data
+    return one.partition.topic.deleted or (log.high_watermark, log.last_stable_offset, log.log_start_offset) != (
+        seen.high_watermark,
+        seen.last_stable_offset,
+        seen.log_start_offset,
+    )
 
 
 async def _more_came(partitions: list[Partition], missing: int) -> None:
