@@ -72,7 +72,7 @@ class RawProducer:
         )
         request = produce_request(topic, records, partition=partition)
         request.transactional_id = self.transactional_id
-        answer = await self.client.ask(request, version or (12 if self.newer else 9))
+        answer = await self.client.ask(request, (12 if self.newer else 9) if version is None else version)
         code = answer.responses[0].partition_responses[0].error_code
         if not code:
             self.sequences[at] = self.sequences.get(at, 0) + len(values)
@@ -127,7 +127,7 @@ class RawProducer:
             producer_epoch=self.epoch,
             committed=commit,
         )
-        answer = await self.client.ask(request, version or (5 if self.newer else 3))
+        answer = await self.client.ask(request, (5 if self.newer else 3) if version is None else version)
         if not answer.error_code and answer.producer_id >= 0:
             self._become(answer.producer_id, answer.producer_epoch)
         return answer.error_code
