@@ -130,6 +130,11 @@ class BrokerError(KafkaError):
 class RetriableError(BrokerError):
     """The broker cannot now; the same request may succeed later."""
 
+    @property
+    def retriable(self) -> bool:
+        # Also where the code is about another record: the rest of its batch may be sent again (KIP-467).
+        return True
+
 
 class StaleMetadataError(RetriableError):
     """The request went to the wrong place: refresh the metadata, then retry."""

@@ -70,7 +70,7 @@ class Client:
         """Find the cluster; all or nothing. Each bootstrap address is tried once, again and again with a `timeout`.
 
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and the stage it came to;
-        ClosedError: the client was closed.
+        ProtocolViolation: what a broker says of the cluster cannot be true; ClosedError: the client was closed.
         """
         if self._supervisor is not None:
             self.check()
@@ -105,9 +105,9 @@ class Client:
                 await self.pause(pause)
                 self.check()
             else:
+                self._keep(connection, answer)  # first: whatever comes, it is closed with the client
                 self.metadata.accept_first(answer)
                 self._on_cluster(self.cluster)
-                self._keep(connection, answer)
                 return
 
     async def close(self, timeout: float | None = None) -> None:

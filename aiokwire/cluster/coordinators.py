@@ -142,21 +142,25 @@ class Coordinators:
         return [key for each, key in self._lookups if each is kind]
 
     async def _ask(self, kind: CoordinatorKind, keys: list[str]) -> None:
-        def build(versions: ApiVersions) -> tuple[find_coordinator.FindCoordinatorRequest, int]:
-            version = versions.pick(find_coordinator.FindCoordinatorRequest)
-            if version >= 4:
-                return find_coordinator.FindCoordinatorRequest(key_type=kind, coordinator_keys=keys), version
-            key_type = int(kind) if version >= 1 or kind is not CoordinatorKind.GROUP else 0
-            return find_coordinator.FindCoordinatorRequest(key=keys[0], key_type=key_type), version
+        """One question for all `keys`, or one for each where the broker cannot be asked for several."""
+        together = False
 
-        answer: find_coordinator.FindCoordinatorResponse = await self._transport.ask_any(build)
-        if answer.coordinators:
-            for found in answer.coordinators:
-                self._settle((kind, found.key), found.error_code, found.node_id, Address(found.host, found.port))
-        else:
+        def build(versions: ApiVersions) -> tuple[find_coordinator.FindCoordinatorRequest, int]:
+            nonlocal together
+            version = versions.pick(find_coordinator.FindCoordinatorRequest)
+            together = version >= 4
+            if together:
+                return find_coordinator.FindCoordinatorRequest(key_type=kind, coordinator_keys=keys), version
+            return find_coordinator.FindCoordinatorRequest(key=keys[0], key_type=int(kind)), version
+
+        while keys:
+            answer: find_coordinator.FindCoordinatorResponse = await self._transport.ask_any(build)
+            if together:
+                for found in answer.coordinators:
+                    self._settle((kind, found.key), found.error_code, found.node_id, Address(found.host, found.port))
+                return
             self._settle((kind, keys[0]), answer.error_code, answer.node_id, Address(answer.host, answer.port))
-            if len(keys) > 1:
-                await self._ask(kind, keys[1:])
+            keys = keys[1:]
 
     def _settle(self, key: Key, code: int, node_id: int, address: Address) -> None:
         lookup = self._lookups.get(key)

@@ -129,7 +129,7 @@ async def ask_leader(
     epochs: Mapping[TopicPartition, int] | None = None,
     timeout: float,
 ) -> Answers:
-    """Ask one leader once.
+    """Ask one leader once. At the end of `timeout` (seconds) only this waiting ends, not the connection.
 
     Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion: see `list_offsets_request`.
     """
@@ -137,8 +137,11 @@ async def ask_leader(
     request = list_offsets_request(
         times, isolation=isolation, epochs=epochs, timeout_ms=round(timeout * 1000), version=version
     )
-    response = await connection.request(request, version=version, timeout=timeout)
-    return read_list_offsets(response, times, connection.who)
+    deadline = Deadline(timeout, f"ListOffsets v{version} to {connection.who}")
+    with anyio.CancelScope(deadline=deadline.at):
+        response = await connection.request(request, version=version)
+        return read_list_offsets(response, times, connection.who)
+    raise deadline.error()
 
 
 async def list_offsets(

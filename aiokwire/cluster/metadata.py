@@ -137,10 +137,12 @@ class Metadata:
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
         self.want(names)
         answered = -1
+        told: set[str] = set()  # topics whose absence was logged
         while True:
             missing = self._missing(names)
             if missing is None:
                 return self.cluster
+            self._tell_unknown(missing, deadline, told)
             if self._schedule.finished > answered:
                 answered = self._schedule.finished
                 self.request_update(f"topic {missing!r} is not there yet")
@@ -161,6 +163,14 @@ class Metadata:
             if topic is None or not topic.partitions:
                 return name
         return None
+
+    def _tell_unknown(self, name: str, deadline: Deadline, told: set[str]) -> None:
+        """Say at once that a topic is unknown: waiting may be right, but a misspelt name should be noticed now."""
+        topic = self.cluster.topics.get(name)
+        if name in told or topic is None or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return
+        told.add(name)
+        logger.warning("no broker knows topic %r yet; waiting for it up to %.1f s", name, deadline.remaining)
 
     def _not_there(self, name: str, deadline: Deadline) -> KafkaError:
         topic = self.cluster.topics.get(name)
@@ -212,14 +222,13 @@ class Metadata:
         number = self._schedule.start()
         try:
             answer = await self._ask(interest)
-        except KafkaError as error:
+            self._accept(answer, interest, number)
+        except KafkaError as error:  # also of an answer that cannot be true
             if self.last_error is None or type(error) is not type(self.last_error):
                 logger.warning("the metadata could not be refreshed: %s", error)
             self.last_error = error.with_traceback(None)
             self._schedule.failed(anyio.current_time())
             self._wake()
-        else:
-            self._accept(answer, interest, number)
 
     def accept_first(self, answer: metadata.MetadataResponse) -> None:
         """The answer that the client got while it started; counts as a refresh."""

@@ -112,8 +112,8 @@ class Nodes:
     async def connection(self, node_id: int, lane: str, timeout: float) -> Connection:
         """The ready connection of a lane; made when there is none, after the pause that past failures impose.
 
-        Raises: ConnectionFailed: the attempt failed, the node is not known, or the time is over; ProtocolViolation: the
-        port does not speak Kafka's protocol; ClosedError: the client was closed.
+        Raises: ConnectionFailed: the attempt failed (whatever it was that failed), the node is not known, or the time
+        is over; ClosedError: the client was closed.
         """
         ready = self.ready(node_id, lane)
         if ready is not None:
@@ -271,7 +271,8 @@ class Nodes:
 
         A random start spreads clients over nodes that are alike. None when no node is known or all are `excluded`.
         """
-        candidates = [node_id for node_id in self._addresses if node_id not in set(excluded)]
+        left_out = set(excluded)
+        candidates = [node_id for node_id in self._addresses if node_id not in left_out]
         if not candidates:
             return None
         start = self._rng.randrange(len(candidates))

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation
@@ -28,8 +28,7 @@ DELETED_AFTER: Final = 15.0
 MOST_MISSING: Final = 10_000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(NamedTuple):
     """One node and where it listens."""
 
     node_id: int
@@ -42,8 +41,7 @@ class Broker:
         return Address(self.host, self.port)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(NamedTuple):
     """One partition and who serves it; `leader` is -1 when nobody does."""
 
     topic: str
@@ -56,8 +54,7 @@ class Partition:
     error_code: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     """One topic. With an `error_code` the partitions are those that were known before it."""
 
     name: str
@@ -116,9 +113,9 @@ class Cluster:
         if leader_id not in brokers:
             return None  # an address is needed first: a refresh brings both
         topic = self.topics[tp.topic]
-        moved = dataclasses.replace(known, leader=leader_id, leader_epoch=leader_epoch, error_code=0)
+        moved = known._replace(leader=leader_id, leader_epoch=leader_epoch, error_code=0)
         partitions = (*topic.partitions[: tp.partition], moved, *topic.partitions[tp.partition + 1 :])
-        topics = {**self.topics, tp.topic: dataclasses.replace(topic, partitions=partitions)}
+        topics = {**self.topics, tp.topic: topic._replace(partitions=partitions)}
         return dataclasses.replace(
             self, brokers=MappingProxyType(dict(brokers)), topics=MappingProxyType(topics), version=self.version + 1
         )
@@ -156,7 +153,7 @@ def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: 
             since = now if old is None or old.unknown_since is None else old.unknown_since
         if old is None or (since is not None and now - since >= DELETED_AFTER):
             return Topic(found.name, error_code=code, unknown_since=since)
-        return dataclasses.replace(old, error_code=code, unknown_since=since)
+        return old._replace(error_code=code, unknown_since=since)
     before = {} if old is None or _made_anew(old, found) else {known.partition: known for known in old.partitions}
     partitions = {
         each.partition_index: _merge_partition(found.name, before.get(each.partition_index), each)

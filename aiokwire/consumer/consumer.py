@@ -6,7 +6,6 @@ Its parts: `Subscription` (which partitions), `Upkeep` (positions and leaders), 
 
 from __future__ import annotations
 
-import datetime
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from types import TracebackType
@@ -16,6 +15,7 @@ import anyio
 
 from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
 from aiokwire.config import from_options
+from aiokwire.consumer.arguments import Moment, checked_partitions, checked_topics, milliseconds
 from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
@@ -27,9 +27,6 @@ from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.hooks import Hooks
 from aiokwire.types import OffsetAndTimestamp, OffsetReset, TopicPartition
-
-Moment = int | datetime.datetime
-
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -140,9 +137,9 @@ class Consumer(Generic[K, V]):
         self._started = False
         self._closed = False
         if topics:
-            self._subscription.subscribe(_checked_topics(topics))
+            self._subscription.subscribe(checked_topics(topics))
         elif partitions is not None:
-            self._subscription.assign(_checked_partitions(partitions))
+            self._subscription.assign(checked_partitions(partitions))
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -196,7 +193,7 @@ class Consumer(Generic[K, V]):
 
         Raises: BrokerError: a topic does not exist or is forbidden.
         """
-        names = _checked_topics(topics)
+        names = checked_topics(topics)
         if self._started:
             await self._find_topics(names)
         for state in self._subscription.subscribe(names):
@@ -208,7 +205,7 @@ class Consumer(Generic[K, V]):
 
         Raises: BrokerError: a topic does not exist or is forbidden.
         """
-        wanted = _checked_partitions(partitions)
+        wanted = checked_partitions(partitions)
         if self._started:
             await self._find_topics({tp.topic for tp in wanted})
         _, removed = self._subscription.assign(wanted)
@@ -344,6 +341,12 @@ class Consumer(Generic[K, V]):
         """Offsets from the position to the end as the last fetch told it; None before the first fetch."""
         return self._state(partition).lag
 
+    @property
+    def memory_in_use(self) -> int:
+        """Bytes that are held and not handed over, and those that the fetches in flight may bring: what `fetch_memory`
+        bounds."""
+        return self._fetcher.in_use
+
     def pause(self, *partitions: TopicPartition) -> None:
         """Neither hand over nor fetch; without arguments all partitions. Positions and what is held stay."""
         for state in self._states(partitions):
@@ -392,7 +395,7 @@ class Consumer(Generic[K, V]):
 
         Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old; RequestTimedOut.
         """
-        found = await self._list_offsets({tp: _milliseconds(time) for tp, time in times.items()}, timeout)
+        found = await self._list_offsets({tp: milliseconds(time) for tp, time in times.items()}, timeout)
         return {tp: offset if offset.offset >= 0 else None for tp, offset in found.items()}
 
     # --- helpers ------------------------------------------------------------------------------------------------------
@@ -436,35 +439,3 @@ class Consumer(Generic[K, V]):
         """A reader is about to wait: when memory is held, it may be what keeps its records away."""
         if self._reader.buffer.held:
             self._fetcher.wake_all()
-
-
-def _checked_topics(topics: Iterable[object]) -> list[str]:
-    names = []
-    for topic in topics:
-        if not isinstance(topic, str) or not topic:
-            raise InvalidArgument(f"a topic is a name, not {topic!r}")
-        names.append(topic)
-    if not names:
-        raise InvalidArgument("name at least one topic")
-    return names
-
-
-def _checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
-    checked = []
-    for given in partitions:
-        if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and type(given[1]) is int):
-            raise InvalidArgument(f"a partition is a TopicPartition(topic, number), not {given!r}")
-        if given[1] < 0:
-            raise InvalidArgument(f"{given!r}: partitions are numbered from 0")
-        checked.append(TopicPartition(*given))
-    return checked
-
-
-def _milliseconds(moment: Moment) -> int:
-    if isinstance(moment, datetime.datetime):
-        if moment.tzinfo is None:
-            raise InvalidArgument(f"{moment!r}: a datetime must carry its time zone")
-        return round(moment.timestamp() * 1000)
-    if isinstance(moment, bool) or not isinstance(moment, int) or moment < 0:
-        raise InvalidArgument(f"a time is milliseconds since the epoch or an aware datetime, not {moment!r}")
-    return moment

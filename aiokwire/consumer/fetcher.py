@@ -87,7 +87,6 @@ class Fetcher:
         self._led: dict[int, list[PartitionState]] = {}  # by the node that leads them; written by `regroup`
         self._lanes: dict[int, tuple[BrokerLane, BrokerLane]] = {}
         self._reserved = 0  # bytes that the fetches in flight may bring
-        self.peak = 0  # the most bytes ever held and reserved at once
 
     # --- told by others -----------------------------------------------------------------------------------------------
 
@@ -200,7 +199,6 @@ class Fetcher:
         timeout = self._config.request_timeout_ms / 1000 + plan.max_wait_ms / 1000
         lane.plan = plan
         self._reserved += plan.max_bytes
-        self.peak = max(self.peak, self.in_use)
         for asked in plan.asked:
             asked.state.in_flight = True
         try:
@@ -214,7 +212,6 @@ class Fetcher:
         if response.error_code:
             raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
         self._intake.take(response, plan, ids, connection.who)
-        self.peak = max(self.peak, self.in_use)
         if lane.lane is Lane.SIDE:
             lane.main.wake()
 

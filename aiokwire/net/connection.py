@@ -147,7 +147,8 @@ class Connection:
                     self._abandon()
         if scope.cancelled_caught:
             elapsed = loop.time() - started
-            reason = "closed meanwhile" if elapsed < limit else f"no success in {elapsed:.3f} s"
+            in_time = loop.time() < scope.deadline  # not by `elapsed`, which rounds otherwise
+            reason = "closed meanwhile" if in_time else f"no success in {elapsed:.3f} s"
             tried = f" (resolved to {', '.join(self.ips)})" if self.ips else ""
             self.error = self._failure(f"{self.who}{tried}: {reason}, while {self._doing}")
             raise self.error

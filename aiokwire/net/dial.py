@@ -24,8 +24,10 @@ ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
 async def resolve(address: Address) -> list[str]:
     """The IP addresses of a host, families alternating, in the resolver's order of preference.
 
-    Raises: ConnectionFailed: the name does not resolve (stage "resolve").
+    Raises: ConnectionFailed: the name does not resolve, or host and port are none (stage "resolve").
     """
+    if not address.host or not 0 < address.port < 65536:  # as a broker may advertise them
+        raise ConnectionFailed(f"{address} is no address of a broker", address=str(address), stage="resolve")
     try:
         ipaddress.ip_address(address.host.partition("%")[0])
     except ValueError:
@@ -35,7 +37,7 @@ async def resolve(address: Address) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:  # UnicodeError: a host name that IDNA cannot write
+    except (OSError, ValueError) as error:  # ValueError: a name that IDNA cannot write, or with a null in it
         raise ConnectionFailed(
             f"cannot resolve {address.host!r}: {describe_os_error(error)}", address=str(address), stage="resolve"
         ) from error

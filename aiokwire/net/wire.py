@@ -149,6 +149,8 @@ class Wire(asyncio.BufferedProtocol):
             self._gone.set()
         elif flush:
             self._transport.close()
+            if self._transport.get_write_buffer_size():  # to a peer that takes nothing it would never be empty
+                self._timer = self._loop.call_later(self._stall_timeout, self._transport.abort)
         else:
             self._transport.abort()
         if self.on_fail is not None:
@@ -193,6 +195,9 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.fail(self._lost(describe_os_error(exc) if exc is not None else "the connection is gone"))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._gone.set()
         if self.on_gone is not None:
             self.on_gone()

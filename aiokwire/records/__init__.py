@@ -6,8 +6,6 @@ The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the b
 
 from __future__ import annotations
 
-from crc32c import crc32c
-
 from aiokwire.records._batch import RecordBatch, read_batches, scan_batches
 from aiokwire.records._builder import BatchBuilder, estimate_size
 from aiokwire.records._columns import Columns
@@ -15,6 +13,7 @@ from aiokwire.records._hash import murmur2
 from aiokwire.records._record import DeserializedRecord, Record
 from aiokwire.records.arrow import columns_to_arrow, to_arrow
 from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
+from aiokwire.records.checksum import crc32c
 from aiokwire.records.compression import check_level, compress, decompress
 from aiokwire.records.convert import convert
 from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_producer_state

@@ -30,10 +30,9 @@ from aiokwire.records._message_set cimport Inside, Run, measure, scan_run
 from aiokwire.records._record cimport Record, read_headers
 from aiokwire.records._varint cimport add, load_int16, load_int32, load_int64, subtract
 
-from crc32c import crc32c as _crc32c
-
 from aiokwire.errors import CorruptRecord, InvalidArgument
 from aiokwire.records._record import FAULTS
+from aiokwire.records.checksum import crc32c as _crc32c
 from aiokwire.records.compression import DEFAULT_LIMIT, decompress
 from aiokwire.types import Compression, TimestampType
 

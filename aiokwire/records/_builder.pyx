@@ -17,9 +17,8 @@ from libc.string cimport memcpy
 from aiokwire.records._message_set cimport finish_messages, message_size, put_message, wrap
 from aiokwire.records._varint cimport put_varint, store_int16, store_int32, store_int64, subtract, varint_size
 
-from crc32c import crc32c as _crc32c
-
 from aiokwire.errors import InvalidArgument
+from aiokwire.records.checksum import crc32c as _crc32c
 from aiokwire.records.compression import check_level, compress
 from aiokwire.types import Compression
 

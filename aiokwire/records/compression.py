@@ -26,6 +26,9 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 << 10
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+# What a stream's second and later parts are fed in: the libraries copy what they leave unread, and thousands of tiny
+# parts must not each copy all the rest. The first part, nearly always the only one, gets everything at once.
+_WINDOW = 4 << 10
 _LEVELS = {
     Compression.GZIP: range(-1, 10),
     Compression.LZ4: range(1, 18),
@@ -118,19 +121,26 @@ def _plain(view: memoryview, limit: int) -> bytes:
 def _gunzip(view: memoryview, limit: int) -> bytes:
     parts: list[bytes] = []
     room = limit
-    rest: Buffer = view
+    at, window = 0, len(view)
     while True:
         unpacker = zlib.decompressobj(31)
-        part = unpacker.decompress(rest, room + 1)
-        if len(part) > room:
-            raise _too_large(limit)
-        if not unpacker.eof:
-            raise CorruptRecord("the gzip data is cut off")
-        parts.append(part)
-        room -= len(part)
-        rest = unpacker.unused_data
-        if not rest:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+        while not unpacker.eof:
+            chunk = view[at : at + window]
+            if not chunk:
+                raise CorruptRecord("the gzip data is cut off")
+            part = unpacker.decompress(chunk, room + 1)
+            if len(part) > room:
+                raise _too_large(limit)
+            parts.append(part)
+            room -= len(part)
+            at += len(chunk) - len(unpacker.unused_data)
+        if at == len(view):
+            return _joined(parts)
+        window = _WINDOW
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 # --- snappy: Kafka writes xerial's framing (blocks with an int32 length); some clients write one raw block ------------
@@ -185,7 +195,7 @@ def _unsnappy(view: memoryview, limit: int) -> bytes:
         if room < 0:
             raise _too_large(limit)
         parts.append(unpack(block))
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return _joined(parts)
 
 
 # --- lz4: the frame format; up to 0.9, and in format 0 for ever, Kafka hashed the frame's magic into the header
@@ -230,20 +240,27 @@ def _unlz4(view: memoryview, limit: int) -> bytes:
     parts: list[bytes] = []
     room = limit
     step = max(4 * len(view), 64 << 10)
-    while view:
+    at, window = 0, len(view)
+    while at < len(view):
         reader = new_reader()
-        chunk: Buffer = _mend_lz4_header(view)
+        chunk: Buffer = _mend_lz4_header(view[at : at + window])
+        at += window
         while not reader.eof:
             part = reader.decompress(chunk, max_length=min(step, room + 1))
             if len(part) > room:
                 raise _too_large(limit)
-            if not part and reader.needs_input and not reader.eof:
-                raise CorruptRecord("the lz4 data is cut off")
-            parts.append(part)
-            room -= len(part)
             chunk = b""
-        view = memoryview(reader.unused_data or b"")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+            if part:
+                parts.append(part)
+                room -= len(part)
+            elif reader.needs_input and not reader.eof:
+                if at >= len(view):
+                    raise CorruptRecord("the lz4 data is cut off")
+                chunk = view[at : at + window]
+                at += window
+        at = min(at, len(view)) - len(reader.unused_data or b"")
+        window = _WINDOW
+    return _joined(parts)
 
 
 # --- zstd: one or more frames, with or without their size -------------------------------------------------------------
@@ -274,7 +291,7 @@ def _unzstd(view: memoryview, limit: int) -> bytes:
             room -= len(part)
             if room < 0:
                 raise _too_large(limit)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return _joined(parts)
 
 
 _READERS: dict[int, Callable[[memoryview, int], bytes]] = {

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import struct
 
-from crc32c import crc32c
-
 from aiokwire.errors import CorruptRecord, InvalidArgument
 from aiokwire.records._batch import RecordBatch, scan_batches
+from aiokwire.records.checksum import crc32c
 
 WritableBuffer = bytearray | memoryview
 

@@ -15,6 +15,7 @@ import pytest
 from aiokwire.cluster import (
     ANY,
     CONTROLLER,
+    LATEST,
     Client,
     ClientConfig,
     Coordinator,
@@ -22,6 +23,7 @@ from aiokwire.cluster import (
     Leader,
     Node,
     ProduceUncertain,
+    list_offsets,
 )
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
@@ -294,6 +296,20 @@ async def test_a_deadline_of_one_caller_leaves_the_connection_to_the_others(clus
         connection = client.connection_nowait(1)
         assert connection is not None
         assert connection.in_flight == 1
+
+
+async def test_a_look_up_of_offsets_in_a_hurry_leaves_the_connection_to_the_others(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [1])
+        node = cluster.nodes[0]
+        node.ranges[ApiKey.LIST_OFFSETS] = (1, 10)
+        node.silent = {ApiKey.LIST_OFFSETS}
+        async with client_of(cluster) as client:
+            with pytest.raises(RequestTimedOut, match="looking up offsets"):
+                await list_offsets(client, {TopicPartition("t", 0): LATEST}, timeout=0.05)
+            connection = client.connection_nowait(1)
+            assert connection is not None
+            assert connection.in_flight == 1
 
 
 async def test_an_attempt_past_its_time_is_retried_on_a_new_connection(clusters: Clusters) -> None:

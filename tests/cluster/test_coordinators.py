@@ -79,6 +79,27 @@ async def test_old_brokers_are_asked_one_key_at_a_time(clusters: Clusters, newes
             assert [request.key for request in requests(cluster)] == ["a", "b"]
 
 
+async def test_an_old_broker_may_be_asked_for_very_many(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.nodes[0].ranges[ApiKey.FIND_COORDINATOR] = (0, 3)
+        async with client_of(cluster) as client:
+            groups = [f"g{number}" for number in range(1200)]
+            assert set(await find_all(client, *groups)) == {1}
+
+
+async def test_an_answer_that_names_nobody_names_no_coordinator(clusters: Clusters) -> None:
+    async with clusters() as cluster, client_of(cluster) as client:
+        node = cluster.nodes[0]
+
+        def empty(header: Any, request: Any) -> find_coordinator.FindCoordinatorResponse:
+            del node.handlers[ApiKey.FIND_COORDINATOR]
+            return find_coordinator.FindCoordinatorResponse()
+
+        node.handlers[ApiKey.FIND_COORDINATOR] = empty
+        assert await find_all(client, "g") == [1]
+        assert len(requests(cluster)) == 2
+
+
 async def test_a_coordinator_that_is_not_there_yet_is_asked_for_again(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         node = cluster.nodes[0]

@@ -11,9 +11,16 @@ import pytest
 
 from aiokwire.cluster import Client, ClientConfig, Cluster
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import AuthorizationError, InvalidRequestError, RequestTimedOut, StaleMetadataError
+from aiokwire.errors import (
+    AuthorizationError,
+    ConnectionFailed,
+    InvalidRequestError,
+    ProtocolViolation,
+    RequestTimedOut,
+    StaleMetadataError,
+)
 from aiokwire.hooks import Hooks
-from aiokwire.protocol import ApiKey
+from aiokwire.protocol import ApiKey, RequestHeader
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
 
@@ -236,6 +243,48 @@ async def test_an_answer_without_brokers_changes_nothing(clusters: Clusters) -> 
         with pytest.raises(RequestTimedOut, match="no brokers"):
             await client.metadata.update(0.1)
         assert sorted(client.cluster.brokers) == [1]
+
+
+@pytest.mark.parametrize("when", ["at a refresh", "at the start"])
+async def test_an_answer_that_cannot_be_true_is_no_answer(clusters: Clusters, when: str) -> None:
+    async with clusters() as cluster:
+        cluster.topic("t", [1])
+        [node] = cluster.nodes
+
+        def impossible(header: RequestHeader, request: Any) -> metadata.MetadataResponse:
+            answer: metadata.MetadataResponse = cluster.metadata(request, header.api_version)
+            for topic in answer.topics:
+                topic.partitions[0].partition_index = -1
+            return answer
+
+        client = client_of(cluster)
+        if when == "at the start":
+            node.handlers[ApiKey.METADATA] = impossible
+            client.metadata.pin(["t"])
+            with pytest.raises(ProtocolViolation, match="names 1 partitions of 't'"):
+                await client.start()
+            with anyio.fail_after(5):
+                while node.open:
+                    await anyio.lowlevel.checkpoint()
+            return
+        async with client:
+            await client.metadata.wait_for_topics(["t"])
+            node.handlers[ApiKey.METADATA] = impossible
+            with pytest.raises(RequestTimedOut, match="names 1 partitions of 't'"):
+                await client.metadata.update(0.1)
+            del node.handlers[ApiKey.METADATA]
+            assert (await client.metadata.update()).leader(TP) == 1
+
+
+async def test_a_node_whose_address_is_none_is_only_unreachable(clusters: Clusters) -> None:
+    async with clusters(2) as cluster:
+        cluster.advertised[2] = ("127.0.0.1", 70_000)
+        async with client_of(cluster) as client:
+            while 2 not in client.cluster.brokers:
+                await client.metadata.update()
+            with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:70000 is no address"):
+                await client.connection(2)
+            assert not client.closed
 
 
 async def test_a_silent_node_does_not_hold_a_refresh_up(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -369,6 +369,25 @@ async def test_a_peer_that_takes_no_bytes_is_noticed(serve: Serve) -> None:
         over.set()
 
 
+async def test_a_peer_that_takes_no_bytes_does_not_hold_a_closed_connection_open(serve: Serve) -> None:
+    over = anyio.Event()
+
+    async def script(talk: Any) -> None:
+        await talk.shake_hands((ApiKey.API_VERSIONS, 0, 4), (ApiKey.PRODUCE, 3, 8))
+        await over.wait()
+
+    async with serve(script) as address:
+        connection = Connection(address, config=ConnectionConfig(request_timeout=0.1))
+        await connection.connect()
+        for _ in range(5):
+            connection.send(big_produce(4_000_000), expect_response=False)
+        connection.close()
+        with anyio.fail_after(5):
+            await connection.wait_closed()
+        assert connection.state is ConnectionState.CLOSED
+        over.set()
+
+
 async def test_throttling_is_kept_for_those_who_send(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import random
 import struct
+import time
 import zlib
 
 import lz4.frame  # type: ignore[import-untyped]  # ships no annotations
@@ -21,6 +23,7 @@ from aiokwire.types import Compression
 from tests.records.strategies import CODECS
 
 TEXT = b"the same words again and again, " * 4000
+NOISE = random.Random(3).randbytes(300_000)
 
 
 @given(st.binary(max_size=2000), CODECS, st.integers(1, 60))
@@ -73,6 +76,26 @@ def test_gzip_members_and_zstd_and_lz4_frames_are_joined() -> None:
     assert decompress(Compression.GZIP, gzip.compress(b"a") + gzip.compress(b"b")) == b"ab"
     for codec in (Compression.ZSTD, Compression.LZ4):
         assert decompress(codec, compress(codec, TEXT) + compress(codec, b"more")) == TEXT + b"more"
+
+
+@pytest.mark.parametrize(
+    ("codec", "one"),
+    [(Compression.GZIP, gzip.compress(b"")), (Compression.LZ4, lz4.frame.compress(b""))],
+    ids=["gzip", "lz4"],
+)
+def test_a_stream_of_tiny_parts_does_not_copy_all_the_rest_for_each(codec: Compression, one: bytes) -> None:
+    """With a copy of the rest for each part this takes 15 s; a hostile batch may have even more of them."""
+    began = time.process_time()
+    assert decompress(codec, one * 200_000) == b""
+    assert time.process_time() - began < 8
+
+
+def test_large_parts_after_the_first_are_read_whole() -> None:
+    for codec in (Compression.GZIP, Compression.LZ4):
+        packed = compress(codec, NOISE)
+        assert decompress(codec, packed * 3) == NOISE * 3
+        with pytest.raises(CorruptRecord, match="cut off"):
+            decompress(codec, (packed * 2)[:-50])
 
 
 def test_zstd_frames_without_their_size_are_read() -> None:

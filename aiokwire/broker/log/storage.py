@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -200,6 +199,9 @@ class DiskStorage:
             raise StorageError(
                 f"another broker uses the data directory {self.root}: stop it, or choose another directory"
             ) from error
+        except OSError as error:
+            os.close(fd)
+            raise _storage_error("lock the data directory", self.root, error) from error
         self._lock_fd = fd
 
     def unlock(self) -> None:
@@ -271,6 +273,8 @@ class DiskStorage:
             os.makedirs(self._at(path), exist_ok=True)
 
     def delete_directory(self, path: str) -> None:
+        import shutil  # only here, and it loads every compression library of Python: 3 ms of the broker's start
+
         with _mapped("delete", self._at(path)), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._at(path))
 
@@ -421,7 +425,7 @@ class MemoryStorage:
             self._forget(path)
 
     def list(self, path: str) -> list[str]:
-        return list(self._directories.get(path, ()))
+        return sorted(self._directories.get(path, ()))  # the same in every simulated run
 
     def is_directory(self, path: str) -> bool:
         return path in self._directories
@@ -433,7 +437,7 @@ class MemoryStorage:
             self._directories[directory].add(name)
 
     def delete_directory(self, path: str) -> None:
-        for name in self._directories.pop(path, set()):
+        for name in sorted(self._directories.pop(path, set())):
             del self.files[f"{path}/{name}"]
         self._forget(path)
 

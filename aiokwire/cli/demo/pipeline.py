@@ -13,19 +13,22 @@ import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 
 from aiokwire.cli.demo.flights import Flights, load_flights
 from aiokwire.cli.demo.server import BrokerProcess
-from aiokwire.errors import RequestTimedOut
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from collections.abc import Callable
+
+    from rich.progress import Progress, TaskID
+
+    from aiokwire.producer import Delivery
 
 TOPIC = "flights"
 PARTITIONS = 4
@@ -118,7 +121,7 @@ async def _produce(outcome: Outcome, bootstrap: str, halfway: anyio.Event, start
     from aiokwire import Producer
 
     keys, values, _ = outcome.flights
-    deliveries = []
+    deliveries: list[tuple[int, Delivery]] = []
     async with Producer(bootstrap, acks="all") as producer:
         for number, (key, value) in enumerate(zip(keys, values, strict=True)):
             deliveries.append((number, await producer.submit(TOPIC, value, key=key)))
@@ -136,7 +139,7 @@ async def _produce(outcome: Outcome, bootstrap: str, halfway: anyio.Event, start
     outcome.produce_seconds = anyio.current_time() - started
 
 
-def _collect(outcome: Outcome, deliveries: list) -> list:  # type: ignore[type-arg]  # (number, Delivery) pairs
+def _collect(outcome: Outcome, deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:
     waiting = []
     for number, delivery in deliveries:
         if delivery.done():
@@ -155,17 +158,16 @@ async def _consume(outcome: Outcome, bootstrap: str, number: int) -> None:
     everything = len(outcome.flights.values)
     async with Consumer(bootstrap_servers=bootstrap, partitions=mine, auto_offset_reset="earliest") as consumer:
         while len(outcome.arrived) < everything:
-            try:
-                records = await consumer.getmany(max_records=5000, timeout=0.2)
-            except RequestTimedOut:
-                continue  # the broker is down; the consumer comes back by itself
+            # While the broker is down nothing comes; the consumer finds it again by itself.
+            records = await consumer.getmany(max_records=5000, timeout=0.2)
             for record in records:
-                _account(outcome, json.loads(record.value or b"null"), last)
+                account(outcome, json.loads(record.value or b"null"), last)
             outcome.consumed_by[number] += len(records)
             await anyio.lowlevel.checkpoint()
 
 
-def _account(outcome: Outcome, flight: dict, last: dict[str, int]) -> None:  # type: ignore[type-arg]  # JSON
+def account(outcome: Outcome, flight: dict[str, Any], last: dict[str, int]) -> None:
+    """Add one flight that arrived; `last` is, for each aircraft, the flight seen last on this partition."""
     number, tail = flight["id"], flight["tailnum"]
     if number in outcome.arrived:
         outcome.duplicates += 1
@@ -208,7 +210,7 @@ async def _watch(outcome: Outcome, progress: Progress, started: float) -> None:
         _sample(outcome, progress, rows, started)
 
 
-def _sample(outcome: Outcome, progress: Progress, rows: list, started: float) -> None:  # type: ignore[type-arg]  # (task, count)
+def _sample(outcome: Outcome, progress: Progress, rows: list[tuple[TaskID, Callable[[], int]]], started: float) -> None:
     note = ""
     if outcome.killed_at is not None:
         note = (

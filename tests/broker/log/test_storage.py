@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import random
 from pathlib import Path
 
@@ -88,6 +91,17 @@ def test_a_data_directory_that_is_a_file_is_a_storage_error(tmp_path: Path) -> N
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StorageError, match="file"):
         DiskStorage(tmp_path / "file").lock()
+
+
+def test_a_file_system_without_locks_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(_fd: int, _how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    with pytest.raises(StorageError, match=f"cannot lock the data directory {tmp_path}"):
+        DiskStorage(tmp_path).lock()
+    assert (len(os.listdir("/proc/self/fd")) if before else 0) == before
 
 
 def test_a_full_disk_takes_what_fits_and_the_partial_append_is_cut_off() -> None:

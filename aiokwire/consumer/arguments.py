@@ -1,0 +1,55 @@
+"""What users hand to the consumer, checked before anything is done with it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+
+from aiokwire.errors import InvalidArgument
+from aiokwire.types import TopicPartition
+
+Moment = int | datetime.datetime
+
+
+def checked_topics(topics: Iterable[object]) -> list[str]:
+    """Names of topics.
+
+    Raises: InvalidArgument: one is no name, or there is none.
+    """
+    names = []
+    for topic in topics:
+        if not isinstance(topic, str) or not topic:
+            raise InvalidArgument(f"a topic is a name, not {topic!r}")
+        names.append(topic)
+    if not names:
+        raise InvalidArgument("name at least one topic")
+    return names
+
+
+def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
+    """Partitions, also given as plain pairs.
+
+    Raises: InvalidArgument: one is no partition.
+    """
+    checked = []
+    for given in partitions:
+        if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and type(given[1]) is int):
+            raise InvalidArgument(f"a partition is a TopicPartition(topic, number), not {given!r}")
+        if given[1] < 0:
+            raise InvalidArgument(f"{given!r}: partitions are numbered from 0")
+        checked.append(TopicPartition(*given))
+    return checked
+
+
+def milliseconds(moment: Moment) -> int:
+    """A time in milliseconds since the epoch.
+
+    Raises: InvalidArgument: it is none, or a datetime without its time zone.
+    """
+    if isinstance(moment, datetime.datetime):
+        if moment.tzinfo is None:
+            raise InvalidArgument(f"{moment!r}: a datetime must carry its time zone")
+        return round(moment.timestamp() * 1000)
+    if isinstance(moment, bool) or not isinstance(moment, int) or moment < 0:
+        raise InvalidArgument(f"a time is milliseconds since the epoch or an aware datetime, not {moment!r}")
+    return moment

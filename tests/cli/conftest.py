@@ -1,0 +1,48 @@
+"""A broker of the command line's own, for all its tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aiokwire.cli.main import cli
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    data_dir = tmp_path_factory.mktemp("broker")
+    arguments = ["--listen", "127.0.0.1:0", "--data-dir", str(data_dir), "--topic", "orders:3"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aiokwire", "broker", *arguments], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().removeprefix("listening on ").strip()
+    finally:
+        process.terminate()
+        assert process.wait(10) == 0
+        process.stdout.close()
+
+
+@pytest.fixture
+def run(bootstrap: str) -> Callable[..., Result]:
+    """Call the command line in this process."""
+
+    def call(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(cli, [str(part) for part in arguments], env={"AIOKWIRE_BOOTSTRAP": bootstrap})
+
+    return call
+
+
+@pytest.fixture
+def topic(run: Callable[..., Result], request: pytest.FixtureRequest) -> str:
+    """A topic of the test's own, with two partitions."""
+    name = f"t-{request.node.name[:80].replace('[', '.').replace(']', '')}"
+    result = run("topics", "create", name, "--partitions", "2")
+    assert result.exit_code == 0, result.output
+    return name

@@ -1,0 +1,162 @@
+"""Every verb against a real broker process: what it prints, and the status it exits with."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+
+def test_topics_are_listed_described_and_deleted(run: Run, topic: str) -> None:
+    listed = [json.loads(line) for line in run("topics", "list", "--json").stdout.splitlines()]
+    assert {"name": topic, "partitions": 2, "internal": False} in listed
+    described = json.loads(run("topics", "describe", topic, "--json").stdout)
+    assert [row["end"] for row in described["partitions"]] == [0, 0]
+    deleted = run("topics", "delete", "--yes", topic)
+    assert (deleted.exit_code, deleted.stdout) == (0, f"deleted {topic}\n")
+    assert run("topics", "describe", topic).exit_code == 1
+
+
+def test_a_topic_is_created_with_its_settings(run: Run) -> None:
+    created = run("topics", "create", "short-lived", "-p", "1", "--config", "retention.ms=1000")
+    assert created.exit_code == 0, created.output
+    described = json.loads(run("topics", "describe", "short-lived", "--json").stdout)
+    assert described["configs"] == {"retention.ms": "1000"}
+
+
+def test_a_topic_that_exists_is_an_error_unless_it_may(run: Run, topic: str) -> None:
+    refused = run("topics", "create", topic)
+    assert refused.exit_code == 1
+    assert "TOPIC_ALREADY_EXISTS" in refused.stderr
+    assert run("topics", "create", topic, "--if-not-exists").exit_code == 0
+
+
+def test_lines_go_in_and_come_out_in_order(run: Run, topic: str, tmp_path: Path) -> None:
+    source = tmp_path / "lines"
+    source.write_text("k:1\nk:2\r\nk:\nk:4")
+    sent = run("produce", topic, source, "--key-separator", ":", "--header", "from=test", "--compression", "zstd")
+    assert (sent.exit_code, sent.stderr) == (0, f"4 records sent to {topic}\n")
+    printed = run("consume", topic, "--exit-at-end", "--format", "%k=%s %h\\n")
+    assert printed.stdout == "k=1 from=test\nk=2 from=test\nk= from=test\nk=4 from=test\n"
+
+
+def test_what_consume_prints_as_json_produce_reads(run: Run, topic: str, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.json"
+    lines.write_text(
+        '{"key": "a", "value": {"n": 1}, "partition": 1, "headers": {"h": "1"}}\n'
+        '{"key": "a", "value": null, "partition": 1}\n'
+    )
+    assert run("produce", topic, "--json", lines).exit_code == 0
+    printed = run("consume", topic, "-e", "--json").stdout
+    rows = [json.loads(line) for line in printed.splitlines()]
+    assert [(row["partition"], row["key"], row["value"]) for row in rows] == [(1, "a", '{"n":1}'), (1, "a", None)]
+    again = tmp_path / "again.json"
+    again.write_text(printed)
+    assert run("produce", topic, "--json", again).exit_code == 0
+    assert len(run("consume", topic, "-e", "--json").stdout.splitlines()) == 4
+
+
+def test_whole_files_are_records(run: Run, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\ntwo\n")
+    (tmp_path / "b").write_bytes(b"")
+    assert run("produce", topic, "--whole", "-p", "0", tmp_path / "a", tmp_path / "b").exit_code == 0
+    assert run("consume", topic, "-e", "-f", "%S;").stdout == "8;0;"
+
+
+def test_consume_starts_where_it_is_told(run: Run, topic: str, tmp_path: Path) -> None:
+    source = tmp_path / "lines"
+    source.write_text("\n".join(str(number) for number in range(10)))
+    assert run("produce", topic, source, "-p", "1").exit_code == 0
+    options = ("-e", "-f", "%s ")
+    assert run("consume", topic, "--from", "7", "-p", "1", *options).stdout == "7 8 9 "
+    assert run("consume", topic, "--from", "-2", *options).stdout == "8 9 "
+    assert run("consume", topic, "--from", "end", *options).stdout == ""
+    assert run("consume", topic, "--from", "2001-01-01T00:00", *options).stdout == "0 1 2 3 4 5 6 7 8 9 "
+    assert run("consume", topic, "--from", "2099-01-01T00:00", *options).stdout == ""
+    assert run("consume", topic, "--max", "3", "-f", "%s ").stdout == "0 1 2 "
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("consume", "no-such-topic"), "no-such-topic"),
+        (("consume", "orders", "-p", "9"), "has partitions 0 to 2, not 9"),
+        (("consume", "orders", "-f", "%q"), "no directive %q"),
+        (("consume", "orders", "--set", "fetch_max_byte=1"), "did you mean 'fetch_max_bytes'"),
+        (("topics", "list", "-b", "127.0.0.1:1"), "127.0.0.1:1"),
+        (("topics", "list", "-b", "a:b:c"), "a:b:c"),
+        (("topics", "create", "bad name"), "bad name"),
+        (("broker", "--set", "num_partition=3"), "did you mean"),
+        (("broker", "--listen", "nowhere"), "nowhere"),
+        (("bench", "produce", "orders", "-n", "10", "-z", "brotli"), "brotli"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(run: Run, arguments: tuple[str, ...], complaint: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith("error: ")
+    assert complaint in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_record_that_is_too_large_fails_and_what_came_before_it_is_delivered(
+    run: Run, topic: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "lines"
+    source.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\n")
+    result = run("produce", topic, source)
+    assert result.exit_code == 1
+    assert "max_request_size" in result.stderr
+    assert run("consume", topic, "-e").stdout == "small\n"
+
+
+def test_a_bench_says_how_fast_it_went(run: Run, topic: str) -> None:
+    produced = json.loads(run("bench", "produce", topic, "-n", "5000", "--json").stdout)
+    assert produced["records"] == 5000
+    awaited = json.loads(run("bench", "produce", topic, "-n", "200", "--tasks", "20", "--json").stdout)
+    assert awaited["latency_ms"]["p50"] > 0
+    consumed = json.loads(run("bench", "consume", topic, "--json").stdout)
+    assert consumed["records"] == 5202  # with the one that each produce run sends first
+    assert "records/s" in run("bench", "consume", topic).stdout
+
+
+def test_the_standard_input_is_read_as_it_comes(bootstrap: str, run: Run, topic: str) -> None:
+    command = [sys.executable, "-m", "aiokwire", "produce", topic, "-p", "0", "-b", bootstrap]
+    done = subprocess.run(command, input=b"a\nb", capture_output=True, timeout=15, check=False)
+    assert (done.returncode, done.stderr) == (0, f"2 records sent to {topic}\n".encode())
+    assert run("consume", topic, "-e").stdout == "a\nb\n"
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_ends_a_waiting_consumer_cleanly(
+    bootstrap: str, run: Run, topic: str, tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
+    source = tmp_path / "lines"
+    source.write_text("ready\n")
+    assert run("produce", topic, source).exit_code == 0
+    command = [sys.executable, "-m", "aiokwire", "consume", topic, "-b", bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(sent)
+        _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (status, b"")
+
+
+def test_help_lists_every_verb_and_loads_none_of_them() -> None:
+    script = (
+        "import sys; sys.argv = ['aiokwire', '--help']\n"
+        "from aiokwire.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "assert 'rich' not in sys.modules and 'aiokwire.broker' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=15, check=True)
+    assert all(verb in done.stdout for verb in ("broker", "topics", "produce", "consume", "bench", "demo"))

@@ -1,0 +1,48 @@
+"""The documents say what is there: every module stands in the map, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_map_names_every_module() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    listed = text[text.index("## The map") :]
+    sections = {match[1]: match[2] for match in re.finditer(r"\*\*([\w/]+)\*\*:(.*?)(?=\n\n|\Z)", listed, re.DOTALL)}
+    missing = []
+    for path in sorted((ROOT / "aiokwire").rglob("*.py*")):
+        inside = path.relative_to(ROOT / "aiokwire")
+        if path.suffix not in {".py", ".pyx"} or path.stem in {"__init__", "__main__"}:
+            continue
+        package = "/".join(inside.parts[:-1]) or "root"
+        while package not in sections and "/" in package:
+            # a folder that stands in its parent's section as a whole, such as `handlers/`
+            package, _, folder = package.rpartition("/")
+            if f"`{folder}/`" in sections.get(package, ""):
+                break
+        else:
+            if f"`{path.stem}`" not in sections.get(package, "") and f"`{path.name}`" not in sections.get(package, ""):
+                missing.append(str(inside))
+    assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+        assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_readmes_program_runs() -> None:
+    program = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=15, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("orders ")
+    assert "b'42' b'paid'" in done.stdout
