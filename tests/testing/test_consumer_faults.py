@@ -130,20 +130,6 @@ async def test_an_error_that_passes_costs_no_record(kafka_broker: Broker, quick:
     assert seen == numbers(20)
 
 
-@pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
-async def test_a_fetch_session_that_is_lost_is_begun_anew(kafka_broker: Broker, quick: Quick, code: ErrorCode) -> None:
-    going_on = kafka_broker.on(fetch.FetchRequest, times=3, when=lambda request: request.session_epoch > 0)
-    lost = going_on.error(code)
-    async with reader_of(kafka_broker, quick, "one") as reader:
-        await fill(kafka_broker, numbers(10))
-        assert await read(reader, 10) == numbers(10)
-        await lost.hit(3)
-        await fill(kafka_broker, numbers(10, 10))
-        assert await read(reader, 10) == numbers(10, 10)
-    begun = [one for one in kafka_broker.journal.requests(fetch.FetchRequest) if one.session_epoch == 0]
-    assert len(begun) >= 4
-
-
 async def test_an_error_of_one_partition_leaves_the_others_flowing(kafka_broker: Broker, quick: Quick) -> None:
     for partition in range(3):
         await fill(kafka_broker, [b"%d" % partition], "t", partition)
