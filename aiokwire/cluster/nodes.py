@@ -138,11 +138,12 @@ class Nodes:
 
     def _slot(self, node_id: int, lane: str) -> Slot:
         slot = self._slots.get((node_id, lane))
+        in_use = slot is not None and (slot.ready is not None or slot.settled is not None)
+        if node_id not in self._addresses and not in_use:  # a slot in use outlives its node's place in the metadata
+            raise ConnectionFailed(
+                f"node {node_id} is not in the metadata (known: {sorted(self._addresses)})", stage="resolve"
+            )
         if slot is None:
-            if node_id not in self._addresses:
-                raise ConnectionFailed(
-                    f"node {node_id} is not in the metadata (known: {sorted(self._addresses)})", stage="resolve"
-                )
             slot = self._slots[node_id, lane] = Slot(self._new_backoff())
         return slot
 

@@ -1,6 +1,6 @@
 """The producer against faults on demand: whatever happens, each acknowledged record is there once, and in order.
 
-Numbers in names are those of scenarios that broke other clients (a lost answer, a wrapped sequence, a full buffer, ...).
+Numbers in names are those of scenarios that broke other clients: a lost answer, a wrapped sequence, a full buffer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.errors import BrokerError, ClosedError, DeliveryFailed, RecordRejected
 from aiokwire.producer import Producer
+from aiokwire.producer._delivery import Batch
+from aiokwire.producer._partition import Partition
+from aiokwire.producer.idempotence import Idempotence
 from aiokwire.protocol.messages import api_versions, init_producer_id, metadata, produce
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.types import Compression
@@ -205,14 +208,25 @@ async def test_an_expired_batch_does_not_poison_its_partition(kafka_broker: Brok
 # --- sequences (22) ---------------------------------------------------------------------------------------------------
 
 
-async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick) -> None:
-    """Brokers and producers that counted on had every batch refused after 2^31 - 1 records."""
+async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Producers that counted on had every batch refused after 2^31 - 1 records; this one begins just before."""
+    stamp = Idempotence.stamp
+
+    def stamp_near_the_end(self: Idempotence, partition: Partition, batch: Batch) -> None:
+        if partition.producer_id < 0:
+            partition.producer_id, partition.producer_epoch = self.producer_id, self.epoch
+            partition.next_sequence = 2**31 - 4
+        stamp(self, partition, batch)
+
+    monkeypatch.setattr(Idempotence, "stamp", stamp_near_the_end)
+    kafka_broker.on(ApiKey.PRODUCE, nth=2, times=3).close_after()
     async with writer(kafka_broker, quick) as producer:
-        await producer.send("one", b"first")
-        (partition,) = kafka_broker.state.topics.require("one").partitions
-        ((producer_id, entry),) = partition.log.producers.states.items()
-        assert producer_id >= 0
-        assert entry is not None
+        for value in numbers(12):
+            await producer.send("one", value)
+    sequences = [int.from_bytes(data[53:57], "big") for data in batches_sent(kafka_broker)]
+    assert sequences[0] == 2**31 - 4
+    assert sequences[-1] == 7
+    assert values(kafka_broker) == numbers(12)
 
 
 async def test_a_broken_sequence_begins_anew_under_the_next_epoch(kafka_broker: Broker, quick: Quick) -> None:
@@ -289,11 +303,10 @@ async def test_28_the_culprit_of_a_batch_is_named_and_the_rest_may_be_sent_again
 ) -> None:
     await kafka_broker.create_topic("compacted", 1, {"cleanup.policy": "compact"})
     async with writer(kafka_broker, quick, linger_ms=20) as producer:
+        keys = [b"k", None, b"k"]
         sent = [
-            producer.submit_nowait(
-                "compacted", b"v%d" % number, key=None if number == 1 else b"k", headers=[("h", b"x")]
-            )
-            for number in range(3)
+            producer.submit_nowait("compacted", b"v%d" % number, key=key, headers=[("h", b"x")])
+            for number, key in enumerate(keys)
         ]
         errors = []
         for delivery in sent:
@@ -329,7 +342,7 @@ async def test_a_batch_that_is_too_large_is_split(kafka_broker: Broker, quick: Q
     assert len(batches_sent(kafka_broker)) == 3
 
 
-# --- before the first record --------------------------------------------------------------------------------------------
+# --- before the first record ------------------------------------------------------------------------------------------
 
 
 async def test_a_start_goes_by_a_node_that_hangs_up(kafka_broker: Broker, quick: Quick) -> None:
