@@ -6,6 +6,7 @@ config      its options                       settlement  what becomes of batche
 partitioner which partition                   buffer_pool who waits for room
 bulk        send_many                         topics      partitions, leaders, message formats
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
+transaction transactions, with the machine in states, the decisions in outcomes, the wire in transaction_requests
 """
 
 from aiokwire.producer._delivery import Delivery
@@ -14,6 +15,7 @@ from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
 from aiokwire.producer.producer import Producer
 from aiokwire.producer.settlement import Undelivered
+from aiokwire.producer.transaction import Transaction
 
 __all__ = [
     "Delivery",
@@ -24,6 +26,7 @@ __all__ = [
     "RoundRobin",
     "SendManyResult",
     "Serializer",
+    "Transaction",
     "Undelivered",
     "partition_for_key",
 ]
