@@ -25,8 +25,9 @@ from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
-from aiokwire.producer.transaction import Transaction, Transactions, require_transactions
+from aiokwire.producer.transaction import Transactions
 from aiokwire.types import Headers, RecordMetadata
 
 logger = logging.getLogger("aiokwire.producer")

@@ -22,16 +22,13 @@ from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence, next_sequence
 from aiokwire.producer.responses import Verdict, verdict_of
+from aiokwire.producer.steps import FIRST_PAUSE
 from aiokwire.protocol.messages import produce
 from aiokwire.records import Record, read_batches
 from aiokwire.types import Compression, Headers
 
 if TYPE_CHECKING:
     from aiokwire.producer.transaction import Transactions
-
-# In a transaction, the first pause in seconds before a batch is sent again: the coordinator completes the one before
-# within milliseconds, and until then leaders refuse.
-FIRST_PAUSE = 0.005
 
 logger = logging.getLogger("aiokwire.producer")
 

@@ -1,42 +1,41 @@
 """Transactions of one producer (KIP-98, 360, 447, 588, 654, 890): who may write when, and how each one ends.
 
-`Transactions` is the only driver of the machine in `states.py`; what codes mean stands in `outcomes.py`, the requests
-in `transaction_requests.py`. The dispatcher asks it whether a batch may leave, the settlement tells it what failed.
+`Transactions` is the only driver of the machine in `states.py`; it talks to the coordinators through `steps.py`, and
+`scope.py` is its face to programs. The dispatcher asks it whether a batch may leave, the settlement tells it what
+failed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
-from aiokwire.backoff import Backoff, Deadline
-from aiokwire.cluster import Client, Coordinator, CoordinatorKind
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import Client
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
     BrokerError,
     ClosedError,
-    ConfigurationError,
     FencedError,
     KafkaError,
     TransactionAborted,
     TransactionFailed,
     TransactionStateError,
-    error_for,
 )
 from aiokwire.machine import Machine
 from aiokwire.producer import transaction_requests as requests
 from aiokwire.producer.idempotence import TransactionalIdentity
-from aiokwire.producer.outcomes import Outcome, gravest, outcome_of_error
+from aiokwire.producer.outcomes import Outcome, outcome_of_error
 from aiokwire.producer.states import TRANSITIONS, WRITING, TransactionEvent, TransactionState
-from aiokwire.protocol import ApiKey, Request, Response
+from aiokwire.producer.steps import StepFailed, Steps
+from aiokwire.protocol import ApiKey, Response
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    from aiokwire.net import ApiVersions
     from aiokwire.producer._delivery import Batch
     from aiokwire.producer._partition import Partition
     from aiokwire.producer.config import ProducerConfig
@@ -48,18 +47,6 @@ logger = logging.getLogger("aiokwire.producer")
 
 # Of the time that an abort may take, the part in which it waits for the answers to what is on its way.
 QUIET_SHARE = 0.5
-# The first pause in seconds (unless retry_backoff_ms is shorter) before what the coordinator cannot do yet is asked again:
-# it completes a transaction within milliseconds, and the next one waits for that.
-FIRST_PAUSE = 0.005
-
-
-class StepFailed(Exception):
-    """A step of a transaction did not succeed: what follows from it, and why."""
-
-    def __init__(self, outcome: Outcome, error: KafkaError) -> None:
-        super().__init__(str(error))
-        self.outcome = outcome
-        self.error = error
 
 
 class Ongoing:
@@ -85,22 +72,23 @@ class Transactions:
     """The driver."""
 
     def __init__(self, client: Client, config: ProducerConfig, dispatcher: Dispatcher) -> None:
-        assert config.transactional_id is not None
-        self.transactional_id = config.transactional_id
         self.identity = TransactionalIdentity(self.may_write)
         self.ended: KafkaError | None = None  # why batches of the present transaction leave no more
         self._client = client
         self._config = config
         self._dispatcher = dispatcher
-        self._coordinator = Coordinator(CoordinatorKind.TRANSACTION, self.transactional_id)
+        self._coordinators = Steps(client, config, self.identity, dispatcher.rng)
         self._machine = Machine(
-            f"transactional id {self.transactional_id}", TRANSITIONS, TransactionState.UNINITIALIZED
+            f"transactional id {config.transactional_id}", TRANSITIONS, TransactionState.UNINITIALIZED
         )
         self._ongoing: Ongoing | None = None
-        self._second = False  # what the cluster said last
         self._steps = 0  # requests under way that belong to the transaction
         self._adding = False
         self._changed = anyio.Event()  # set, and replaced, when a step, a batch or a state ends
+
+    @property
+    def _who(self) -> str:
+        return self._coordinators.who
 
     @property
     def state(self) -> TransactionState:
@@ -115,7 +103,7 @@ class Transactions:
     @property
     def newest_produce(self) -> int | None:
         """The newest version of Produce that the open transaction may use."""
-        return requests.newest_produce(self._ongoing.second if self._ongoing is not None else self._second)
+        return requests.newest_produce(self._ongoing.second if self._ongoing is not None else self._coordinators.second)
 
     # --- what the dispatcher and the settlement ask and tell ----------------------------------------------------------
 
@@ -175,7 +163,7 @@ class Transactions:
         self._shut(TransactionStateError("no record is taken before start() is done"))
         deadline = Deadline(self._config.default_api_timeout, f"{self._who}: getting a producer id")
         try:
-            await self._obtain_identity(deadline)
+            await self._coordinators.obtain_identity(deadline)
         except StepFailed as failed:
             self._fail(failed.outcome, failed.error)
             raise failed.error from None
@@ -202,7 +190,7 @@ class Transactions:
             )
         self._fire(TransactionEvent.BEGIN)
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: a transaction (transaction_timeout_ms)")
-        self._ongoing = Ongoing(deadline, second=self._second)
+        self._ongoing = Ongoing(deadline, second=self._coordinators.second)
         self._dispatcher.accumulator.open(self._dispatcher.loop)
         return self._ongoing
 
@@ -279,7 +267,11 @@ class Transactions:
             return
         try:
             with self._step():
-                await self._send_offsets(ongoing, offsets, group)
+                if group.group_id not in ongoing.groups:
+                    ongoing.groups.add(group.group_id)
+                    if not ongoing.second:
+                        await self._coordinators.add_offsets(group.group_id, ongoing.deadline)
+                await self._coordinators.commit_offsets(offsets, group, ongoing.deadline, second=ongoing.second)
         except StepFailed as failed:
             if failed.outcome >= Outcome.FENCED:
                 self._fail(failed.outcome, failed.error)
@@ -290,18 +282,6 @@ class Transactions:
             self._lose(TransactionAborted("send_offsets was cancelled: whether the offsets arrived is not known"))
             raise
 
-    async def _send_offsets(
-        self, ongoing: Ongoing, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
-    ) -> None:
-        first = group.group_id not in ongoing.groups
-        ongoing.groups.add(group.group_id)
-        if first and not ongoing.second:
-            request, version = requests.add_offsets(self._me, group.group_id)
-            await self._ask(request, version, self._coordinator, ongoing.deadline, requests.code_of)
-        to = Coordinator(CoordinatorKind.GROUP, group.group_id)
-        commit, version = requests.commit_offsets(self._me, group, offsets, second=ongoing.second)
-        await self._ask(commit, version, to, ongoing.deadline, requests.codes_of_offsets)
-
     async def _add_partitions(self, ongoing: Ongoing) -> None:
         """Make partitions part of the transaction until none is wanted; then their batches may leave."""
         try:
@@ -310,10 +290,7 @@ class Transactions:
                     batch = sorted(ongoing.wanted)
                     ongoing.asked.update(batch)
                     ongoing.wanted.clear()
-                    request, version = requests.add_partitions(self._me, batch)
-                    await self._ask(
-                        request, version, self._coordinator, ongoing.deadline, requests.codes_of_partitions, open_=True
-                    )
+                    await self._coordinators.add_partitions(batch, ongoing.deadline, lambda: self.state in WRITING)
                     ongoing.partitions.update(batch)
                     self._dispatcher.soon()
         except StepFailed as failed:
@@ -323,16 +300,6 @@ class Transactions:
                 self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
         finally:
             self._adding = False
-
-    async def _obtain_identity(self, deadline: Deadline) -> None:
-        request, choose = requests.initialize(self._me, self._config.transaction_timeout_ms)
-
-        def version(versions: ApiVersions) -> int:
-            self._second = requests.uses_second(versions)
-            return choose(versions)
-
-        answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
-        self.identity.adopt(answer.producer_id, answer.producer_epoch)
 
     async def _deliver_all(self, ongoing: Ongoing) -> None:
         """Raises: RequestTimedOut: not within the transaction's time."""
@@ -348,7 +315,7 @@ class Transactions:
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: committing")
         try:
             if ongoing.touched:
-                await self._tell_end(ongoing, deadline, commit=True)
+                await self._coordinators.tell_end(deadline, commit=True, second=ongoing.second)
         except StepFailed as failed:
             if failed.outcome >= Outcome.FENCED:
                 self._fail(failed.outcome, failed.error, ", and whether the transaction was committed is not known")
@@ -363,22 +330,16 @@ class Transactions:
             new_epoch = True
         elif ongoing.touched:
             before = self.identity.epoch
-            await self._tell_end(ongoing, deadline, commit=False)
+            try:
+                await self._coordinators.tell_end(deadline, commit=False, second=ongoing.second)
+            except StepFailed as failed:
+                if failed.outcome is not Outcome.NEW_EPOCH:
+                    raise
+                new_epoch = True
             new_epoch = new_epoch and self.identity.epoch == before
         if new_epoch:
             self._fire(TransactionEvent.INITIALIZE)
-            await self._obtain_identity(deadline)
-
-    async def _tell_end(self, ongoing: Ongoing, deadline: Deadline, *, commit: bool) -> None:
-        request, choose = requests.end(self._me, commit=commit, second=ongoing.second)
-
-        def version(versions: ApiVersions) -> int:
-            self._second = requests.uses_second(versions)
-            return choose(versions)
-
-        answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
-        if answer.producer_id >= 0:
-            self.identity.adopt(answer.producer_id, answer.producer_epoch)
+            await self._coordinators.obtain_identity(deadline)
 
     async def _is_quiet(self, limit: float) -> bool:
         """Wait until nothing of the transaction is under way, so that nothing can arrive after its end; whether it came
@@ -393,52 +354,7 @@ class Transactions:
                 await changed.wait()
         return False
 
-    async def _ask(
-        self,
-        request: Request[ResponseT],
-        version: requests.Chooser,
-        to: Coordinator,
-        deadline: Deadline,
-        codes_of: Callable[[ResponseT], Iterable[requests.Code]],
-        *,
-        open_: bool = False,
-    ) -> ResponseT:
-        """One request until it has its effect. `open_`: only while the transaction is written to.
-
-        Raises: StepFailed: it will not have it.
-        """
-        initial, longest = self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000
-        backoff = Backoff(min(initial, FIRST_PAUSE), longest, rng=self._dispatcher.rng)
-        while True:
-            try:
-                answer = await self._client.request(request, to=to, timeout=deadline.remaining, version=version)
-            except ClosedError as error:
-                raise StepFailed(Outcome.FATAL, error) from error
-            except KafkaError as error:
-                raise StepFailed(outcome_of_error(request.API, error), error) from error
-            outcome, code, about = gravest(request.API, codes_of(answer))
-            if outcome is Outcome.DONE:
-                return answer
-            what = f"{self._who}: {type(request).__name__}{' for ' + about if about else ''}"
-            said = error_for(code, what, request=type(request).__name__)
-            if outcome > Outcome.COORDINATOR:
-                raise StepFailed(outcome, said)
-            if outcome is Outcome.COORDINATOR:
-                self._client.coordinators.forget(to.kind, to.key)
-            if deadline.expired or (open_ and self.state not in WRITING):
-                late = deadline.error(said)
-                raise StepFailed(outcome_of_error(request.API, late), late)
-            await self._client.pause(min(backoff.next(), deadline.remaining))
-
     # --- parts --------------------------------------------------------------------------------------------------------
-
-    @property
-    def _who(self) -> str:
-        return f"transactional id {self.transactional_id!r}"
-
-    @property
-    def _me(self) -> requests.Identity:
-        return requests.Identity(self.transactional_id, self.identity.producer_id, self.identity.epoch)
 
     def _fire(self, event: TransactionEvent) -> None:
         self._machine.fire(event)
@@ -532,79 +448,3 @@ class Transactions:
         self.check()
         if ongoing is not self._ongoing:
             raise TransactionStateError(f"{self._who}: this transaction has ended")
-
-
-class Transaction:
-    """One transaction: `async with producer.transaction() as tx`.
-
-    Records that the producer takes within the block are part of it. Its end commits; an exception or a cancellation
-    aborts, and goes on. Nothing of it is read by `read_committed` readers before the commit.
-    """
-
-    def __init__(self, begin: Callable[[], Transactions]) -> None:
-        self._begin = begin
-        self._driver: Transactions | None = None
-        self._ongoing: Ongoing | None = None
-
-    async def __aenter__(self) -> Transaction:
-        if self._driver is not None:
-            raise TransactionStateError("this transaction was begun before: call producer.transaction() for each")
-        driver = self._begin()
-        self._ongoing = driver.begin()
-        self._driver = driver
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        driver, ongoing = self._began()
-        if self._ended:
-            return
-        if error is not None:
-            await driver.abort(ongoing)
-            if isinstance(error, TransactionAborted):
-                driver.check()  # that error asks for a repetition, which may be impossible
-            return
-        try:
-            await driver.commit(ongoing)
-        finally:
-            await driver.abort(ongoing)  # when it was cancelled
-
-    async def send_offsets(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
-    ) -> None:
-        """Commit a group's offsets with this transaction: each the offset of the next record to read.
-
-        `group` is the consumer's group metadata, so that a member that lost its partitions is refused; or the group's
-        name, without that check.
-
-        Raises: TransactionAborted: it cannot be; let this leave the block, which aborts. FencedError,
-        TransactionFailed: the producer must stop. TransactionStateError: it has ended. InvalidArgument.
-        """
-        driver, ongoing = self._began()
-        await driver.send_offsets(ongoing, requests.checked_offsets(offsets), requests.checked_group(group))
-
-    async def abort(self) -> None:
-        """Abort now; the block goes on, but nothing more can be sent in it, and its end does nothing.
-
-        Raises: FencedError, TransactionFailed: the coordinator could not be told; the producer must stop.
-        """
-        driver, ongoing = self._began()
-        if not self._ended:
-            await driver.abort(ongoing)
-            driver.check()
-
-    @property
-    def _ended(self) -> bool:
-        driver, ongoing = self._began()
-        return driver.state is not TransactionState.FATAL_ERROR and ongoing is not driver.ongoing
-
-    def _began(self) -> tuple[Transactions, Ongoing]:
-        if self._driver is None or self._ongoing is None:
-            raise TransactionStateError("this transaction was not begun: use `async with producer.transaction() as tx`")
-        return self._driver, self._ongoing
-
-
-def require_transactions(found: Transactions | None) -> Transactions:
-    """Raises: ConfigurationError: the producer has no transactional id."""
-    if found is None:
-        raise ConfigurationError("transactions need a transactional_id: Producer(..., transactional_id='my-service-1')")
-    return found
