@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aiokwire.errors import ConfigurationError, TransactionAborted, TransactionStateError
-from aiokwire.producer.states import TransactionState
 from aiokwire.producer.transaction import Ongoing, Transactions
 from aiokwire.producer.transaction_requests import checked_group, checked_offsets
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -22,6 +21,7 @@ class Transaction:
         self._begin = begin
         self._driver: Transactions | None = None
         self._ongoing: Ongoing | None = None
+        self._aborted = False  # by `abort`, so that the end of the block has nothing to do
 
     async def __aenter__(self) -> Transaction:
         if self._driver is not None:
@@ -33,7 +33,7 @@ class Transaction:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         driver, ongoing = self._began()
-        if self._ended:
+        if self._aborted:
             return
         if error is not None:
             await driver.abort(ongoing)
@@ -65,14 +65,9 @@ class Transaction:
         Raises: FencedError, TransactionFailed: the coordinator could not be told; the producer must stop.
         """
         driver, ongoing = self._began()
-        if not self._ended:
-            await driver.abort(ongoing)
-            driver.check()
-
-    @property
-    def _ended(self) -> bool:
-        driver, ongoing = self._began()
-        return driver.state is not TransactionState.FATAL_ERROR and ongoing is not driver.ongoing
+        self._aborted = True
+        await driver.abort(ongoing)
+        driver.check()
 
     def _began(self) -> tuple[Transactions, Ongoing]:
         if self._driver is None or self._ongoing is None:

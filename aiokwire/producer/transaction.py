@@ -96,11 +96,6 @@ class Transactions:
         return self._machine.state
 
     @property
-    def ongoing(self) -> Ongoing | None:
-        """The open transaction."""
-        return self._ongoing
-
-    @property
     def newest_produce(self) -> int | None:
         """The newest version of Produce that the open transaction may use."""
         return requests.newest_produce(self._ongoing.second if self._ongoing is not None else self._coordinators.second)
@@ -447,4 +442,6 @@ class Transactions:
     def _require(self, ongoing: Ongoing) -> None:
         self.check()
         if ongoing is not self._ongoing:
-            raise TransactionStateError(f"{self._who}: this transaction has ended")
+            raise TransactionStateError(
+                f"{self._who}: this transaction has ended: it was aborted, or its producer closed"
+            )
