@@ -1,4 +1,4 @@
-"""Transactions on real brokers: what a reader of committed records sees, whoever it is, and what ends them otherwise."""
+"""Transactions on real brokers: what a reader of committed records sees, and what ends them otherwise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def transactional(broker: BrokerUnderTest, name: str | None = None, **options: A
     return Producer(broker.bootstrap_servers, transactional_id=name, **options)
 
 
-async def committed(broker: BrokerUnderTest, topic: str, count: int) -> list[bytes | None]:
+async def committed(broker: BrokerUnderTest, topic: str, count: int) -> list[bytes]:
     """The values that our reader of committed records sees: so many, and no more."""
     async with consumer(broker, partitions(topic), isolation_level="read_committed") as reader:
         records = await take(reader, count)
@@ -57,10 +57,11 @@ def committed_of_confluent(broker: BrokerUnderTest, topic: str, count: int) -> l
         while len(ended) < PARTITIONS:
             message = reader.poll(PATIENCE)
             assert message is not None, f"{len(values)} of {count} records came"
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 values.append(message.value() or b"")
             else:
-                assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
+                assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF
                 ended.add(message.partition() or 0)
     finally:
         reader.close()
