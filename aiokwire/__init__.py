@@ -38,14 +38,18 @@ if TYPE_CHECKING:
         RetriableError,
         StaleMetadataError,
         StorageError,
+        TransactionAborted,
+        TransactionFailed,
+        TransactionStateError,
         UnsupportedVersion,
     )
     from aiokwire.hooks import Hooks
-    from aiokwire.producer import Delivery, Producer, ProducerConfig
+    from aiokwire.producer import Delivery, Producer, ProducerConfig, Transaction
     from aiokwire.records import Record
     from aiokwire.types import (
         Acks,
         Compression,
+        GroupMetadata,
         Headers,
         IsolationLevel,
         OffsetAndMetadata,
@@ -84,14 +88,18 @@ _HOMES = {
         "RetriableError",
         "StaleMetadataError",
         "StorageError",
+        "TransactionAborted",
+        "TransactionFailed",
+        "TransactionStateError",
         "UnsupportedVersion",
     ),
     "hooks": ("Hooks",),
-    "producer": ("Delivery", "Producer", "ProducerConfig"),
+    "producer": ("Delivery", "Producer", "ProducerConfig", "Transaction"),
     "records": ("Record",),
     "types": (
         "Acks",
         "Compression",
+        "GroupMetadata",
         "Headers",
         "IsolationLevel",
         "OffsetAndMetadata",
@@ -126,6 +134,7 @@ __all__ = [
     "DeserializationError",
     "ErrorCode",
     "FencedError",
+    "GroupMetadata",
     "Headers",
     "Hooks",
     "InvalidArgument",
@@ -149,6 +158,10 @@ __all__ = [
     "StorageError",
     "TimestampType",
     "TopicPartition",
+    "Transaction",
+    "TransactionAborted",
+    "TransactionFailed",
+    "TransactionStateError",
     "UnsupportedVersion",
     "__version__",
 ]

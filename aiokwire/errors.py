@@ -101,6 +101,37 @@ class DeliveryFailed(KafkaError):
         self.last_error = last_error
 
 
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+class TransactionStateError(KafkaError):
+    """A call does not fit the transaction's state: a record outside of one, a second one at a time, offsets after its
+    end. Nothing was accepted; the transaction goes on."""
+
+
+class TransactionAborted(KafkaError):
+    """A transaction did not take place, or has to be aborted: nothing of it will be read by `read_committed` readers.
+
+    The producer can go on: let this error leave the transaction's block, then repeat the whole work in a new one.
+    `reason` is what happened, None when the program itself aborted.
+    """
+
+    def __init__(self, message: str, *, reason: Exception | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class TransactionFailed(KafkaError):
+    """A transactional producer cannot go on: close it, and make a new one, which ends what this one left open.
+
+    `reason` is what happened. Fencing by a newer instance is a `FencedError` instead: then stop for good.
+    """
+
+    def __init__(self, message: str, *, reason: Exception | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 # --- what a broker answered -------------------------------------------------------------------------------------------
 
 

@@ -46,6 +46,16 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
+class GroupMetadata(NamedTuple):
+    """Who commits offsets in a transaction: a member of a group in its generation, so that one which lost its
+    partitions is refused; without generation and member, anyone who knows the group's name."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
 class OffsetAndTimestamp(NamedTuple):
     """The answer to a look-up by time: the first record at or after the time asked for."""
 

@@ -23,7 +23,7 @@ from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig
 from aiokwire.cluster.coordinators import Coordinators
 from aiokwire.cluster.metadata import Metadata
 from aiokwire.cluster.nodes import MAIN, Nodes
-from aiokwire.cluster.router import Router
+from aiokwire.cluster.router import Router, Version
 from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, Target
@@ -241,11 +241,12 @@ class Client:
         *,
         to: Target = ANY,
         timeout: float | None = None,
-        version: int | None = None,
+        version: Version = None,
     ) -> ResponseT:
         """Any request of the protocol, sent where it belongs and retried under one deadline.
 
-        `timeout` in seconds (default: default_api_timeout_ms). Lost connections, time-outs of single attempts, and
+        `timeout` in seconds (default: default_api_timeout_ms); `version` may be a function that chooses it by what the
+        node offers. Lost connections, time-outs of single attempts, and
         answers that say "not here" or "not yet" of coordinators and the controller are retried; a Produce that may
         have been written is not. Other error codes are the caller's to read.
 

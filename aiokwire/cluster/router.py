@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import anyio
 
@@ -19,13 +19,15 @@ from aiokwire.errors import (
     RetriableError,
     error_for,
 )
-from aiokwire.net import Connection
+from aiokwire.net import ApiVersions, Connection
 from aiokwire.protocol import ApiKey, Request, Response
 
 if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
 
 ResponseT = TypeVar("ResponseT", bound=Response)
+# A version, or what chooses it once the node that is asked has said what it offers; None: the newest.
+Version: TypeAlias = int | Callable[[ApiVersions], int] | None
 
 # Codes that say "not here" or "not yet", by the kind of target that they send away from.
 COORDINATOR_CODES: Final = frozenset(
@@ -48,7 +50,7 @@ class Router:
         self._client = client
 
     async def request(
-        self, request: Request[ResponseT], to: Target, timeout: float | None, version: int | None
+        self, request: Request[ResponseT], to: Target, timeout: float | None, version: Version
     ) -> ResponseT:
         """See `Client.request`."""
         config = self._client.config
@@ -63,9 +65,7 @@ class Router:
 class _Journey:
     """One request with all its attempts."""
 
-    def __init__(
-        self, client: Client, request: Request[Any], to: Target, version: int | None, deadline: Deadline
-    ) -> None:
+    def __init__(self, client: Client, request: Request[Any], to: Target, version: Version, deadline: Deadline) -> None:
         self._client = client
         self._request = request
         self._to = to
@@ -107,8 +107,9 @@ class _Journey:
             connection = await self._client.nodes.connection(node_id, lane, self.deadline.remaining)
             await self._wait_for_turn(connection)
             sent = self._request.API is ApiKey.PRODUCE
+            version = self._version(connection.versions) if callable(self._version) else self._version
             answer = await connection.request(
-                self._request, version=self._version, timeout=self._client.config.request_timeout + self._own_wait()
+                self._request, version=version, timeout=self._client.config.request_timeout + self._own_wait()
             )
         except (ConnectionFailed, RequestTimedOut) as error:
             self._avoid.add(node_id)

@@ -6,6 +6,8 @@ config      its options                       settlement  what becomes of batche
 partitioner which partition                   buffer_pool who waits for room
 bulk        send_many                         topics      partitions, leaders, message formats
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
+scope, transaction, steps  transactions: the block, the driver, the talk with coordinators; states, outcomes and
+                           transaction_requests are its tables and messages
 """
 
 from aiokwire.producer._delivery import Delivery
@@ -13,6 +15,7 @@ from aiokwire.producer.bulk import ProducerRecord, SendManyResult
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
 from aiokwire.producer.producer import Producer
+from aiokwire.producer.scope import Transaction
 from aiokwire.producer.settlement import Undelivered
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "RoundRobin",
     "SendManyResult",
     "Serializer",
+    "Transaction",
     "Undelivered",
     "partition_for_key",
 ]

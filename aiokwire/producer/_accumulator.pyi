@@ -48,8 +48,8 @@ class Accumulator:
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Accept records, on this loop only."""
 
-    def close(self, reason: str) -> None:
-        """Accept nothing any more; `reason` is what callers are told."""
+    def close(self, reason: str | Exception) -> None:
+        """Accept nothing until `open`; `reason` is what callers are told: a text, or an error to be copied."""
 
     def append(
         self,

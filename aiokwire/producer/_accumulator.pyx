@@ -19,6 +19,7 @@ from aiokwire.records._builder cimport BatchBuilder
 from aiokwire.records._hash cimport murmur2_of
 
 import asyncio
+import copy
 import os
 import weakref
 
@@ -95,15 +96,15 @@ cdef class Accumulator:
         self.closed = None
         self.thread = PyThread_get_thread_ident()
 
-    def close(self, str reason):
-        """Accept nothing any more; `reason` is what callers are told."""
+    def close(self, reason):
+        """Accept nothing until `open`; `reason` is what callers are told: a text, or an error to be copied."""
         self.closed = reason
         self.fresh = False
 
     cdef _wake_up(self):
         """The first record of a turn of the loop: look at the clocks, and who calls."""
         if self.closed is not None:
-            raise ClosedError(self.closed)
+            raise copy.copy(self.closed) if isinstance(self.closed, Exception) else ClosedError(self.closed)
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:

@@ -43,6 +43,11 @@ class ProducerConfig(ClientConfig):
     enable_idempotence: bool | None = None
     """No duplicates by retries, order kept with several batches in flight. None: where acks="all", at most five
     requests are in flight, and the broker can; True: fail where it cannot."""
+    transactional_id: str | None = None
+    """Makes the producer transactional: records are sent within `producer.transaction()`. The id names the instance
+    across restarts: a producer that starts with it fences the one before, and ends what that left open."""
+    transaction_timeout_ms: int = 60_000
+    """How long a transaction may be open before the coordinator aborts it; also the limit of each delivery in it."""
     compression_type: Compression | str | int = Compression.NONE
     """The codec of batches: none, gzip, snappy, lz4 or zstd."""
     compression_level: int | None = None
@@ -73,8 +78,31 @@ class ProducerConfig(ClientConfig):
                 raise ConfigurationError(
                     f"{name} must be a function from an object to bytes, not {getattr(self, name)!r}"
                 )
+        self._check_transactional()
         self._check_compression_level()
         self._check_contradictions()
+
+    def _check_transactional(self) -> None:
+        require_int("transaction_timeout_ms", self.transaction_timeout_ms, minimum=1, maximum=INT32_MAX)
+        if self.transactional_id is None:
+            return
+        require_type("transactional_id", self.transactional_id, str, "a str or None")
+        if not self.transactional_id:
+            raise ConfigurationError("transactional_id must not be empty; None makes a producer without transactions")
+        if self.enable_idempotence is False:
+            raise ConfigurationError("transactional_id needs idempotence: leave out enable_idempotence=False")
+        if self.acks is not Acks.ALL:
+            raise ConfigurationError('transactional_id needs acks="all"')
+        if self.max_in_flight_requests_per_connection > 5:
+            raise ConfigurationError(
+                "transactional_id allows at most 5 max_in_flight_requests_per_connection: a broker remembers the last "
+                "five batches of a producer"
+            )
+        if self.transaction_timeout_ms <= self.linger_ms:
+            raise ConfigurationError(
+                f"transaction_timeout_ms ({self.transaction_timeout_ms}) must be longer than linger_ms "
+                f"({self.linger_ms})"
+            )
 
     def _check_compression_level(self) -> None:
         if self.compression_level is not None:
@@ -122,8 +150,15 @@ class ProducerConfig(ClientConfig):
 
     @property
     def delivery_timeout(self) -> float:
-        """Seconds from accepting a record to giving it up."""
+        """Seconds from accepting a record to giving it up; within a transaction no longer than that may take."""
+        if self.transactional_id is not None:
+            return min(self.delivery_timeout_ms, self.transaction_timeout_ms) / 1000
         return self.delivery_timeout_ms / 1000
+
+    @property
+    def transaction_timeout(self) -> float:
+        """Seconds that a transaction may be open."""
+        return self.transaction_timeout_ms / 1000
 
     @property
     def wants_idempotence(self) -> bool:

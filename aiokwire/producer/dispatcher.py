@@ -29,7 +29,7 @@ from aiokwire.errors import (
 )
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
-from aiokwire.producer._delivery import DONE, OPEN, SPLIT, Batch, Delivery, pending_in
+from aiokwire.producer._delivery import DONE, IN_FLIGHT, OPEN, SPLIT, Batch, Delivery, pending_in
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
@@ -38,6 +38,7 @@ from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
 from aiokwire.producer.topics import Topics
+from aiokwire.producer.transaction import Transactions
 
 # How much later than its deadline a batch without a partition is given up, when nobody else did it.
 PARKED_GRACE = 1.0
@@ -62,7 +63,12 @@ class Dispatcher:
             custom_partitioner=self._partitioner is not None,
         )
         self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon)
-        self.idempotence = Idempotence(wanted=config.wants_idempotence, insisted=bool(config.enable_idempotence))
+        self.transactions = Transactions(client, config, self) if config.transactional_id is not None else None
+        self.idempotence: Idempotence
+        if self.transactions is not None:
+            self.idempotence = self.transactions.identity
+        else:
+            self.idempotence = Idempotence(wanted=config.wants_idempotence, insisted=bool(config.enable_idempotence))
         self.topics = Topics(
             client, config, self.accumulator, on_ready=self._on_ready, on_unknown=self._on_unknown_topic
         )
@@ -74,6 +80,7 @@ class Dispatcher:
             requeue=self._requeue,
             refresh=self.topics.refresh,
             on_leader=self.topics.on_leader,
+            transactions=self.transactions,
         )
         self._senders: dict[int, Sender] = {}
         self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
@@ -106,7 +113,7 @@ class Dispatcher:
                 reason = "this producer ended, because its client did"
                 self.end()
                 self.stop(reason)
-                self._fail_all(ClosedError(reason))
+                self.fail_all(ClosedError(reason))
 
     def stop(self, reason: str) -> None:
         """Accept nothing more."""
@@ -314,6 +321,35 @@ class Dispatcher:
             self._client.spawn(sender.run, name=f"producer: sender to node {node_id}")
         return sender
 
+    # --- for transactions -------------------------------------------------------------------------------------------
+
+    @property
+    def newest_produce(self) -> int | None:
+        """The newest version of Produce that may be used; None: any."""
+        return None if self.transactions is None else self.transactions.newest_produce
+
+    @property
+    def flying(self) -> bool:
+        """Whether a batch is on its way to a broker."""
+        return any(partition.in_flight for partition in self._partitions())
+
+    @property
+    def sequences_broken(self) -> bool:
+        """Whether a partition can go on only under another epoch."""
+        return any(partition.needs_epoch for partition in self._partitions())
+
+    def _partitions(self) -> Iterator[Partition]:
+        for topic in self.accumulator.topics.values():
+            yield from topic.partitions
+
+    def drop_waiting(self, error: KafkaError) -> None:
+        """Give up every batch that is not on its way."""
+        for batch in [batch for batch in self.accumulator.live if batch.state != IN_FLIGHT]:
+            partition = self.topics.partition_of(batch)
+            self._withdraw(partition, batch)
+            self.settlement.give_up(partition, batch, error)
+        self.line.serve()
+
     # --- time -------------------------------------------------------------------------------------------------------
 
     def _wake_at(self, when: float) -> None:
@@ -372,8 +408,10 @@ class Dispatcher:
 
     def want_producer_id(self) -> None:
         """Somebody needs a producer id that is not there: ask for one, once at a time."""
+        if self.transactions is not None:
+            return  # it has its id from its coordinator
         if self._refused is not None:
-            self._fail_all(self._refused)
+            self.fail_all(self._refused)
         elif not self._asking_for_id:
             self._asking_for_id = True
             self._client.spawn(self._obtain_id, name="producer: producer id")
@@ -390,13 +428,14 @@ class Dispatcher:
                     await anyio.sleep(pause)
                 except KafkaError as error:
                     self._refused = error.with_traceback(None)
-                    self._fail_all(error)
+                    self.fail_all(error)
                     return
         finally:
             self._asking_for_id = False
         self.soon()
 
-    def _fail_all(self, error: KafkaError) -> None:
+    def fail_all(self, error: KafkaError) -> None:
+        """Nothing of what is there will be delivered."""
         for batch in list(self.accumulator.live):
             partition = self.topics.partition_of(batch)
             self._withdraw(partition, batch)

@@ -8,6 +8,7 @@ sequence 0; other partitions are not touched.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aiokwire.cluster import ANY, Client
@@ -119,6 +120,29 @@ class Idempotence:
             self._bump(partition)
             if not self.ready:
                 return False
+            partition.needs_epoch = False
+            partition.producer_id = -1
+        return True
+
+
+class TransactionalIdentity(Idempotence):
+    """The same under a transactional id: the coordinator gives id and epoch, each sequence begins anew with an epoch,
+    and the transaction says which partitions may be written to (`may_write(partition)`)."""
+
+    def __init__(self, may_write: Callable[[Partition], bool]) -> None:
+        super().__init__(wanted=True, insisted=True)
+        self._may_write = may_write
+
+    def adopt(self, producer_id: int, epoch: int) -> None:
+        """What the coordinator says."""
+        self.producer_id = producer_id
+        self.epoch = epoch
+
+    def can_stamp(self, partition: Partition) -> bool:
+        """Whether a batch of this partition can leave now, as part of the open transaction."""
+        if not self.ready or not self._may_write(partition):
+            return False
+        if partition.producer_id != self.producer_id or partition.producer_epoch != self.epoch:
             partition.needs_epoch = False
             partition.producer_id = -1
         return True

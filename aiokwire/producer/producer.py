@@ -25,7 +25,9 @@ from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
+from aiokwire.producer.transaction import Transactions
 from aiokwire.types import Headers, RecordMetadata
 
 logger = logging.getLogger("aiokwire.producer")
@@ -93,6 +95,7 @@ class Producer(Generic[K, V]):
         self._dispatcher = Dispatcher(self._client, self.config, rng)
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
+        self._transactions = self._dispatcher.transactions
         self._key_serializer = self.config.key_serializer
         self._value_serializer = self.config.value_serializer
         self._started = False
@@ -110,9 +113,10 @@ class Producer(Generic[K, V]):
     # --- the life ---------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect to the cluster.
+        """Connect to the cluster; with a transactional id, also take over from the instance that had it before.
 
-        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before.
+        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before; UnsupportedVersion,
+        AuthorizationError: no transactions here.
         """
         if self._closed:
             raise ClosedError("this producer was closed: make a new one")
@@ -121,6 +125,13 @@ class Producer(Generic[K, V]):
         await self._client.start()
         self._started = True
         self._dispatcher.start()
+        if self._transactions is not None:
+            try:
+                await self._transactions.initialize()
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await self.close(timeout=0)
+                raise
 
     async def close(self, timeout: float | None = None) -> list[Undelivered]:
         """Deliver what was accepted, then disconnect; gives back the records that could not be delivered.
@@ -139,6 +150,8 @@ class Producer(Generic[K, V]):
         if not self._started:
             self._accumulator.close(reason)
             return left
+        if self._transactions is not None:
+            await self._transactions.close(self.config.transaction_timeout if timeout is None else timeout)
         self._dispatcher.stop(reason)
         try:
             if self._accumulator.live:
@@ -298,6 +311,25 @@ class Producer(Generic[K, V]):
             else:
                 prepared.append(self._serialized(record, None)[0])
         return prepared
+
+    # --- transactions -----------------------------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """A transaction: `async with producer.transaction() as tx:` commits at its end, aborts on an exception or a
+        cancellation. Every record that the producer takes meanwhile is part of it, from whichever task.
+
+        Raises: ConfigurationError: there is no transactional_id. Entering it: TransactionStateError: one is open
+        already; ClosedError: not started, or closed. Leaving it: TransactionAborted: it did not take place, repeat its
+        work in a new one; FencedError: a newer instance took over; TransactionFailed: the producer cannot go on.
+        """
+        transactions = require_transactions(self._transactions)
+
+        def begin() -> Transactions:
+            if self._closed or not self._started:
+                raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+            return transactions
+
+        return Transaction(begin)
 
     # --- all --------------------------------------------------------------------------------------------------------
 

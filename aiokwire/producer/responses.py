@@ -42,6 +42,7 @@ ON_CODE = {
     ErrorCode.NETWORK_EXCEPTION: Verdict.RETRY,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Verdict.RETRY,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: Verdict.RETRY,
+    ErrorCode.CONCURRENT_TRANSACTIONS: Verdict.RETRY,  # the one before is still being completed
     # bytes were damaged on the way: the copy here is sound
     ErrorCode.CORRUPT_MESSAGE: Verdict.RETRY,
     # the batch
@@ -54,10 +55,13 @@ ON_CODE = {
 }
 
 
-def verdict_of(code: int, *, count: int, idempotent: bool, earlier_unresolved: bool) -> Verdict:
+def verdict_of(
+    code: int, *, count: int, idempotent: bool, earlier_unresolved: bool, transactional: bool = False
+) -> Verdict:
     """What an error code (0: none) means for a batch of `count` records.
 
     `earlier_unresolved`: a batch before it in its partition is still under way, so a gap in the sequence is its doing.
+    `transactional`: only the coordinator gives a new epoch, after the transaction, so a broken sequence ends it.
     """
     known = ErrorCode.of(code)
     if known != code:
@@ -70,6 +74,9 @@ def verdict_of(code: int, *, count: int, idempotent: bool, earlier_unresolved: b
     if verdict is Verdict.NEW_EPOCH:
         if not idempotent:
             return Verdict.FAIL
+        if transactional:
+            gap = known is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and earlier_unresolved
+            return Verdict.RETRY if gap else Verdict.FAIL
         if earlier_unresolved:
             return Verdict.RETRY
     return verdict

@@ -52,6 +52,7 @@ class Sender:
         self._config = config
         self._codec = config.codec
         self._acks = config.acknowledgements
+        self._transactional_id = config.transactional_id
         self._timeout = config.request_timeout_ms / 1000
         self._connection: Connection | None = None
         self._wake = anyio.Event()
@@ -142,7 +143,7 @@ class Sender:
         """Whether the batch has its final bytes; one that cannot be encoded fails here."""
         if batch.data is None:
             try:
-                batch.seal(self._codec, self._config.compression_level)
+                batch.seal(self._codec, self._config.compression_level, self._transactional_id is not None)
             except Exception as error:
                 self._cannot_encode(partition, batch, error)
                 return False
@@ -151,7 +152,8 @@ class Sender:
     async def _sealed_in_thread(self, partition: Partition, batch: Batch) -> bool:
         """The same, off the loop."""
         try:
-            await run_in_thread(batch.seal, self._codec, self._config.compression_level)
+            transactional = self._transactional_id is not None
+            await run_in_thread(batch.seal, self._codec, self._config.compression_level, transactional)
         except Exception as error:
             self._cannot_encode(partition, batch, error)
             return False
@@ -209,7 +211,7 @@ class Sender:
         answer.add_done_callback(functools.partial(self._on_answer, load))
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
-        version = connection.versions.pick(produce.ProduceRequest)
+        version = connection.versions.pick(produce.ProduceRequest, self._dispatcher.newest_produce)
         topics: dict[str, produce.TopicProduceData] = {}
         for partition, batch in load:
             data = topics.get(partition.topic)
@@ -225,7 +227,10 @@ class Sender:
             else:
                 data.topic_id = ZERO_UUID
         return version, produce.ProduceRequest(
-            acks=int(self._acks), timeout_ms=int(self._config.request_timeout_ms), topic_data=list(topics.values())
+            transactional_id=self._transactional_id,
+            acks=int(self._acks),
+            timeout_ms=int(self._config.request_timeout_ms),
+            topic_data=list(topics.values()),
         )
 
     def _on_answer(self, load: Load, answer: asyncio.Future[produce.ProduceResponse]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from aiokwire.backoff import Backoff
 from aiokwire.error_codes import ErrorCode
@@ -20,11 +20,15 @@ from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
-from aiokwire.producer.idempotence import Idempotence
+from aiokwire.producer.idempotence import Idempotence, next_sequence
 from aiokwire.producer.responses import Verdict, verdict_of
+from aiokwire.producer.steps import FIRST_PAUSE
 from aiokwire.protocol.messages import produce
 from aiokwire.records import Record, read_batches
 from aiokwire.types import Compression, Headers
+
+if TYPE_CHECKING:
+    from aiokwire.producer.transaction import Transactions
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -74,11 +78,23 @@ def stage_of(batch: Batch, partition: Partition | None) -> str:
     return "retrying" if batch.attempts else "buffered"
 
 
+def pass_numbers_on(batch: Batch, parts: Sequence[Batch]) -> None:
+    """The parts of a batch that was refused as a whole take its place in the sequence: nothing of it was written."""
+    sequence = batch.base_sequence
+    if sequence < 0:
+        return
+    for part in parts:
+        part.producer_id = batch.producer_id
+        part.producer_epoch = batch.producer_epoch
+        part.base_sequence = sequence
+        sequence = next_sequence(sequence, part.count)
+
+
 class Settlement:
     """Carries out what `responses.py` decides.
 
     `requeue(partition, when)` is told that a partition has a batch to send again from that moment on, `refresh(topic,
-    reason)` that its metadata is stale.
+    reason)` that its metadata is stale. With `transactions`, a batch that fails ends the open one.
     """
 
     def __init__(
@@ -91,6 +107,7 @@ class Settlement:
         requeue: Callable[[Partition, float], None],
         refresh: Callable[[str, str], None],
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
+        transactions: Transactions | None = None,
     ) -> None:
         self._accumulator = accumulator
         self._idempotence = idempotence
@@ -99,6 +116,7 @@ class Settlement:
         self._requeue = requeue
         self._refresh = refresh
         self._on_leader = on_leader
+        self._transactions = transactions
         self._backoffs: dict[Partition, Backoff] = {}
 
     # --- by answer --------------------------------------------------------------------------------------------------
@@ -110,6 +128,7 @@ class Settlement:
             count=batch.count,
             idempotent=self._idempotence.enabled,
             earlier_unresolved=planning.earlier_is_unresolved(partition, batch),
+            transactional=self._transactions is not None,
         )
         if verdict is Verdict.DELIVERED:
             self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
@@ -121,7 +140,8 @@ class Settlement:
         if verdict is Verdict.SPLIT:
             self._split(partition, batch, error)
         elif verdict is Verdict.FAIL:
-            self.give_up(partition, batch, error, _errors_of_records(batch, entry))
+            final = error if self._transactions is None else self._transactions.explain(error)
+            self.give_up(partition, batch, final, _errors_of_records(batch, entry))
         else:
             if verdict is Verdict.NEW_EPOCH:
                 partition.needs_epoch = True
@@ -148,6 +168,9 @@ class Settlement:
         if batch.state == DONE:  # its deadline ended while it was in flight
             self._break_sequence(partition, batch)
             self._accumulator.release(batch)
+            return
+        if self._transactions is not None and self._transactions.ended is not None:
+            self.give_up(partition, batch, self._transactions.ended)
             return
         batch.last_error = _without_traceback(error)
         now = asyncio.get_running_loop().time()
@@ -176,6 +199,7 @@ class Settlement:
         if batch.state != DONE:
             batch.fail(_without_traceback(error), record_errors)
             self._accumulator.finish(batch)
+            self._tell(batch, error)
         self._accumulator.release(batch)
         if partition is not None and partition.queue:
             self._requeue(partition, 0.0)
@@ -187,8 +211,12 @@ class Settlement:
             return
         logger.info("%s; sending it in two halves", error)
         batch.last_error = error
-        self._break_sequence(partition, batch)
-        for half in self._accumulator.split(batch, partition, records_of(batch)):
+        halves = self._accumulator.split(batch, partition, records_of(batch))
+        if self._transactions is None:
+            self._break_sequence(partition, batch)
+        else:
+            pass_numbers_on(batch, halves)
+        for half in halves:
             partition.queue.insert(planning.place_in_order(partition, half), half)
         self._requeue(partition, 0.0)
 
@@ -212,6 +240,7 @@ class Settlement:
         if flying:
             batch.fail(error)
             self._accumulator.finish(batch)
+            self._tell(batch, error)
             return
         self.give_up(partition, batch, error)
 
@@ -239,6 +268,12 @@ class Settlement:
     def _arrive(self, partition: Partition, batch: Batch) -> None:
         if batch in partition.in_flight:
             partition.in_flight.remove(batch)
+            if self._transactions is not None:
+                self._transactions.on_arrived()
+
+    def _tell(self, batch: Batch, error: KafkaError) -> None:
+        if self._transactions is not None:
+            self._transactions.on_failed(batch, error)
 
     def _break_sequence(self, partition: Partition, batch: Batch) -> None:
         """A numbered batch will not come (again): the broker would wait for its numbers for ever."""
@@ -250,6 +285,8 @@ class Settlement:
         if backoff is None:
             config = self._config
             initial, longest = config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000
+            if self._transactions is not None:
+                initial = min(initial, FIRST_PAUSE)
             backoff = self._backoffs[partition] = Backoff(initial, longest, rng=self._rng)
         return backoff
 

@@ -18,7 +18,17 @@ import pytest
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ApiKey, RequestHeader, Response, decode_request, encode_response
-from aiokwire.protocol.messages import api_versions, init_producer_id, metadata, produce
+from aiokwire.protocol.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    api_versions,
+    end_txn,
+    find_coordinator,
+    init_producer_id,
+    metadata,
+    produce,
+    txn_offset_commit,
+)
 from aiokwire.records import read_batches
 from aiokwire.types import TopicPartition
 
@@ -28,6 +38,15 @@ MODERN = {
     ApiKey.API_VERSIONS: (0, 4),
     ApiKey.METADATA: (0, 13),
     ApiKey.INIT_PRODUCER_ID: (0, 5),
+}
+
+# What a node needs besides for transactions.
+TRANSACTIONAL = {
+    ApiKey.FIND_COORDINATOR: (0, 6),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5),
+    ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+    ApiKey.END_TXN: (0, 5),
 }
 
 Answer = produce.PartitionProduceResponse
@@ -54,6 +73,7 @@ class Node:
         self.node_id = node_id
         self.port = 0
         self.ranges = dict(MODERN)
+        self.features: dict[str, int] = {}
         self.requests: list[tuple[RequestHeader, produce.ProduceRequest]] = []
         self.on_partition: PartitionScript = lambda tp, data: None
         self.on_request: RequestScript = _go_on
@@ -102,6 +122,8 @@ class Node:
             return answer if request.acks else None
         if isinstance(request, metadata.MetadataRequest):
             return self.cluster.metadata(request)
+        if header.api_key in TRANSACTIONAL or getattr(request, "transactional_id", None) is not None:
+            return self.cluster.coordinator.answer(self, header, request)
         if isinstance(request, init_producer_id.InitProducerIdRequest):
             self.cluster.ids_given += 1
             return init_producer_id.InitProducerIdResponse(producer_id=4000 + self.cluster.ids_given, producer_epoch=0)
@@ -109,7 +131,12 @@ class Node:
             api_keys=[
                 api_versions.ApiVersion(api_key=key, min_version=low, max_version=high)
                 for key, (low, high) in self.ranges.items()
-            ]
+            ],
+            finalized_features_epoch=1,
+            finalized_features=[
+                api_versions.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in self.features.items()
+            ],
         )
 
     def _produce(self, request: produce.ProduceRequest) -> produce.ProduceResponse:
@@ -137,6 +164,105 @@ class Node:
         return self.cluster.append(tp, data)
 
 
+class ScriptedCoordinator:
+    """Answers for transactions: the next code of an API's list, else success; a journal of what came, with versions.
+
+    `silent` is the set of APIs that get no answer, `node_id` where it is found.
+    """
+
+    def __init__(self) -> None:
+        self.node_id = 1
+        self.codes: dict[ApiKey, list[int]] = collections.defaultdict(list)
+        self.silent: set[ApiKey] = set()
+        self.journal: list[tuple[ApiKey, int, Any]] = []
+        self.producer_id = 70
+        self.epoch = -1
+
+    @property
+    def apis(self) -> list[ApiKey]:
+        """Which APIs were asked, in order, but for look-ups."""
+        return [api for api, _, _ in self.journal if api is not ApiKey.FIND_COORDINATOR]
+
+    def of(self, api: ApiKey) -> list[Any]:
+        """The requests of one API."""
+        return [request for asked, _, request in self.journal if asked is api]
+
+    def answer(self, node: Node, header: RequestHeader, request: Any) -> Response | None:
+        api = ApiKey(header.api_key)
+        self.journal.append((api, header.api_version, request))
+        if api in self.silent:
+            return None
+        code = self.codes[api].pop(0) if self.codes[api] else 0
+        if isinstance(request, find_coordinator.FindCoordinatorRequest):
+            return self._found(node, header, request, code)
+        if node.node_id != self.node_id:
+            code = ErrorCode.NOT_COORDINATOR
+        if isinstance(request, init_producer_id.InitProducerIdRequest):
+            if not code:
+                self.epoch += 1
+            return init_producer_id.InitProducerIdResponse(
+                error_code=code, producer_id=-1 if code else self.producer_id, producer_epoch=self.epoch
+            )
+        if isinstance(request, add_offsets_to_txn.AddOffsetsToTxnRequest):
+            return add_offsets_to_txn.AddOffsetsToTxnResponse(error_code=code)
+        if isinstance(request, end_txn.EndTxnRequest):
+            return self._end(header, code)
+        return _by_partition(request, code)
+
+    def _found(self, node: Node, header: RequestHeader, request: Any, code: int) -> Response:
+        port = node.cluster.nodes[self.node_id].port
+        if header.api_version < 4:
+            return find_coordinator.FindCoordinatorResponse(
+                error_code=code, node_id=self.node_id, host="127.0.0.1", port=port
+            )
+        return find_coordinator.FindCoordinatorResponse(
+            coordinators=[
+                find_coordinator.Coordinator(
+                    key=key, node_id=self.node_id, host="127.0.0.1", port=port, error_code=code
+                )
+                for key in request.coordinator_keys
+            ]
+        )
+
+    def _end(self, header: RequestHeader, code: int) -> Response:
+        if code or header.api_version < 5:
+            return end_txn.EndTxnResponse(error_code=code)
+        self.epoch += 1
+        return end_txn.EndTxnResponse(producer_id=self.producer_id, producer_epoch=self.epoch)
+
+
+def _by_partition(request: Any, code: int) -> Response:
+    if isinstance(request, txn_offset_commit.TxnOffsetCommitRequest):
+        return txn_offset_commit.TxnOffsetCommitResponse(
+            topics=[
+                txn_offset_commit.TxnOffsetCommitResponseTopic(
+                    name=topic.name,
+                    partitions=[
+                        txn_offset_commit.TxnOffsetCommitResponsePartition(
+                            partition_index=part.partition_index, error_code=code
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+    return add_partitions_to_txn.AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=[
+            add_partitions_to_txn.AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    add_partitions_to_txn.AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=code
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.v3_and_below_topics
+        ]
+    )
+
+
 class ScriptedCluster:
     """Some nodes that share one picture of who leads what."""
 
@@ -146,6 +272,7 @@ class ScriptedCluster:
         self.leaders: dict[str, list[int]] = {"t": [1]}
         self.topic_errors: dict[str, int] = {}
         self.logs: dict[TopicPartition, Log] = collections.defaultdict(Log)
+        self.coordinator = ScriptedCoordinator()
         self.ids_given = 0
         self.metadata_asked = 0
 
@@ -153,6 +280,12 @@ class ScriptedCluster:
     def node(self) -> Node:
         """The first node."""
         return self.nodes[1]
+
+    def allow_transactions(self, *, second: bool) -> None:
+        """Its nodes run the first or the second protocol of transactions."""
+        for node in self.nodes.values():
+            node.ranges |= TRANSACTIONAL
+            node.features = {"transaction.version": 2 if second else 1}
 
     @property
     def bootstrap_servers(self) -> str:

@@ -47,6 +47,13 @@ def test_less_than_all_acks_turn_idempotence_off_unless_it_was_asked_for() -> No
         ({"key_serializer": "json"}, "key_serializer"),
         ({"partitioner": "best"}, "round_robin"),
         ({"batch_size": "1"}, "batch_size"),
+        ({"transactional_id": ""}, "transactional_id"),
+        ({"transactional_id": 7}, "transactional_id"),
+        ({"transactional_id": "tx", "acks": 1}, "acks"),
+        ({"transactional_id": "tx", "enable_idempotence": False}, "enable_idempotence"),
+        ({"transactional_id": "tx", "max_in_flight_requests_per_connection": 6}, "max_in_flight"),
+        ({"transactional_id": "tx", "transaction_timeout_ms": 1}, "linger_ms"),
+        ({"transaction_timeout_ms": 0}, "transaction_timeout_ms"),
     ],
 )
 def test_a_wrong_option_fails_at_construction_and_is_named(options: dict[str, Any], named: str) -> None:
@@ -57,3 +64,9 @@ def test_a_wrong_option_fails_at_construction_and_is_named(options: dict[str, An
 def test_codecs_are_parsed_once() -> None:
     config = from_options(ProducerConfig, {"compression_type": "lz4", "compression_level": 3})
     assert config.compression_type is Compression.LZ4
+
+
+def test_no_delivery_takes_longer_than_its_transaction_may() -> None:
+    options = {"delivery_timeout_ms": 90_000, "transaction_timeout_ms": 30_000}
+    assert from_options(ProducerConfig, options).delivery_timeout == 90.0
+    assert from_options(ProducerConfig, {**options, "transactional_id": "tx"}).delivery_timeout == 30.0

@@ -1,0 +1,52 @@
+"""The states of a transactional producer and what moves it between them; `Transactions` fires the events."""
+
+from __future__ import annotations
+
+import enum
+
+
+class TransactionState(enum.Enum):
+    """Where a transactional producer is; the names are Kafka's."""
+
+    UNINITIALIZED = enum.auto()
+    INITIALIZING = enum.auto()  # asking the coordinator for producer id and epoch
+    READY = enum.auto()
+    IN_TRANSACTION = enum.auto()
+    COMMITTING_TRANSACTION = enum.auto()  # delivering what was accepted, then EndTxn
+    ABORTING_TRANSACTION = enum.auto()
+    ABORTABLE_ERROR = enum.auto()  # the open transaction can only be aborted
+    FATAL_ERROR = enum.auto()  # final
+
+
+class TransactionEvent(enum.Enum):
+    """What happens to a transactional producer."""
+
+    INITIALIZE = enum.auto()
+    BEGIN = enum.auto()
+    COMMIT = enum.auto()
+    ABORT = enum.auto()
+    DONE = enum.auto()  # the coordinator has answered
+    ERROR = enum.auto()  # something of the transaction is lost
+    FAIL = enum.auto()  # fenced, not allowed, or nobody knows any more
+
+
+_S = TransactionState
+_E = TransactionEvent
+
+TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] = {
+    (_S.UNINITIALIZED, _E.INITIALIZE): _S.INITIALIZING,
+    (_S.INITIALIZING, _E.DONE): _S.READY,
+    (_S.READY, _E.BEGIN): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, _E.COMMIT): _S.COMMITTING_TRANSACTION,
+    (_S.IN_TRANSACTION, _E.ABORT): _S.ABORTING_TRANSACTION,
+    (_S.IN_TRANSACTION, _E.ERROR): _S.ABORTABLE_ERROR,
+    (_S.COMMITTING_TRANSACTION, _E.DONE): _S.READY,
+    (_S.COMMITTING_TRANSACTION, _E.ERROR): _S.ABORTABLE_ERROR,
+    (_S.ABORTABLE_ERROR, _E.ABORT): _S.ABORTING_TRANSACTION,
+    (_S.ABORTING_TRANSACTION, _E.DONE): _S.READY,
+    (_S.ABORTING_TRANSACTION, _E.INITIALIZE): _S.INITIALIZING,  # it needs another epoch first (KIP-360)
+    **{(state, _E.FAIL): _S.FATAL_ERROR for state in _S if state is not _S.FATAL_ERROR},
+}
+
+# In these, batches may leave as part of the open transaction.
+WRITING = frozenset({_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION})
