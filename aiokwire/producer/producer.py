@@ -140,24 +140,27 @@ class Producer(Generic[K, V]):
             self._accumulator.close(reason)
             return left
         self._dispatcher.stop(reason)
+        batches: list[Batch] = []
         try:
             if self._accumulator.live:
                 await self.flush(self.config.delivery_timeout if timeout is None else timeout)
         except RequestTimedOut:
             pass  # what is left is what we give back
         finally:
-            left = self._abandon(reason, observed)
+            left = self._abandon(reason, batches)
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LAST_SECONDS):
                 await self._client.close()
+        if observed:  # not when it was cancelled: nobody is given what is left, so the log has it
+            for batch in batches:
+                batch.mark_observed()
         return left
 
-    def _abandon(self, reason: str, observed: bool) -> list[Undelivered]:
+    def _abandon(self, reason: str, batches: list[Batch]) -> list[Undelivered]:
         left: list[Undelivered] = []
         self._dispatcher.end()
         for partition, batch in self._dispatcher.abandon():
             left += undelivered_of(batch)
-            if observed:
-                batch.mark_observed()
+            batches.append(batch)
             self._dispatcher.settlement.give_up(
                 partition, batch, ClosedError(f"{reason} before the record was delivered")
             )
@@ -211,7 +214,8 @@ class Producer(Generic[K, V]):
     ) -> Awaitable[Delivery]:
         """Accept a record, waiting only for room in the buffer: `delivery = await producer.submit(...)`.
 
-        The delivery can be awaited later for the record's metadata.
+        The delivery can be awaited later for the record's metadata. A wait that is cancelled takes nothing, unless
+        its turn had just come: then the record is sent, and a failure of it is logged.
 
         Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
         time-out; ClosedError.
