@@ -6,6 +6,7 @@ config      its options                       settlement  what becomes of batche
 partitioner which partition                   buffer_pool who waits for room
 bulk        send_many                         topics      partitions, leaders, message formats
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
+preparing   serializers, on_send              plug        hooks per batch
 """
 
 from aiokwire.producer._delivery import Delivery

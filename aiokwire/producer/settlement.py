@@ -21,6 +21,7 @@ from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
+from aiokwire.producer.plug import Plug
 from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.protocol.messages import produce
 from aiokwire.records import Record, read_batches
@@ -91,6 +92,7 @@ class Settlement:
         requeue: Callable[[Partition, float], None],
         refresh: Callable[[str, str], None],
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
+        plug: Plug | None = None,
     ) -> None:
         self._accumulator = accumulator
         self._idempotence = idempotence
@@ -99,6 +101,7 @@ class Settlement:
         self._requeue = requeue
         self._refresh = refresh
         self._on_leader = on_leader
+        self._plug = plug
         self._backoffs: dict[Partition, Backoff] = {}
 
     # --- by answer --------------------------------------------------------------------------------------------------
@@ -135,6 +138,8 @@ class Settlement:
         if batch.state != DONE:
             batch.complete(base_offset, append_time)
             self._accumulator.finish(batch)
+            if self._plug is not None:
+                self._plug.delivered(batch)
         self._accumulator.release(batch)
         partition.retry_at = 0.0
         if self._backoffs:
@@ -176,6 +181,8 @@ class Settlement:
         if batch.state != DONE:
             batch.fail(_without_traceback(error), record_errors)
             self._accumulator.finish(batch)
+            if self._plug is not None:
+                self._plug.failed(batch)
         self._accumulator.release(batch)
         if partition is not None and partition.queue:
             self._requeue(partition, 0.0)
@@ -212,6 +219,8 @@ class Settlement:
         if flying:
             batch.fail(error)
             self._accumulator.finish(batch)
+            if self._plug is not None:
+                self._plug.failed(batch)
             return
         self.give_up(partition, batch, error)
 
