@@ -38,6 +38,7 @@ ROOT_MAY_IMPORT = {
     "config": {"errors"},
     "machine": {"errors"},
     "types": {"errors"},
+    "hooks": {"types"},
 }
 
 

@@ -330,6 +330,11 @@ class Producer(Generic[K, V]):
                 f"flush: {records} record(s) in {len(left)} batch(es) not delivered after {limit:.3f} s{_last(left)}"
             )
 
+    @property
+    def buffered(self) -> int:
+        """The bytes of `buffer_memory` in use: open, sealed and in-flight batches."""
+        return self._accumulator.used
+
     def purge(self) -> int:
         """Drop what waits here to be sent, and say how many records that were; what is on its way stays on its way.
 
