@@ -123,3 +123,30 @@ async def test_a_purge_leaves_what_is_on_its_way(quick: Quick) -> None:
             assert producer.purge() == 0
             gate.set()
         assert cluster.values() == [b"first", b"flying"]
+
+
+async def test_a_purge_makes_room_for_those_who_wait(quick: Quick) -> None:
+    gate = anyio.Event()
+
+    async def hold(request: object) -> None:
+        await gate.wait()
+
+    small: dict[str, Any] = {"buffer_memory": 12_000, "max_request_size": 2000, "batch_size": 1000}
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **small) as producer:
+        await producer.send("t", b"first")
+        cluster.node.on_request = hold
+        with anyio.move_on_after(0.05):  # five batches fly, the others wait behind them
+            while True:
+                await producer.submit("t", b"x" * 900)
+        assert producer.buffered > 10_000
+        async with anyio.create_task_group() as group:
+            group.start_soon(producer.send, "t", b"served" * 150)
+            while not len(producer._line):
+                await anyio.lowlevel.checkpoint()
+            assert producer.purge() > 0
+            while len(producer._line):
+                await anyio.lowlevel.checkpoint()
+            gate.set()
+        await producer.flush(timeout=5)
+        assert producer.buffered == 0
+        assert cluster.values()[-1] == b"served" * 150
