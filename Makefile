@@ -48,6 +48,9 @@ format: .venv/dev.stamp ## ruff format and its fixes
 bench: build .venv/dev.stamp ## aiokwire beside its peers on a real Kafka
 	$(BIN)/python -m integration.bench
 
+soak: build .venv/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
+	$(BIN)/python -m integration.soak --minutes $(or $(MINUTES),5)
+
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate
 
@@ -65,4 +68,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo test integration lint format bench generate check-generated asan wheel clean
+.PHONY: help build demo test integration lint format bench soak generate check-generated asan wheel clean

@@ -6,6 +6,8 @@ block; what it raises is logged, never felt by the client. Hooks that are not gi
 
 from __future__ import annotations
 
+from aiokwire.types import Headers
+
 
 class Hooks:
     """Every hook, doing nothing."""
@@ -27,3 +29,23 @@ class Hooks:
 
     def on_metadata(self, version: int, brokers: int, topics: int) -> None:
         """A new metadata snapshot is in force."""
+
+    # --- of a producer; the first is called per record, where it is overridden, all others per batch ---------------
+
+    def on_send(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None, headers: Headers | None
+    ) -> Headers | None:
+        """A record is about to be accepted, serialized. What comes back, unless None, takes its headers' place."""
+        return None
+
+    def on_batch_sealed(self, topic: str, partition: int, count: int, size: int) -> None:
+        """A batch of `count` records and `size` bytes takes no more and queues up for its broker."""
+
+    def on_produce_request(self, node_id: int, batches: int, count: int) -> None:
+        """A request with `count` records in `batches` batches went to a broker, the first time or again."""
+
+    def on_delivered(self, topic: str, partition: int, base_offset: int, count: int) -> None:
+        """A batch was acknowledged; `base_offset` is -1 where the broker does not tell it."""
+
+    def on_delivery_failed(self, topic: str, partition: int, count: int, error: Exception) -> None:
+        """Records were given up; `partition` is -1 when it never became known."""

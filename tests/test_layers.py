@@ -39,6 +39,7 @@ ROOT_MAY_IMPORT = {
     "config": {"errors"},
     "machine": {"errors"},
     "types": {"errors"},
+    "hooks": {"types"},
 }
 
 

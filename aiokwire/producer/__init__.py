@@ -8,6 +8,7 @@ bulk        send_many                         topics      partitions, leaders, m
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
 scope, transaction, steps  transactions: the block, the driver, the talk with coordinators; states, outcomes and
                            transaction_requests are its tables and messages
+preparing   serializers, on_send              plug        hooks per batch
 """
 
 from aiokwire.producer._delivery import Delivery

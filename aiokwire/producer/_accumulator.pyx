@@ -47,7 +47,7 @@ cdef class Accumulator:
     """All open batches, and the count of bytes that the producer holds.
 
     `events` is told, per batch, what the rest of the producer must know: `on_open(partition)`,
-    `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)`; and asked by `choose_sticky(topic)` and
+    `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)`, `on_refused(batch)`; and asked by `choose_sticky(topic)` and
     `choose_partition(topic, key, value)` when a custom partitioner is set.
     """
 
@@ -405,6 +405,7 @@ cdef class Accumulator:
         batch.count = 1
         self.live.pop(batch, None)
         batch.fail(error)
+        self.events.on_refused(batch)
         return batch
 
     def forget_topic(self, Topic state):

@@ -38,7 +38,7 @@ class WaitingLine:
     async def join(self, record: Record) -> Delivery:
         """Wait until the record is taken.
 
-        A cancelled wait leaves nothing behind: its record is not taken.
+        A cancelled wait leaves nothing behind: its record is not taken, unless that happened in the same turn.
 
         Raises: BufferFullError: the maximum wait ended.
         """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
@@ -13,7 +12,8 @@ from aiokwire.producer.partitioner import Partitioner, parse_partitioner
 from aiokwire.records import check_level
 from aiokwire.types import Acks, Compression
 
-Serializer = Callable[[Any], bytes | None]
+# Gives the bytes, or an awaitable of them. One with three required arguments is given (object, topic, headers).
+Serializer = Callable[..., bytes | Awaitable[bytes | None] | None]
 
 # A request that carries batches of many partitions is cut here, well below what brokers accept.
 MAX_REQUEST_BYTES = 100 * 1024 * 1024
@@ -56,9 +56,9 @@ class ProducerConfig(ClientConfig):
     """Who chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
     sticky, spread by load), "round_robin", or an object or function `(topic, key, value, partitions) -> int`."""
     key_serializer: Serializer | None = None
-    """Makes bytes of each key; without it, keys are bytes."""
+    """Makes bytes of each key, `(key)` or `(key, topic, headers)`, sync or async; without it, keys are bytes."""
     value_serializer: Serializer | None = None
-    """Makes bytes of each value; without it, values are bytes."""
+    """Makes bytes of each value, in the same way; without it, values are bytes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,6 +22,7 @@ from aiokwire.errors import (
     BufferFullError,
     ClosedError,
     ConnectionFailed,
+    DeliveryFailed,
     InvalidArgument,
     KafkaError,
     RequestTimedOut,
@@ -35,6 +36,7 @@ from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
+from aiokwire.producer.plug import Plug
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
 from aiokwire.producer.topics import Topics
@@ -49,8 +51,9 @@ logger = logging.getLogger("aiokwire.producer")
 class Dispatcher:
     """The producer's switchboard: accumulator, line, senders and timers, on one client."""
 
-    def __init__(self, client: Client, config: ProducerConfig, rng: random.Random) -> None:
+    def __init__(self, client: Client, config: ProducerConfig, rng: random.Random, plug: Plug | None = None) -> None:
         self.rng = rng
+        self.plug = plug
         self._client = client
         self._config = config
         self._partitioner = custom_partitioner(config.partitioner)
@@ -81,6 +84,7 @@ class Dispatcher:
             refresh=self.topics.refresh,
             on_leader=self.topics.on_leader,
             transactions=self.transactions,
+            plug=plug,
         )
         self._senders: dict[int, Sender] = {}
         self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
@@ -127,6 +131,28 @@ class Dispatcher:
             self._withdraw(partition, batch)
             yield partition, batch
 
+    def purge(self) -> int:
+        """Give up whatever is not on its way; says how many records."""
+        dropped = 0
+        for batch in [batch for batch in self.accumulator.live if batch.state != IN_FLIGHT]:
+            partition = self.topics.partition_of(batch)
+            elapsed = self.now() - batch.created
+            error = DeliveryFailed(
+                f"{batch.count} record(s) for {batch.topic}[{batch.partition}] were purged {elapsed:.3f} s after they "
+                "were accepted",
+                topic=batch.topic,
+                partition=batch.partition,
+                stage="purged",
+                elapsed=elapsed,
+                last_error=batch.last_error,
+            )
+            self._withdraw(partition, batch)
+            dropped += batch.count
+            batch.mark_observed()
+            self.settlement.give_up(partition, batch, error)
+        self.line.serve()
+        return dropped
+
     def end(self) -> None:
         """No timer and no listener is left behind."""
         self._ended = True
@@ -159,6 +185,8 @@ class Dispatcher:
 
     def on_sealed(self, partition: Partition) -> None:
         """A batch is full."""
+        if self.plug is not None:
+            self.plug.sealed(partition.queue[-1])
         self._mark_ready(partition)
         self.soon()
 
@@ -171,6 +199,11 @@ class Dispatcher:
         """The first record of a topic."""
         self._client.spawn(self.topics.resolve, topic, name=f"producer: partitions of {topic.name}")
         self._wake_at(self.now() + self._config.delivery_timeout + PARKED_GRACE)
+
+    def on_refused(self, batch: Batch) -> None:
+        """A record that had been accepted before its topic was known cannot be placed."""
+        if self.plug is not None:
+            self.plug.failed(batch)
 
     def _on_unknown_topic(self, parked: Batch, error: KafkaError) -> None:
         self.settlement.give_up(None, parked, error)
@@ -293,6 +326,8 @@ class Dispatcher:
 
     def _seal(self, partition: Partition) -> None:
         self.accumulator.seal(partition)
+        if self.plug is not None:
+            self.plug.sealed(partition.queue[-1])
         self._mark_ready(partition)
 
     def _mark_ready(self, partition: Partition) -> None:

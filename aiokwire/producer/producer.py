@@ -18,13 +18,15 @@ import anyio
 
 from aiokwire.cluster import Client
 from aiokwire.config import from_options
-from aiokwire.errors import ClosedError, InvalidArgument, KafkaError, RequestTimedOut
+from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.plug import Plug
+from aiokwire.producer.preparing import Preparation
 from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
 from aiokwire.producer.transaction import Transactions
@@ -92,16 +94,15 @@ class Producer(Generic[K, V]):
         self.config = config if config is not None else from_options(ProducerConfig, options)
         rng = rng if rng is not None else random.Random()
         self._client = Client(self.config, hooks=hooks, rng=rng)
-        self._dispatcher = Dispatcher(self._client, self.config, rng)
+        self._dispatcher = Dispatcher(self._client, self.config, rng, Plug.of(hooks))
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._transactions = self._dispatcher.transactions
-        self._key_serializer = self.config.key_serializer
-        self._value_serializer = self.config.value_serializer
         self._started = False
         self._closed = False
-        self._serializes = self._key_serializer is not None or self._value_serializer is not None
-        if not self._serializes:
+        self._preparation = Preparation(self.config, hooks)
+        self._prepares = self._preparation.needed
+        if not self._prepares:
             self._use_compiled_methods()
 
     def _use_compiled_methods(self) -> None:
@@ -153,24 +154,27 @@ class Producer(Generic[K, V]):
         if self._transactions is not None:
             await self._transactions.close(self.config.transaction_timeout if timeout is None else timeout)
         self._dispatcher.stop(reason)
+        batches: list[Batch] = []
         try:
             if self._accumulator.live:
                 await self.flush(self.config.delivery_timeout if timeout is None else timeout)
         except RequestTimedOut:
             pass  # what is left is what we give back
         finally:
-            left = self._abandon(reason, observed)
+            left = self._abandon(reason, batches)
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LAST_SECONDS):
                 await self._client.close()
+        if observed:  # not when it was cancelled: nobody is given what is left, so the log has it
+            for batch in batches:
+                batch.mark_observed()
         return left
 
-    def _abandon(self, reason: str, observed: bool) -> list[Undelivered]:
+    def _abandon(self, reason: str, batches: list[Batch]) -> list[Undelivered]:
         left: list[Undelivered] = []
         self._dispatcher.end()
         for partition, batch in self._dispatcher.abandon():
             left += undelivered_of(batch)
-            if observed:
-                batch.mark_observed()
+            batches.append(batch)
             self._dispatcher.settlement.give_up(
                 partition, batch, ClosedError(f"{reason} before the record was delivered")
             )
@@ -205,8 +209,9 @@ class Producer(Generic[K, V]):
         Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
         time-out; DeliveryFailed: not acknowledged in time; BrokerError: the broker refused; ClosedError.
         """
-        if self._serializes:
-            value, key = self._serialized(value, key)
+        if self._prepares:
+            ready = self._preparation.at_once(topic, value, key, partition, headers)
+            value, key, headers = ready if isinstance(ready, tuple) else await ready
         taken = self._accumulator.append(topic, value, key, partition, timestamp, headers, SEND)
         if taken is None:
             taken = await self._line.join((topic, value, key, partition, timestamp, headers, SEND))
@@ -224,14 +229,26 @@ class Producer(Generic[K, V]):
     ) -> Awaitable[Delivery]:
         """Accept a record, waiting only for room in the buffer: `delivery = await producer.submit(...)`.
 
-        The delivery can be awaited later for the record's metadata.
+        The delivery can be awaited later for the record's metadata. A wait that is cancelled takes nothing, unless
+        its turn had just come: then the record is sent, and a failure of it is logged.
 
         Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
         time-out; ClosedError.
         """
-        raw_value, raw_key = self._serialized(value, key)
+        ready = self._preparation.at_once(topic, value, key, partition, headers)
+        if not isinstance(ready, tuple):
+            return self._submit_later(ready, topic, partition, timestamp)
+        raw_value, raw_key, headers = ready
         return self._accumulator.submit(
             topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
+        )
+
+    async def _submit_later(
+        self, pending: Awaitable[Any], topic: str, partition: int | None, timestamp: int | None
+    ) -> Delivery:
+        value, key, headers = await pending
+        return await self._accumulator.submit(
+            topic, value, key, partition=partition, timestamp=timestamp, headers=headers
         )
 
     def submit_nowait(
@@ -249,17 +266,10 @@ class Producer(Generic[K, V]):
         Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected, ClosedError: nothing was
         accepted.
         """
-        raw_value, raw_key = self._serialized(value, key)
+        raw_value, raw_key, headers = self._preparation.nowait(topic, value, key, partition, headers)
         return self._accumulator.submit_nowait(
             topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
         )
-
-    def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
-        if self._value_serializer is not None and value is not None:
-            value = _call_serializer("value", self._value_serializer, value)
-        if self._key_serializer is not None and key is not None:
-            key = _call_serializer("key", self._key_serializer, key)
-        return value, key
 
     # --- many -------------------------------------------------------------------------------------------------------
 
@@ -280,7 +290,7 @@ class Producer(Generic[K, V]):
         runs: list[tuple[Delivery, int]] = []
         try:
             for chunk in _chunks(records):
-                await self._accept_all(topic, self._prepared(chunk), runs)
+                await self._accept_all(topic, await self._prepared(topic, chunk), runs)
         finally:
             self._dispatcher.seal_everything()
         await self._dispatcher.settle_runs(runs)
@@ -297,19 +307,18 @@ class Producer(Generic[K, V]):
             runs.append((await self._dispatcher.wait_for_room((topic, *fields, SUBMIT)), 1))
             done += 1
 
-    def _prepared(self, chunk: list[Any]) -> list[Any]:
+    async def _prepared(self, topic: str, chunk: list[Any]) -> list[Any]:
         for record in chunk:
             if isinstance(record, tuple) and not isinstance(record, ProducerRecord):
                 raise InvalidArgument("records: a tuple is no record: use ProducerRecord(value, key, ...)")
-        if not self._serializes:
+        if not self._prepares:
             return chunk
         prepared: list[Any] = []
-        for record in chunk:
-            if isinstance(record, ProducerRecord):
-                value, key = self._serialized(record.value, record.key)
-                prepared.append(record._replace(value=value, key=key))
-            else:
-                prepared.append(self._serialized(record, None)[0])
+        for given in chunk:
+            record = given if isinstance(given, ProducerRecord) else ProducerRecord(given)
+            ready = self._preparation.at_once(topic, record.value, record.key, record.partition, record.headers)
+            value, key, headers = ready if isinstance(ready, tuple) else await ready
+            prepared.append(record._replace(value=value, key=key, headers=headers))
         return prepared
 
     # --- transactions -----------------------------------------------------------------------------------------------
@@ -353,13 +362,32 @@ class Producer(Generic[K, V]):
                 f"flush: {records} record(s) in {len(left)} batch(es) not delivered after {limit:.3f} s{_last(left)}"
             )
 
+    @property
+    def buffered(self) -> int:
+        """The bytes of `buffer_memory` in use: open, sealed and in-flight batches."""
+        return self._accumulator.used
+
+    def purge(self) -> int:
+        """Drop what waits here to be sent, and say how many records that were; what is on its way stays on its way.
+
+        Their deliveries fail with DeliveryFailed, stage "purged"; the log is silent about them. Calls that wait for
+        room find it, and go on.
+
+        Raises: ClosedError: not started, or closed.
+        """
+        self._check_open()
+        return self._dispatcher.purge()
+
+    def _check_open(self) -> None:
+        if self._closed or not self._started:
+            raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has, from the metadata.
 
         Raises: KafkaError: the topic does not exist, is not allowed, or its metadata does not come in time.
         """
-        if self._closed or not self._started:
-            raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+        self._check_open()
         return await self._dispatcher.topics.partitions_for(topic)
 
     def __repr__(self) -> str:
@@ -371,17 +399,6 @@ def _chunks(records: Iterable[Any]) -> Iterator[list[Any]]:
     iterator = iter(records)
     while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
-
-
-def _call_serializer(argument: str, serializer: Serializer, given: Any) -> bytes | None:
-    try:
-        return serializer(given)
-    except KafkaError:
-        raise
-    except Exception as error:
-        raise InvalidArgument(
-            f"{argument}: the {argument}_serializer failed on a {type(given).__name__}: {error!r}"
-        ) from error
 
 
 def _last(batches: Iterable[Batch]) -> str:

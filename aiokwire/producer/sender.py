@@ -208,6 +208,8 @@ class Sender:
             self._lose(load, error)
             return
         self.in_flight += 1
+        if self._dispatcher.plug is not None:
+            self._dispatcher.plug.request(self.node_id, [batch for _, batch in load])
         answer.add_done_callback(functools.partial(self._on_answer, load))
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:

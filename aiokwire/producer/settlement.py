@@ -21,6 +21,7 @@ from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence, next_sequence
+from aiokwire.producer.plug import Plug
 from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.steps import FIRST_PAUSE
 from aiokwire.protocol.messages import produce
@@ -108,6 +109,7 @@ class Settlement:
         refresh: Callable[[str, str], None],
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
         transactions: Transactions | None = None,
+        plug: Plug | None = None,
     ) -> None:
         self._accumulator = accumulator
         self._idempotence = idempotence
@@ -117,6 +119,7 @@ class Settlement:
         self._refresh = refresh
         self._on_leader = on_leader
         self._transactions = transactions
+        self._plug = plug
         self._backoffs: dict[Partition, Backoff] = {}
 
     # --- by answer --------------------------------------------------------------------------------------------------
@@ -155,6 +158,8 @@ class Settlement:
         if batch.state != DONE:
             batch.complete(base_offset, append_time)
             self._accumulator.finish(batch)
+            if self._plug is not None:
+                self._plug.delivered(batch)
         self._accumulator.release(batch)
         partition.retry_at = 0.0
         if self._backoffs:
@@ -200,6 +205,8 @@ class Settlement:
             batch.fail(_without_traceback(error), record_errors)
             self._accumulator.finish(batch)
             self._tell(batch, error)
+            if self._plug is not None:
+                self._plug.failed(batch)
         self._accumulator.release(batch)
         if partition is not None and partition.queue:
             self._requeue(partition, 0.0)
@@ -241,6 +248,8 @@ class Settlement:
             batch.fail(error)
             self._accumulator.finish(batch)
             self._tell(batch, error)
+            if self._plug is not None:
+                self._plug.failed(batch)
             return
         self.give_up(partition, batch, error)
 

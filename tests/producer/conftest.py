@@ -61,6 +61,7 @@ class Log:
     """What one partition holds, and the sequence of the producer that wrote last."""
 
     values: list[bytes | None] = dataclasses.field(default_factory=list)
+    producer_id: int = -1
     epoch: int = -1
     next_sequence: int = 0
 
@@ -301,8 +302,8 @@ class ScriptedCluster:
         base = len(log.values)
         for batch in read_batches(data, tp.topic, tp.partition):
             if batch.producer_id >= 0:
-                if batch.producer_epoch > log.epoch:
-                    log.epoch, log.next_sequence = batch.producer_epoch, 0
+                if batch.producer_id != log.producer_id or batch.producer_epoch > log.epoch:
+                    log.producer_id, log.epoch, log.next_sequence = batch.producer_id, batch.producer_epoch, 0
                 if batch.base_sequence < log.next_sequence:
                     return Answer(index=tp.partition, error_code=ErrorCode.DUPLICATE_SEQUENCE_NUMBER, base_offset=-1)
                 if batch.base_sequence > log.next_sequence:

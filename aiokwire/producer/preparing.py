@@ -1,0 +1,155 @@
+"""What is done in Python to each record before it is accepted: serializers and the `on_send` hook.
+
+Used by `producer.py`, and only where there is something to do: without serializers and `on_send` the accumulator's
+compiled methods take records themselves.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokwire.errors import InvalidArgument, KafkaError
+from aiokwire.hooks import Hooks
+from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.plug import ask_headers, overrides
+from aiokwire.types import Headers
+
+# object, topic, headers -> bytes, or what gives them when it is awaited
+_Full = Callable[[Any, str, Headers], Any]
+
+
+class Preparation:
+    """The serializers and hook of one producer."""
+
+    def __init__(self, config: ProducerConfig, hooks: Hooks | None) -> None:
+        self._key = _with_context(config.key_serializer)
+        self._value = _with_context(config.value_serializer)
+        self._hooks = hooks if overrides(hooks, "on_send") else None
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to do per record."""
+        return self._key is not None or self._value is not None or self._hooks is not None
+
+    def at_once(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
+        """(value, key, headers) to be accepted; an awaitable of them where a serializer takes its time.
+
+        Raises: InvalidArgument: a serializer failed.
+        """
+        given = () if headers is None else headers
+        if self._value is not None and value is not None:
+            value = _call("value", self._value, value, topic, given)
+        try:
+            if self._key is not None and key is not None:
+                key = _call("key", self._key, key, topic, given)
+        except BaseException:
+            _forget(value)
+            raise
+        if inspect.isawaitable(value) or inspect.isawaitable(key):
+            return _Later(self, topic, value, key, partition, headers)
+        return self.finish(topic, value, key, partition, headers)
+
+    def nowait(
+        self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
+    ) -> tuple[Any, Any, Headers | None]:
+        """The same where nobody can wait.
+
+        Raises: InvalidArgument: a serializer is asynchronous, or failed.
+        """
+        ready = self.at_once(topic, value, key, partition, headers)
+        if isinstance(ready, _Later):
+            ready.drop()
+            raise InvalidArgument(
+                f"{ready.who}: an asynchronous serializer needs to be awaited: use `await producer.send(...)` or "
+                "`await producer.submit(...)` instead of submit_nowait"
+            )
+        return ready  # type: ignore[no-any-return]  # what `finish` gave
+
+    def finish(
+        self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
+    ) -> tuple[Any, Any, Headers | None]:
+        """Serialized: the hook has the last word on the headers."""
+        if self._hooks is not None:
+            headers = ask_headers(self._hooks, topic, partition, key, value, headers)
+        return value, key, headers
+
+
+class _Later:
+    """A record one of whose serializers is not done."""
+
+    def __init__(
+        self, preparation: Preparation, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
+    ) -> None:
+        self._preparation = preparation
+        self._rest = (topic, partition, headers)
+        self._value = value
+        self._key = key
+        self.who = "value_serializer" if inspect.isawaitable(value) else "key_serializer"
+
+    def __await__(self) -> Any:
+        return self._run().__await__()
+
+    async def _run(self) -> tuple[Any, Any, Headers | None]:
+        topic, partition, headers = self._rest
+        value, key = self._value, self._key
+        try:
+            if inspect.isawaitable(value):
+                value = await _awaited("value", value)
+            if inspect.isawaitable(key):
+                key = await _awaited("key", key)
+        except BaseException:
+            self.drop()
+            raise
+        return self._preparation.finish(topic, value, key, partition, headers)
+
+    def drop(self) -> None:
+        """Nobody will await it."""
+        _forget(self._value)
+        _forget(self._key)
+
+
+def _with_context(serializer: Serializer | None) -> _Full | None:
+    """A serializer of three required arguments is given the topic and headers, any other the object alone."""
+    if serializer is None:
+        return None
+    try:
+        parameters = inspect.signature(serializer).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not tell
+        parameters = ()  # type: ignore[assignment]  # nothing is known of it
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required = [p for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
+    if len(required) == 3:
+        return serializer
+    plain: Callable[..., Any] = serializer
+    return lambda given, topic, headers: plain(given)
+
+
+def _call(argument: str, serializer: _Full, given: Any, topic: str, headers: Headers) -> Any:
+    try:
+        return serializer(given, topic, headers)
+    except KafkaError:
+        raise
+    except Exception as error:
+        raise _fault(argument, f"on a {type(given).__name__}", error) from error
+
+
+async def _awaited(argument: str, pending: Awaitable[Any]) -> Any:
+    try:
+        return await pending
+    except KafkaError:
+        raise
+    except Exception as error:
+        raise _fault(argument, "while it was awaited", error) from error
+
+
+def _fault(argument: str, when: str, error: Exception) -> InvalidArgument:
+    return InvalidArgument(f"{argument}: the {argument}_serializer failed {when}: {error!r}")
+
+
+def _forget(pending: object) -> None:
+    """A coroutine that is not to run must be told, or it complains."""
+    close = getattr(pending, "close", None)
+    if close is not None and inspect.iscoroutine(pending):
+        close()

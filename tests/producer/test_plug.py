@@ -1,0 +1,151 @@
+"""A producer's hooks: each is called with what happened, none can hurt, and none costs anything when it is absent."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import DeliveryFailed, KafkaError, RecordRejected
+from aiokwire.hooks import Hooks
+from aiokwire.producer import Producer
+from aiokwire.producer.plug import Plug, overrides
+from aiokwire.types import Headers
+from tests.producer.conftest import Script, scripted_cluster
+
+Quick = dict[str, Any]
+
+
+class Diary(Hooks):
+    """Writes everything down."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Any, ...]] = []
+
+    def on_send(
+        self, topic: str, partition: int | None, key: bytes | None, value: bytes | None, headers: Headers | None
+    ) -> Headers | None:
+        self.entries.append(("send", topic, partition, key, value, headers))
+        return None if headers else [("trace", b"1")]
+
+    def on_batch_sealed(self, topic: str, partition: int, count: int, size: int) -> None:
+        assert size > 0
+        self.entries.append(("sealed", topic, partition, count))
+
+    def on_produce_request(self, node_id: int, batches: int, count: int) -> None:
+        self.entries.append(("request", node_id, batches, count))
+
+    def on_delivered(self, topic: str, partition: int, base_offset: int, count: int) -> None:
+        self.entries.append(("delivered", topic, partition, base_offset, count))
+
+    def on_delivery_failed(self, topic: str, partition: int, count: int, error: Exception) -> None:
+        self.entries.append(("failed", topic, partition, count, type(error)))
+
+
+class Faulty(Hooks):
+    """Raises wherever it is called."""
+
+    def on_send(self, *record: Any) -> Headers | None:
+        raise ValueError("on_send")
+
+    def on_batch_sealed(self, *what: Any) -> None:
+        raise ValueError("on_batch_sealed")
+
+    def on_produce_request(self, *what: Any) -> None:
+        raise ValueError("on_produce_request")
+
+    def on_delivered(self, *what: Any) -> None:
+        raise ValueError("on_delivered")
+
+    def on_delivery_failed(self, *what: Any) -> None:
+        raise ValueError("on_delivery_failed")
+
+
+class OnlyConnections(Hooks):
+    """Overrides nothing of a producer's."""
+
+    def on_connect(self, node_id: int | None, address: str, elapsed: float) -> None:
+        return None
+
+
+async def test_a_record_is_followed_from_the_call_to_the_acknowledgement(quick: Quick) -> None:
+    diary = Diary()
+    async with (
+        scripted_cluster() as cluster,
+        Producer(cluster.bootstrap_servers, hooks=diary, **quick) as producer,
+    ):
+        await producer.partitions_for("t")
+        await producer.send("t", b"v", b"k", headers=[("own", b"h")])
+        assert diary.entries == [
+            ("send", "t", None, b"k", b"v", [("own", b"h")]),
+            ("sealed", "t", 0, 1),
+            ("request", 1, 1, 1),
+            ("delivered", "t", 0, 0, 1),
+        ]
+
+
+async def test_a_hook_may_give_headers_to_every_way_of_sending(quick: Quick) -> None:
+    async with scripted_cluster() as cluster:
+        script = cluster.node.on_partition = Script()
+        async with Producer(cluster.bootstrap_servers, hooks=Diary(), **quick) as producer:
+            await producer.send("t", b"1")
+            await (await producer.submit("t", b"2"))
+            await producer.submit_nowait("t", b"3")
+            await producer.send_many("t", [b"4"])
+        assert cluster.values() == [b"1", b"2", b"3", b"4"]
+        assert sum(data.count(b"trace") for data in script.data) == 4
+
+
+async def test_every_way_to_fail_is_told_once(quick: Quick) -> None:
+    diary = Diary()
+    async with scripted_cluster() as cluster:
+        cluster.node.on_partition = Script(ErrorCode.INVALID_RECORD)
+        async with Producer(cluster.bootstrap_servers, hooks=diary, **quick) as producer:
+            unplaced = producer.submit_nowait("t", b"x", partition=7)
+            with pytest.raises(KafkaError, match="does not exist"):
+                await unplaced
+            with pytest.raises(RecordRejected):
+                await producer.send("t", b"x")
+            purged = producer.submit_nowait("t", b"x")
+            assert producer.purge() == 1
+            with pytest.raises(DeliveryFailed):
+                await purged
+    failed = [entry for entry in diary.entries if entry[0] == "failed"]
+    assert [entry[2:4] for entry in failed] == [(-1, 1), (0, 1), (0, 1)]
+    assert failed[1][4] is RecordRejected
+    assert failed[2][4] is DeliveryFailed
+
+
+async def test_a_deadline_that_ends_in_flight_is_told_once(quick: Quick) -> None:
+    diary = Diary()
+    async with scripted_cluster() as cluster:
+        cluster.node.on_partition = lambda tp, data: int(ErrorCode.NOT_ENOUGH_REPLICAS)
+        async with Producer(cluster.bootstrap_servers, hooks=diary, **quick, delivery_timeout_ms=100) as producer:
+            with pytest.raises(DeliveryFailed):
+                await producer.send("t", b"x")
+    assert [entry[0] for entry in diary.entries].count("failed") == 1
+    assert [entry[0] for entry in diary.entries].count("request") > 1
+
+
+async def test_what_a_hook_raises_is_logged_and_hurts_no_record(quick: Quick, caplog: pytest.LogCaptureFixture) -> None:
+    async with scripted_cluster() as cluster:
+        async with Producer(cluster.bootstrap_servers, hooks=Faulty(), **quick) as producer:
+            assert (await producer.send("t", b"x", headers=[("h", b"")])).offset == 0
+            producer.submit_nowait("t", b"x")
+            producer.purge()
+            assert (await producer.send("t", b"y")).offset == 1
+        assert cluster.values() == [b"x", b"y"]
+    for name in ("on_send", "on_batch_sealed", "on_produce_request", "on_delivered", "on_delivery_failed"):
+        assert f"hook {name} of" in caplog.text
+    assert all(record.levelno == logging.ERROR for record in caplog.records if "hook" in record.getMessage())
+
+
+@pytest.mark.parametrize("hooks", [None, Hooks(), OnlyConnections()], ids=["none", "plain", "of connections"])
+def test_without_a_producers_hook_the_compiled_methods_stay(hooks: Hooks | None) -> None:
+    producer = Producer("localhost:9092", hooks=hooks)
+    assert "submit" in vars(producer)
+    assert Plug.of(hooks) is None
+    assert not overrides(hooks, "on_send")
+    assert "submit" not in vars(Producer("localhost:9092", hooks=Diary()))
