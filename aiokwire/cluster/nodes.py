@@ -74,6 +74,7 @@ class Nodes:
         self._hooks = hooks
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
+        self._is_modern = False  # a broker answered ApiVersions: who hangs up on it now has trouble and is not old
         self._remote_bootstrap = any(address.host not in LOOPBACK for address in config.addresses)
 
     # --- addresses ---------------------------------------------------------------------------------------------------
@@ -203,6 +204,7 @@ class Nodes:
         else:
             slot.connection = connection
             slot.last_error = None
+            self._note_age(connection)
             self._forgive_others(connection.node_id, slot)
         finally:
             slot.settled = None
@@ -227,11 +229,17 @@ class Nodes:
             client_id=self._config.client_id,
             config=self._connection_config,
             hooks=self._hooks,
+            may_be_old=not self._is_modern,
         )
+
+    def _note_age(self, connection: Connection) -> None:
+        if not connection.versions.assumed:
+            self._is_modern = True
 
     def adopt(self, node_id: int, address: Address, connection: Connection) -> None:
         """Keep a bootstrap connection as the main one of the node that it turned out to lead to."""
         connection.node_id, connection.address = node_id, address  # the same place, by its advertised name
+        self._note_age(connection)
         self._addresses[node_id] = address
         slot = self._slot(node_id, MAIN)
         if slot.ready is not None or slot.settled is not None:

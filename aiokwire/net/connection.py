@@ -23,7 +23,7 @@ from aiokwire.hooks import Hooks
 from aiokwire.machine import Machine
 from aiokwire.net.address import Address
 from aiokwire.net.dial import dial, resolve
-from aiokwire.net.handshake import PLANS, SOFTWARE_NAME, ApiVersions, Exchange, Plan, learn_versions
+from aiokwire.net.handshake import OLDEST, PLANS, SOFTWARE_NAME, ApiVersions, Exchange, Plan, learn_versions
 from aiokwire.net.in_flight import InFlight
 from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
 from aiokwire.net.wire import Wire
@@ -62,7 +62,9 @@ class Connection:
         config: ConnectionConfig | None = None,
         hooks: Hooks | None = None,
         handshake: Sequence[Exchange] = (),
+        may_be_old: bool = True,
     ) -> None:
+        """`may_be_old`: whether a broker that hangs up on ApiVersions may be taken for one before 0.10."""
         self.address = address
         self.node_id = node_id  # None for a bootstrap address, whose node is not known yet
         self.config = config if config is not None else ConnectionConfig()
@@ -75,6 +77,7 @@ class Connection:
         self._client_id = client_id
         self._hooks = hooks if type(hooks) is not Hooks else None
         self._handshake = handshake
+        self._may_be_old = may_be_old
         self._machine = Machine(f"connection to {self.who}", TRANSITIONS, ConnectionState.NEW)
         self._wire: Wire | None = None  # of the present attempt; kept when READY
         self._connecting: anyio.CancelScope | None = None  # while `connect` runs
@@ -160,7 +163,7 @@ class Connection:
         self.ips = await resolve(self.address)
         hung_up: list[Plan] = []
         reason: ConnectionFailed | None = None
-        for plan in PLANS:
+        for plan in PLANS if self._may_be_old else PLANS[:-1]:
             self._stage = "connect"
             self._doing = f"connecting to {', '.join(self.ips)}"
             wire, ip = await dial(
@@ -171,19 +174,14 @@ class Connection:
             self._stage = "handshake"
             self._doing = f"waiting for an answer to {plan} from {ip}"
             try:
-                versions = await learn_versions(
-                    wire,
-                    plan,
-                    who=self.who,
-                    timeout=timeout,
-                    software_name=self.config.software_name,
-                    software_version=self.config.software_version,
-                )
+                versions = await self._learn(wire, plan, timeout)
             except ConnectionFailed as error:
                 self._machine.fire(ConnectionEvent.REFUSED)
                 hung_up.append(plan)
                 reason = error
                 continue
+            if versions.assumed:
+                wire, versions = await self._ask_once_more(wire, versions, timeout)
             for exchange in self._handshake:
                 self._doing = f"waiting for {exchange.name} with {ip}"
                 await exchange.run(wire, versions, timeout)
@@ -193,6 +191,40 @@ class Connection:
             f"{self.who} ({ip}) takes connections but hangs up on {', '.join(map(str, hung_up))}: a TLS port, "
             f"a proxy without a broker behind it, or no Kafka at all?"
         ) from reason
+
+    async def _learn(self, wire: Wire, plan: Plan, timeout: float) -> ApiVersions:
+        return await learn_versions(
+            wire,
+            plan,
+            who=self.who,
+            timeout=timeout,
+            software_name=self.config.software_name,
+            software_version=self.config.software_version,
+        )
+
+    async def _ask_once_more(self, old: Wire, assumed: ApiVersions, timeout: float) -> tuple[Wire, ApiVersions]:
+        """A network that broke two connections in a row made a broker look old: now it answers, so it is asked again.
+
+        Spoken to in the oldest versions, a broker of today would lose headers, and a producer its idempotence.
+        """
+        self._doing = f"making sure that {self.who} does not know {OLDEST}"
+        try:
+            wire, _ = await dial(
+                self.address, self.ips, self._new_wire, delay=self.config.happy_eyeballs_delay, who=self.who
+            )
+            self._wire = wire
+            versions = await self._learn(wire, OLDEST, timeout)
+        except ConnectionFailed as error:
+            if error.stage == "connect":
+                old.abort()
+                raise
+            self._wire = old
+            return old, assumed
+        except BaseException:
+            old.abort()
+            raise
+        old.abort()
+        return wire, versions
 
     def _new_wire(self) -> Wire:
         return Wire(

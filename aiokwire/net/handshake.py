@@ -116,11 +116,9 @@ class Plan(NamedTuple):
 
 
 NEWEST: Final = Plan(api_versions.ApiVersionsRequest, api_versions.ApiVersionsRequest.VERSIONS.max)
-PLANS: Final[Sequence[Plan]] = (
-    NEWEST,
-    Plan(api_versions.ApiVersionsRequest, 0),
-    Plan(list_offsets.ListOffsetsRequest, None),
-)
+OLDEST: Final = Plan(api_versions.ApiVersionsRequest, 0)
+# The last one is for a broker before 0.10, and not to be tried where one has answered ApiVersions before.
+PLANS: Final[Sequence[Plan]] = (NEWEST, OLDEST, Plan(list_offsets.ListOffsetsRequest, None))
 
 
 class Exchange(Protocol):

@@ -159,12 +159,41 @@ async def test_a_broker_without_api_versions_is_spoken_to_in_the_oldest(serve: S
         await talk.answer(header, metadata.MetadataResponse())
         await talk.until_closed()
 
-    async with serve(hang_up_at_once, hang_up_at_once, old) as address:
+    async with serve(hang_up_at_once, hang_up_at_once, old, hang_up_at_once) as address:
         connection = await connected(address)
         assert connection.versions.assumed
         assert connection.versions.pick(produce.ProduceRequest) == 0
         assert (await connection.request(ASK)).brokers == []
         await close(connection)
+
+
+async def test_a_broker_behind_a_bad_network_is_not_taken_for_an_old_one(serve: Serve) -> None:
+    """Two resets in a row, and then it answers what brokers of all ages answer: it is asked for its versions again."""
+
+    async def probed(talk: Any) -> None:
+        header, _ = await talk.read()
+        await talk.answer(header, list_offsets.ListOffsetsResponse())
+        await talk.until_closed()
+
+    async def answers(talk: Any) -> None:
+        header, _ = await talk.read()
+        await talk.answer(header, offers((ApiKey.METADATA, 0, 13)))
+        await talk.until_closed()
+
+    async with serve(hang_up_at_once, hang_up_at_once, probed, answers) as address:
+        connection = await connected(address)
+        assert not connection.versions.assumed
+        assert connection.versions.range(ApiKey.METADATA) == Offered(0, 13)
+        await close(connection)
+
+
+async def test_a_broker_that_is_known_to_be_newer_is_never_taken_for_an_old_one(serve: Serve) -> None:
+    async with serve(hang_up_at_once) as address:
+        connection = Connection(address, may_be_old=False)
+        with pytest.raises(ConnectionFailed) as caught:
+            await connection.connect()
+        assert "ListOffsetsRequest" not in str(caught.value)
+        await connection.wait_closed()
 
 
 async def test_a_port_that_always_hangs_up_is_no_old_broker(serve: Serve) -> None:

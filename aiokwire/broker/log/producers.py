@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from aiokwire.broker.log.batches import Batch, Marker
@@ -141,6 +142,22 @@ class ProducerStates:
         if batch.is_transactional and state.transaction_start < 0:
             state.transaction_start = base_offset
             self._open[batch.producer_id] = base_offset
+
+    def recall(self, batches: Iterable[Batch]) -> None:
+        """Add batches of the log, in order, that a snapshot left out of the producers' windows."""
+        found: dict[int, list[ProducedBatch]] = {}
+        for batch in batches:
+            state = self.states.get(batch.producer_id)
+            if state is None or batch.producer_epoch != state.epoch or batch.base_sequence < 0:
+                continue
+            last = advance(batch.base_sequence, batch.last_offset - batch.base_offset)
+            found.setdefault(batch.producer_id, []).append(
+                ProducedBatch(batch.base_sequence, last, batch.base_offset, batch.last_offset, batch.max_timestamp)
+            )
+        for producer_id, recalled in found.items():
+            state = self.states[producer_id]
+            if recalled[-1].last_offset == state.last_offset:  # else these are not the latest
+                state.batches = deque(recalled, maxlen=DUPLICATE_WINDOW)
 
     def complete(self, batch: Batch, marker: Marker, offset: int) -> AbortedTransaction | None:
         """Take note of a marker that was appended; gives the transaction that it aborted."""

@@ -17,6 +17,8 @@ from aiokwire.broker.log.storage import Storage
 from aiokwire.errors import CorruptRecord
 
 SNAPSHOT = ".snapshot"
+# So much of the end of a log is searched for batches that producers may send again.
+REMEMBERED_BYTES = 256 * 1024
 _LEFTOVERS = (DELETED, ".cleaned", ".tmp")
 
 
@@ -189,6 +191,8 @@ def restore_producers(
     position = snapshots.load_newest(producers, end)
     if position is None:
         position = segments[0].base_offset
+    elif producers.states:
+        _remember(producers, segments, position)
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
         limit = end if following is None else following.base_offset
         if limit <= position:
@@ -198,6 +202,18 @@ def restore_producers(
         )
         if following is not None and rebuilt_from is not None and limit > rebuilt_from:
             snapshots.write(producers, limit)
+
+
+def _remember(producers: ProducerStates, segments: list[Segment], upto: int) -> None:
+    """Find the batches before the last one of each producer again: a snapshot, in Kafka's format, has only the last.
+
+    A producer that did not hear of five batches before the broker stopped sends all five again.
+    """
+    below = [segment for segment in segments if segment.base_offset < upto]
+    if below:
+        start = below[-1].offset_index.floor_position(max(0, below[-1].size - REMEMBERED_BYTES))
+        tail = below[-1].walk(start)
+        producers.recall([batch for batch in tail if batch.last_offset < upto and not batch.is_control])
 
 
 def _replay(producers: ProducerStates, segment: Segment, from_offset: int, *, is_rebuilt: bool) -> None:

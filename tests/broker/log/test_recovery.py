@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aiokwire.broker.log import LogConfig, LogManager, MemoryStorage, PartitionLog, Storage
-from aiokwire.errors import StorageError
+from aiokwire.errors import BrokerError, StorageError
 from aiokwire.records import read_batches
 
 NOW = 1_700_000_000_000
@@ -359,3 +359,22 @@ def test_a_flip_of_any_byte_is_found(make_batch: MakeBatch, seed: int, position:
     flipped_in_epoch = any(batch.position + 12 <= position < batch.position + 16 for batch in batches)
     assert flipped_in_epoch or len(held) < len(model.values)
     model.manager.abandon()
+
+
+def test_a_producer_may_send_its_last_five_batches_again_after_a_clean_restart(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
+    """Their answers may have been lost when the broker stopped; a snapshot in Kafka's format has only the last one."""
+    manager = open_manager(storage)
+    log = manager.create("orders", 0, TOPIC_ID, NOW)
+    for sequence in range(8):
+        log.append(make_batch(1, producer_id=7, epoch=0, sequence=sequence), now_ms=NOW)
+        log.append(make_batch(1, producer_id=8, epoch=0, sequence=sequence), now_ms=NOW)
+    manager.close(NOW)
+    log = reopened(storage, open_manager)
+    for sequence in range(3, 8):
+        again = log.append(make_batch(1, producer_id=7, epoch=0, sequence=sequence), now_ms=NOW)
+        assert (again.is_duplicate, again.base_offset) == (True, 2 * sequence)
+    with pytest.raises(BrokerError):
+        log.append(make_batch(1, producer_id=7, epoch=0, sequence=2), now_ms=NOW)
+    assert log.append(make_batch(1, producer_id=7, epoch=0, sequence=8), now_ms=NOW).base_offset == 16
