@@ -28,6 +28,7 @@ _TOOLS = "org.apache.kafka.tools"
 def server(tmp_path: Path) -> Iterator[EmbeddedProcess]:
     """A broker with two topics of one partition each."""
     settings: dict[str, object] = {
+        "num_partitions": 1,
         "transaction_state_log_num_partitions": 2,
         "offsets_topic_num_partitions": 2,
         "log_segment_bytes": 1_048_576,

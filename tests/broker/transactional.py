@@ -135,7 +135,8 @@ class RawProducer:
 
 async def read(client: RawClient, topic: str, *, partition: int = 0, committed: bool = True) -> list[bytes | None]:
     """The values that a reader gets, aborted ones left out as clients do it."""
-    offset, found = 0, []
+    offset = 0
+    found: list[bytes | None] = []
     while True:
         request = fetch_request(topic, offset, partition=partition, isolation_level=int(committed))
         data = (await client.ask(request, 12)).responses[0].partitions[0]

@@ -22,6 +22,7 @@ S = TransactionState
 ID, EPOCH, FRESH = 7, 3, 99
 ME = Identity(ID, EPOCH)
 A, B = TopicPartition("a", 0), TopicPartition("b", 1)
+ONLY_A, AB = frozenset({A}), frozenset({A, B})
 FENCED, MAPPING = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING
 BUSY, WRONG = ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE
 
@@ -70,7 +71,7 @@ def test_init_aborts_an_ongoing_transaction_and_lets_the_producer_ask_again() ->
     code, after = init(transaction(S.ONGOING))
     assert code is BUSY
     assert after is not None
-    assert (after.state, after.epoch, after.partitions) == (S.PREPARE_ABORT, EPOCH + 1, {A})
+    assert (after.state, after.epoch, after.partitions) == (S.PREPARE_ABORT, EPOCH + 1, ONLY_A)
 
 
 def test_a_producer_that_names_itself_gets_the_next_epoch_and_gets_it_again_when_it_repeats_itself() -> None:
@@ -137,13 +138,13 @@ def test_the_first_partitions_begin_a_transaction(state: TransactionState) -> No
     code, after = add(transaction(state, started_ms=9))
     assert code is ErrorCode.NONE
     assert after is not None
-    assert (after.state, after.partitions, after.started_ms) == (S.ONGOING, {A, B}, 50)
+    assert (after.state, after.partitions, after.started_ms) == (S.ONGOING, AB, 50)
 
 
 def test_more_partitions_join_and_known_ones_change_nothing() -> None:
     _, after = add(transaction(S.ONGOING, started_ms=9))
     assert after is not None
-    assert (after.partitions, after.started_ms) == ({A, B}, 9)
+    assert (after.partitions, after.started_ms) == (AB, 9)
     assert add(after) == (ErrorCode.NONE, None)
 
 
@@ -206,7 +207,7 @@ def test_an_older_clients_end_keeps_the_epoch_and_a_newer_ones_raises_it(commit:
         code, after = end(transaction(S.ONGOING), commit=commit, version=version)
         assert code is ErrorCode.NONE
         assert after is not None
-        assert (after.state, after.epoch, after.partitions) == (state, epoch, {A})
+        assert (after.state, after.epoch, after.partitions) == (state, epoch, ONLY_A)
         assert identity_after(after) == Identity(ID, epoch)
 
 
@@ -234,7 +235,12 @@ def test_a_newer_client_may_abort_what_it_did_not_begin_but_not_commit_it(state:
     code, after = end(transaction(state), commit=False, version=2)
     assert code is ErrorCode.NONE
     assert after is not None
-    assert (after.state, after.epoch, after.partitions, after.started_ms) == (S.PREPARE_ABORT, EPOCH + 1, set(), 50)
+    assert (after.state, after.epoch, after.partitions, after.started_ms) == (
+        S.PREPARE_ABORT,
+        EPOCH + 1,
+        frozenset[TopicPartition](),
+        50,
+    )
     assert end(transaction(state), commit=True, version=2) == (WRONG, None)
 
 

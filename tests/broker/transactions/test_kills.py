@@ -16,11 +16,16 @@ from tests.broker.raw import RawClient
 from tests.broker.transactional import RawProducer, committed_offset, kill, open_transactions, read
 
 S = TransactionState
-LIMITS = {"transaction_state_log_num_partitions": 3, "offsets_topic_num_partitions": 2}
 
 
 def start(storage: Storage) -> Broker:
-    return Broker(storage=storage, topics={"t": 2}, rng=random.Random(3), **LIMITS)
+    return Broker(
+        storage=storage,
+        topics={"t": 2},
+        rng=random.Random(3),
+        transaction_state_log_num_partitions=3,
+        offsets_topic_num_partitions=2,
+    )
 
 
 async def begin(client: RawClient, *, newer: bool) -> RawProducer:
