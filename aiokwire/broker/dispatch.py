@@ -11,11 +11,13 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from aiokwire.broker.coordination import is_elsewhere
+from aiokwire.broker.error_answers import error_answer
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError
-from aiokwire.protocol import ApiKey, Response, decode_request
+from aiokwire.protocol import ApiKey, Request, Response, decode_request
 
 # What a handler gives back: the answer, None for no answer (acks=0), or something to wait for that ends so.
 Answer = Response | None
@@ -171,9 +173,15 @@ def read_call(
         node=node,
     )
     handler = _handlers.get(key) or handler_of(api)
+    if state.plays_several and is_elsewhere(request, state, call.node.id):
+        handler = _not_coordinator
     if state.control is not None:
         return call, state.control.work_of(call, request, frame, handler)
     return call, lambda: handler(request, call)
+
+
+def _not_coordinator(request: Request[Any], call: Call) -> Response:
+    return error_answer(request, call.version, ErrorCode.NOT_COORDINATOR)
 
 
 def _unsupported(

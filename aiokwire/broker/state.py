@@ -62,6 +62,7 @@ class BrokerState:
         )
         slots = configs.integer("max.incremental.fetch.session.cache.slots")
         self.nodes = Nodes([Node(one, FetchSessions(slots, rng)) for one in node_ids or (configs.node_id,)])
+        self.plays_several = len(self.nodes) > 1
         self.topics = TopicRegistry(storage, self.logs, configs, rng, place=self.nodes.place)
         self.producer_ids = ProducerIds(storage)
         self.offsets = OffsetStore(self.topics, configs)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import pytest
 import pytest_asyncio
 
 from aiokwire.broker import Broker
+from aiokwire.broker.coordination import is_elsewhere
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConfigurationError, InvalidArgument
-from aiokwire.protocol import ApiKey
+from aiokwire.protocol import ApiKey, Request
 from aiokwire.protocol.messages import (
+    add_partitions_to_txn,
     describe_cluster,
     describe_topic_partitions,
+    end_txn,
     fetch,
     find_coordinator,
+    init_producer_id,
     list_offsets,
     metadata,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    txn_offset_commit,
 )
 from tests.broker.raw import RawClient, batch, fetch_request, produce_one, produce_request, values_of
 
@@ -236,6 +243,37 @@ async def test_keys_have_coordinators_that_move(trio: Broker) -> None:
     await trio.start_node(3)
     assert trio.coordinator("g") == 3
     await client.close()
+
+
+async def test_who_is_not_the_coordinator_says_so(trio: Broker) -> None:
+    trio.move_coordinator("tx", 2)
+    codes = []
+    for node in trio.nodes:
+        client = await RawClient.connect(trio, node)
+        asked = init_producer_id.InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=1000)
+        codes.append((await client.ask(asked, 4)).error_code == ErrorCode.NOT_COORDINATOR)
+        nobodys = init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        assert (await client.ask(nobodys, 4)).error_code == 0
+        await client.close()
+    assert codes == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        end_txn.EndTxnRequest(transactional_id="k"),
+        txn_offset_commit.TxnOffsetCommitRequest(transactional_id="other", group_id="k"),
+        offset_fetch.OffsetFetchRequest(groups=[offset_fetch.OffsetFetchRequestGroup(group_id="k")]),
+        add_partitions_to_txn.AddPartitionsToTxnRequest(v3_and_below_transactional_id="k"),
+        add_partitions_to_txn.AddPartitionsToTxnRequest(
+            transactions=[add_partitions_to_txn.AddPartitionsToTxnTransaction(transactional_id="k")]
+        ),
+    ],
+    ids=lambda request: type(request).__name__,
+)
+async def test_a_request_is_for_the_coordinator_of_its_key(trio: Broker, request_: Request[Any]) -> None:
+    trio.move_coordinator("k", 3)
+    assert [is_elsewhere(request_, trio.state, node) for node in trio.nodes] == [True, True, False]
 
 
 async def test_all_nodes_stop_and_come_back(trio: Broker) -> None:

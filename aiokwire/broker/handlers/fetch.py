@@ -228,7 +228,7 @@ def _response(plan: FetchPlan, served: list[Served], call: Call) -> fetch.FetchR
             last = fetch.FetchableTopicResponse(topic=row.topic, topic_id=row.topic_id)
             response.responses.append(last)
         last.partitions.append(one.data)
-    if len(call.state.nodes) > 1:
+    if call.state.plays_several:
         fetch_hints(response, call)
     return response
 

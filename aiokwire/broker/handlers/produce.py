@@ -127,7 +127,7 @@ def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) 
 def _append(request: produce.ProduceRequest, call: Call, targets: list[Target]) -> produce.ProduceResponse:
     now = wall_ms()
     response = produce.ProduceResponse(responses=[_append_topic(target, call, request, now) for target in targets])
-    if len(call.state.nodes) > 1:
+    if call.state.plays_several:
         produce_hints(response, call)
     return response
 
