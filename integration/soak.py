@@ -188,8 +188,13 @@ def plot(samples: list[Sample], path: Path) -> None:
         at = [s.seconds / 60 for s in mine]
         above.plot(at, [s.mib for s in mine], marker=".", label=f"after {phase}")
         below.plot(at, [s.objects for s in mine], marker=".")
-    above.set(ylabel="resident memory, MiB", ylim=(0, None), title="One producer, its phases in turn")
-    below.set(ylabel="objects of the garbage collector", xlabel="minutes", ylim=(0, None))
+    above.set(
+        ylabel="resident memory, MiB",
+        ylim=(0, 1.3 * max(s.mib for s in samples)),
+        title="One producer, its phases in turn",
+    )
+    most = max(s.objects for s in samples)
+    below.set(ylabel="objects of the garbage collector", xlabel="minutes", ylim=(0, 1.3 * most))
     above.legend(loc="lower right", ncols=5, fontsize="small")
     figure.savefig(path, dpi=120)
 
