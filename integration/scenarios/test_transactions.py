@@ -121,8 +121,7 @@ async def test_offsets_are_committed_and_dropped_with_their_transaction(modern_b
 
 async def test_a_newer_instance_fences_the_older_and_ends_its_transaction(modern_broker: BrokerUnderTest) -> None:
     topic, name = modern_broker.create("tx"), f"tx-{uuid.uuid4().hex[:10]}"
-    async with transactional(modern_broker, name) as older, transactional(modern_broker, name) as spare:
-        assert spare is not older
+    async with transactional(modern_broker, name) as older, transactional(modern_broker, name) as newer:
 
         async def work() -> None:
             async with older.transaction():
@@ -132,8 +131,8 @@ async def test_a_newer_instance_fences_the_older_and_ends_its_transaction(modern
             await work()
         with pytest.raises(FencedError):
             await work()
-        async with spare.transaction():
-            await spare.send(topic, b"newer")
+        async with newer.transaction():
+            await newer.send(topic, b"newer")
     assert await committed(modern_broker, topic, 1) == [b"newer"]
 
 
