@@ -128,7 +128,7 @@ class LogManager:
             if topic_id is None:
                 self._drop_half_made(name)
                 continue
-            self._logs[tp] = PartitionLog(
+            log = self._logs[tp] = PartitionLog(
                 self.storage,
                 name,
                 *tp,
@@ -139,6 +139,8 @@ class LogManager:
                 recovery_point=recovery_points.get(tp, 0),
                 log_start_offset=log_starts.get(tp, 0),
             )
+            if log.end_offset == 0:  # the run that made it may have ended before it was flushed
+                log.metadata_to_sync = f"{name}/{PARTITION_METADATA}"
         if doomed:
             self._doomed.append((now_ms, [], doomed))
 

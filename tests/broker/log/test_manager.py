@@ -261,3 +261,31 @@ def test_a_log_that_never_had_a_record_may_lose_its_metadata_in_a_power_failure(
     assert again.get("orders", 0) is None
     assert again.create("orders", 0, TOPIC_ID, NOW).end_offset == 0
     again.close(NOW)
+
+
+def test_an_empty_log_of_an_earlier_run_has_its_metadata_flushed_before_its_first_append(
+    make_batch: MakeBatch,
+) -> None:
+    """The run that made it was killed, the next one appends and flushes, then the power fails."""
+    storage = MemoryStorage()
+    manager = LogManager(storage, rng=random.Random(1))
+    manager.open(NOW)
+    manager.create("orders", 0, TOPIC_ID, NOW)
+    manager.abandon()
+    storage.unlock()
+    manager = LogManager(storage, rng=random.Random(1))
+    manager.open(NOW)
+    log = manager.logs[TopicPartition("orders", 0)]
+    work = log.metadata_work()
+    assert work is not None
+    work.do()
+    log.append(make_batch(3), now_ms=NOW)
+    log.flush(NOW)
+    manager.abandon()
+    for file in storage.files.values():
+        del file.data[file.synced :]
+    storage.unlock()
+    again = LogManager(storage, rng=random.Random(1))
+    again.open(NOW)
+    assert again.logs[TopicPartition("orders", 0)].end_offset == 3
+    again.close(NOW)
