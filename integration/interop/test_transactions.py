@@ -154,6 +154,12 @@ def test_javas_copier_copies_each_record_once_and_its_state_has_no_fault(server:
     printed = tools.run(f"{_TOOLS}.TransactionalMessageCopier", *named, *topics, *amount).checked().stdout
     assert json.loads(printed.splitlines()[-1])["totalProcessed"] == len(values)
     assert committed(server, OUT, len(values)) == values
+    # The copier's aborts may come before anything was sent: one that surely leaves records and a marker behind.
+    aborter = librdkafka(server, "aborter")
+    aborter.begin_transaction()
+    aborter.produce(OUT, b"aborted", partition=0)
+    assert aborter.flush(_SECONDS) == 0
+    aborter.abort_transaction(_SECONDS)
     if kill:
         server.kill()
     else:
@@ -166,7 +172,7 @@ def test_javas_copier_copies_each_record_once_and_its_state_has_no_fault(server:
         dumped = tools.dump([path for path in files_of(server, topic) if path.stat().st_size], decoder)
         assert dump_faults(dumped) == []
         if topic == OUT and not kill:
-            assert "version: 0 producerId: 0 firstOffset:" in dumped, "the index of aborted transactions"
+            assert "version: 0 producerId: " in dumped, "the index of aborted transactions"
         if topic == "__transaction_state":
             assert '"transactionStatus":4,"transactionPartitions":[]' in dumped
             assert '"clientTransactionVersion":2' in dumped
