@@ -11,6 +11,11 @@ import pytest
 import pytest_asyncio
 import uvloop
 from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
+
+# Property tests judge bytes, not time: a busy machine must not fail them. No run depends on what an earlier one left.
+settings.register_profile("aiokwire", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("aiokwire")
 
 # The broker appends to and reads from the page cache on the loop, on purpose: a write of a batch costs less than a
 # hop to a thread. What really blocks there (fsync, deletion) goes through aiokwire.threads.
