@@ -57,6 +57,10 @@ cdef class Accumulator:
     cdef object loop
     cdef object closed                  # why nothing is accepted
     cdef list spare                     # builders to be used again
+    cdef Py_ssize_t pooled              # the bytes that they have allocated
+    cdef Py_ssize_t lent                # and those that open batches have of them
+    cdef str last_name                  # the topic of the record before, and its state: most calls repeat it
+    cdef Topic last_state
     cdef readonly Py_ssize_t used
     cdef readonly Py_ssize_t limit
     cdef Py_ssize_t batch_size
@@ -170,10 +174,10 @@ cdef class Accumulator:
             self.blocked or self.used + need > self.limit or (mode == MODE_SUBMIT and self.turn_due)
         ):
             return None
-        found = self.topics.get(topic)
-        if found is None:
-            found = self._new_topic(topic)
-        state = <Topic>found
+        if topic is self.last_name:
+            state = self.last_state
+        else:
+            state = self._look_up(topic)
         if stamp < 0:
             stamp = self.wall
         delivery = Delivery.__new__(Delivery)
@@ -275,8 +279,10 @@ cdef class Accumulator:
     cdef Batch _open(self, Partition target):
         cdef Batch batch = self._new_batch(target.topic, target.index)
         cdef BatchBuilder builder
-        if target.magic == 2 and self.spare:
-            batch.builder = self.spare.pop()
+        builder = self._spare_builder() if target.magic == 2 and self.spare else None
+        if builder is not None:
+            batch.lent = builder.capacity
+            batch.builder = builder
         else:
             batch.builder = BatchBuilder(target.magic, self.batch_size)
         batch.size = batch.builder.position
@@ -315,15 +321,33 @@ cdef class Accumulator:
 
     def release(self, Batch batch):
         """A batch's bytes are on no socket any more: their room is free, its memory used again when nobody views it."""
+        cdef BatchBuilder builder = batch.drop_bytes()
         self.used -= batch.size
         batch.size = 0
-        builder = batch.drop_bytes()
-        if builder is not None and builder.magic == 2 and len(self.spare) < 8:
-            try:
-                builder.reset()
-            except BufferError:
-                return
-            self.spare.append(builder)
+        self.lent -= batch.lent
+        batch.lent = 0
+        if builder is None or builder.magic != 2 or self.used + self.pooled + builder.capacity > self.limit:
+            return
+        try:
+            builder.reset()
+        except BufferError:  # a socket may still have to write it
+            return
+        self.spare.append(builder)
+        self.pooled += builder.capacity
+
+    cdef BatchBuilder _spare_builder(self):
+        """Memory that was used before, so that the system need not clear new pages for every batch.
+
+        None when so much of it lies in open batches that many partitions with little in each could hold more than the
+        producer's bound.
+        """
+        cdef BatchBuilder builder = self.spare[len(self.spare) - 1]
+        if self.lent + builder.capacity > self.limit:
+            return None
+        self.spare.pop()
+        self.pooled -= builder.capacity
+        self.lent += builder.capacity
+        return builder
 
     def finish(self, Batch batch):
         """A batch is done or split: it is no longer waited for by a flush."""
@@ -331,10 +355,14 @@ cdef class Accumulator:
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
-    def _new_topic(self, str name):
-        check_topic_name(name)
-        cdef Topic state = self.add_topic(name)
-        self.events.on_unknown(state)
+    cdef Topic _look_up(self, str name):
+        cdef Topic state = self.topics.get(name)
+        if state is None:
+            check_topic_name(name)
+            state = self.add_topic(name)
+            self.events.on_unknown(state)
+        self.last_name = name
+        self.last_state = state
         return state
 
     def add_topic(self, str name):
@@ -342,6 +370,7 @@ cdef class Accumulator:
         cdef Topic state = Topic.__new__(Topic)
         state.name = name
         self.topics[name] = state
+        self.last_name = None
         return state
 
     cdef _park(self, Topic state, Delivery delivery, Py_ssize_t need, tuple record):
@@ -414,6 +443,7 @@ cdef class Accumulator:
         state.parked = None
         if not state.partitions and self.topics.get(state.name) is state:
             del self.topics[state.name]
+            self.last_name = None
         return parked
 
     def split(self, Batch batch, Partition target, list records):
