@@ -96,12 +96,10 @@ def show(console: Console, row: Row, said: dict[str, dict[str, Any]], against: s
             cells.append(f"{entry['megabytes_per_second']:,.0f}")
         table.add_row(*cells)
     console.print(table)
-    others = {peer: ratio for peer, ratio in said.get(SUBJECT, {}).get("ratios", {}).items() if peer != against}
-    if others:
-        text = "; ".join(
-            f"{ratio['rate']:.2f} x {peer} at {_share(ratio['cpu'])} of its CPU" for peer, ratio in others.items()
-        )
-        console.print(f"{SUBJECT}: {text}", markup=False, highlight=False)
+    for peer, ratio in said.get(SUBJECT, {}).get("ratios", {}).items():
+        if peer != against:
+            text = f"{SUBJECT}: {ratio['rate']:.2f} x {peer}, CPU {_share(ratio['cpu'])} of its"
+            console.print(text, markup=False, highlight=False)
 
 
 def _share(ratio: float) -> str:
