@@ -78,6 +78,7 @@ class Node:
         self.requests: list[tuple[RequestHeader, produce.ProduceRequest]] = []
         self.on_partition: PartitionScript = lambda tp, data: None
         self.on_request: RequestScript = _go_on
+        self.throttle_time_ms = 0
         self.mute = False  # it does what it is asked, but its answers are lost
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -153,7 +154,7 @@ class Node:
             answers.append(
                 produce.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
             )
-        return produce.ProduceResponse(responses=answers)
+        return produce.ProduceResponse(responses=answers, throttle_time_ms=self.throttle_time_ms)
 
     def _append(self, tp: TopicPartition, data: bytes) -> Answer:
         said = self.on_partition(tp, data)
