@@ -76,9 +76,9 @@ async def test_two_errors_for_two_partitions_share_a_request_and_two_for_one_tak
 async def test_a_request_of_which_every_part_has_an_error_leaves_the_next_rule_to_the_next_request(
     broker: Broker, client: RawClient
 ) -> None:
+    seen = broker.on(ApiKey.PRODUCE, topic="t", times=None).observe()
     broker.on(ApiKey.PRODUCE).error(NOT_LEADER)
     delayed = broker.on(ApiKey.PRODUCE).delay(0)
-    seen = broker.on(ApiKey.PRODUCE, topic="t", times=None).observe()
     for code, hits in ((NOT_LEADER, 0), (0, 1)):
         answer = await client.ask(produce_request("t", batch([b"a"])), 9)
         assert answer.responses[0].partition_responses[0].error_code == code
