@@ -88,7 +88,9 @@ async def test_22_a_sequence_wraps_within_a_batch_and_under_retries(kafka_broker
         partition.next_sequence = 2**31 - 20  # as after so many records
         deliveries = [producer.submit_nowait("one", b"%04d" % number) for number in range(100)]
         assert [(await delivery).partition for delivery in deliveries] == [0] * 100
-    batches = {int.from_bytes(data[53:57], "big"): read_batches(data, "one", 0)[0] for data in batches_sent(kafka_broker)}
+    batches = {
+        int.from_bytes(data[53:57], "big"): read_batches(data, "one", 0)[0] for data in batches_sent(kafka_broker)
+    }
     (wrapping,) = [sequence for sequence, batch in batches.items() if sequence + batch.count > 2**31]
     assert wrapping < 2**31 - 1
     assert {batch.producer_epoch for batch in batches.values()} == {0}
