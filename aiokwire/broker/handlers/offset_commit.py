@@ -29,7 +29,8 @@ def handle(
     request: offset_commit.OffsetCommitRequest, call: Call
 ) -> offset_commit.OffsetCommitResponse | Awaitable[offset_commit.OffsetCommitResponse]:
     """Answer at once where the log of the offsets is there."""
-    code = membership_fault(request.generation_id_or_member_epoch) if request.group_id else ErrorCode.INVALID_GROUP_ID
+    # A group may have an empty name here, as in Kafka: consumers of long ago that were in no group committed so.
+    code = membership_fault(request.generation_id_or_member_epoch)
     if code is not ErrorCode.NONE:
         return _refusal(request, code)
     return call.state.offsets.run(

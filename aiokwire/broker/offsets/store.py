@@ -1,8 +1,9 @@
 """Committed offsets by group, and those that wait for the end of their transaction.
 
 A commit is a record first, then in force. An offset that a transaction commits is staged under its producer id, and
-becomes the group's offset, or vanishes, by the marker in the partition of `__consumer_offsets`. Who may commit is not
-decided here: the handlers ask (and the group coordinator will) before they call.
+becomes the group's offset, or vanishes, by the marker in the partition of `__consumer_offsets`; a later commit of the
+same offset stays nevertheless. Who may commit is not decided here: the handlers ask (and the group coordinator will)
+before they call.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class OffsetStore:
             if record.value is None:
                 self._committed.get(key.group_id, {}).pop(key.tp, None)
                 continue
-            committed = decode_value(key, record.value)
+            committed = decode_value(key, record.value)._replace(position=record.offset)
             if batch.is_transactional:
                 self._staged.setdefault((partition, batch.producer_id), {})[key] = committed
             else:
@@ -132,8 +133,8 @@ class OffsetStore:
 
         Raises: StorageError: nothing was committed.
         """
-        self._append(group_id, offsets, now_ms)
-        self._committed.setdefault(group_id, {}).update(offsets)
+        logged = self._append(group_id, offsets, now_ms)
+        self._committed.setdefault(group_id, {}).update(logged)
 
     def stage(
         self,
@@ -148,9 +149,9 @@ class OffsetStore:
 
         Raises: StorageError: nothing was staged. BrokerError: the epoch is out of date.
         """
-        self._append(group_id, offsets, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+        logged = self._append(group_id, offsets, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
         staged = self._staged.setdefault((self._log.partition_of(group_id), producer_id), {})
-        staged.update({OffsetKey(group_id, tp): committed for tp, committed in offsets.items()})
+        staged.update({OffsetKey(group_id, tp): committed for tp, committed in logged.items()})
 
     def _append(
         self,
@@ -160,10 +161,14 @@ class OffsetStore:
         *,
         producer_id: int = -1,
         producer_epoch: int = -1,
-    ) -> None:
-        if offsets:
-            records = [(encode_key(group_id, tp), encode_value(committed)) for tp, committed in offsets.items()]
-            self._log.append(group_id, records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+    ) -> dict[TopicPartition, CommittedOffset]:
+        if not offsets:
+            return {}
+        records = [(encode_key(group_id, tp), encode_value(committed)) for tp, committed in offsets.items()]
+        base = self._log.append(group_id, records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+        return {
+            tp: committed._replace(position=position) for position, (tp, committed) in enumerate(offsets.items(), base)
+        }
 
     def on_marker(self, tp: TopicPartition, producer_id: int, commit: bool) -> None:
         """A marker was written somewhere; it matters when it lies in this log."""
@@ -175,4 +180,6 @@ class OffsetStore:
         staged = self._staged.pop((partition, producer_id), {})
         if commit:
             for key, committed in staged.items():
-                self._committed.setdefault(key.group_id, {})[key.tp] = committed
+                group = self._committed.setdefault(key.group_id, {})
+                if key.tp not in group or group[key.tp].position < committed.position:
+                    group[key.tp] = committed
