@@ -74,8 +74,10 @@ def read_with_librdkafka(bootstrap: str, topic: str, partitions: int) -> Ledger:
         ends = [consumer.get_watermark_offsets(place, timeout=_PATIENCE)[1] for place in assigned]
         consumer.assign(assigned)
         missing = {partition for partition, end in enumerate(ends) if end > 0}
+        left = sum(ends)
         while missing:
-            messages = consumer.consume(_MANY, timeout=_PATIENCE)
+            messages = consumer.consume(min(_MANY, left), timeout=_PATIENCE)  # it waits until it has so many
+            left -= len(messages)
             if not messages:
                 raise TimeoutError(f"nothing came for {_PATIENCE} s; missing are the partitions {sorted(missing)}")
             for message in messages:
