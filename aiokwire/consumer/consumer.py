@@ -134,6 +134,7 @@ class Consumer(Generic[K, V]):
         intake = Intake(self._client, self.config, self._reader.buffer)
         self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake)
         self._upkeep = Upkeep(self._client, self.config, self._subscription, self._reader, self._fetcher, intake)
+        self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         if topics:
@@ -148,10 +149,13 @@ class Consumer(Generic[K, V]):
 
         Raises: ConnectionFailed: no broker could be reached; BrokerError: a topic does not exist or is forbidden.
         """
-        if self._closed:
-            raise ClosedError("this consumer was closed; make a new one")
-        if self._started:
-            return
+        async with self._starting:  # whoever comes second waits for the outcome
+            if self._closed:
+                raise ClosedError("this consumer was closed; make a new one")
+            if not self._started:
+                await self._start()
+
+    async def _start(self) -> None:
         self._reader.start()
         self._client.metadata.pin(self._subscription.wanted_topics)  # so that the first answer has them
         try:
