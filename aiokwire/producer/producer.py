@@ -98,6 +98,7 @@ class Producer(Generic[K, V]):
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._transactions = self._dispatcher.transactions
+        self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         self._preparation = Preparation(self.config, hooks)
@@ -119,11 +120,15 @@ class Producer(Generic[K, V]):
         Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before; UnsupportedVersion,
         AuthorizationError: no transactions here.
         """
-        if self._closed:
-            raise ClosedError("this producer was closed: make a new one")
         if self._started:
             self._client.check_place()
-            return
+        async with self._starting:  # whoever comes second waits for the outcome
+            if self._closed:
+                raise ClosedError("this producer was closed: make a new one")
+            if not self._started:
+                await self._start()
+
+    async def _start(self) -> None:
         await self._client.start()
         self._started = True
         self._dispatcher.start()
