@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Producer
 
 from integration.embedded import EmbeddedProcess
-from integration.interop.test_segments import files_of
 from integration.interop.verifiable import VerifiableConsumer, until
 from integration.kafka import JavaTools, dump_faults
 from integration.kafka.metadata import create_by_asking
@@ -168,7 +167,7 @@ def test_kafka_finds_no_fault_in_what_is_kept_about_groups(server: EmbeddedProce
         finally:
             consumer.stop()
     server.stop()
-    files = [path for path in files_of(server, "__consumer_offsets") if path.stat().st_size]
+    files = [path for path in server.files_of("__consumer_offsets") if path.stat().st_size]
     dumped = tools.dump(files, "--offsets-decoder")
     assert dump_faults(dumped) == []
     for kind in range(1, 9):
