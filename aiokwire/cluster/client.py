@@ -135,8 +135,8 @@ class Client:
         Raises: ClosedError: it runs on another event loop.
         """
         supervisor = self._supervisor
-        if supervisor is not None and self._pid != os.getpid():
-            return  # a fork: the sockets and tasks are the parent's
+        if self.forked:
+            return
         if supervisor is not None and not self._ending.is_set() and asyncio.get_running_loop() is not self._loop:
             raise ClosedError("this client was started on another event loop: close it there")
         self._closed = True
@@ -171,16 +171,32 @@ class Client:
         """
         if self._loop is None:
             raise ClosedError("this client was not started: use `async with`, or await start()")
-        if self._pid != os.getpid():
-            raise ClosedError(
-                f"this client was started in process {self._pid} and is used in its fork {os.getpid()}: "
-                "make clients after forking"
-            )
+        self.check_place()
         if self._failure is not None:
             raise ClosedError(f"this client ended when a background task failed: {self._failure!r}") from self._failure
         if self._closed:
             raise ClosedError("this client was closed; make a new one")
-        if asyncio.get_running_loop() is not self._loop:
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a forked process: the sockets and tasks are the parent's."""
+        return self._loop is not None and self._pid != os.getpid()
+
+    def check_place(self) -> None:
+        """Do nothing in the process, thread and event loop that started it.
+
+        Raises: ClosedError: this is another one.
+        """
+        if self.forked:
+            raise ClosedError(
+                f"this client was started in process {self._pid} and is used in its fork {os.getpid()}: "
+                "make clients after forking"
+            )
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self._loop:
             raise ClosedError("this client was started on another event loop: use it there, or make one for each loop")
 
     def spawn(

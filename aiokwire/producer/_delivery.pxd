@@ -29,6 +29,7 @@ cdef class Batch:
     cdef readonly double order          # its place among the partition's batches
     cdef double width                   # and how far to the next one: what is left to divide when it is split
     cdef readonly Py_ssize_t size       # bytes that it holds of the producer's buffer
+    cdef Py_ssize_t lent                # bytes of memory that it has from the accumulator's pool
     cdef readonly int64_t base_offset
     cdef int64_t append_time
     cdef public int64_t producer_id

@@ -298,6 +298,7 @@ cdef class _Wait:
 
 
 @cython.final
+@cython.no_gc
 @cython.freelist(1024)
 cdef class _Ready:
     """What `submit` gives when there was room: awaiting it gives the delivery without suspending."""

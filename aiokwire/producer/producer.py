@@ -27,10 +27,11 @@ from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.preparing import Preparation
+from aiokwire.producer.progress import Positions
 from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
 from aiokwire.producer.transaction import Transactions
-from aiokwire.types import Headers, RecordMetadata
+from aiokwire.types import Headers, RecordMetadata, TransactionalReader
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -120,6 +121,8 @@ class Producer(Generic[K, V]):
         Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before; UnsupportedVersion,
         AuthorizationError: no transactions here.
         """
+        if self._started:
+            self._client.check_place()
         async with self._starting:  # whoever comes second waits for the outcome
             if self._closed:
                 raise ClosedError("this producer was closed: make a new one")
@@ -142,13 +145,17 @@ class Producer(Generic[K, V]):
         """Deliver what was accepted, then disconnect; gives back the records that could not be delivered.
 
         `timeout` in seconds for the delivering; None: the delivery time-out. Deliveries that are not done then fail
-        with ClosedError. Calling it again does nothing.
+        with ClosedError. Calling it again does nothing, nor does it in a forked process: the records are the parent's.
+
+        Raises: ClosedError: it was started on another event loop.
         """
         return await self._close(timeout, observed=True)
 
     async def _close(self, timeout: float | None, *, observed: bool) -> list[Undelivered]:
-        if self._closed:
+        if self._closed or self._client.forked:
             return []
+        if self._started:
+            self._client.check_place()
         self._closed = True
         reason = "this producer was closed"
         left: list[Undelivered] = []
@@ -161,7 +168,7 @@ class Producer(Generic[K, V]):
         batches: list[Batch] = []
         try:
             if self._accumulator.live:
-                await self.flush(self.config.delivery_timeout if timeout is None else timeout)
+                await self._flush(self.config.delivery_timeout if timeout is None else timeout)
         except RequestTimedOut:
             pass  # what is left is what we give back
         finally:
@@ -327,9 +334,20 @@ class Producer(Generic[K, V]):
 
     # --- transactions -----------------------------------------------------------------------------------------------
 
-    def transaction(self) -> Transaction:
+    def transaction(
+        self,
+        reader: TransactionalReader | None = None,
+        *,
+        since: Positions | None = None,
+    ) -> Transaction:
         """A transaction: `async with producer.transaction() as tx:` commits at its end, aborts on an exception or a
         cancellation. Every record that the producer takes meanwhile is part of it, from whichever task.
+
+        With a `reader` (a consumer with a `group_id`) its progress is part of it, too. What it hands over within the
+        block, or since it stood at `since` (its `positions()`, taken before), is committed as its group's offsets; when
+        the transaction aborts, the reader goes back, and hands the same records over again. When it is not known
+        whether the coordinator committed (TransactionFailed, FencedError), the reader goes on where its group stands
+        once that is settled: at the latest when a new producer with the same transactional id has started.
 
         Raises: ConfigurationError: there is no transactional_id. Entering it: TransactionStateError: one is open
         already; ClosedError: not started, or closed. Leaving it: TransactionAborted: it did not take place, repeat its
@@ -338,11 +356,10 @@ class Producer(Generic[K, V]):
         transactions = require_transactions(self._transactions)
 
         def begin() -> Transactions:
-            if self._closed or not self._started:
-                raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+            self._check_open()
             return transactions
 
-        return Transaction(begin)
+        return Transaction(begin, reader, since)
 
     # --- all --------------------------------------------------------------------------------------------------------
 
@@ -352,11 +369,13 @@ class Producer(Generic[K, V]):
 
         `timeout` in seconds; None: as long as deliveries may take.
 
-        Raises: RequestTimedOut: the timeout ended; the records are still on their way. ClosedError: not started.
+        Raises: RequestTimedOut: the timeout ended; the records are still on their way. ClosedError: not started, or
+        closed.
         """
-        if not self._started:
-            raise ClosedError("this producer was not started: use `async with`, or await start()")
-        limit = self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout
+        self._check_open()
+        await self._flush(self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout)
+
+    async def _flush(self, limit: float) -> None:
         with anyio.move_on_after(limit) as scope:
             await self._dispatcher.flush()
         if scope.cancelled_caught:
@@ -383,8 +402,11 @@ class Producer(Generic[K, V]):
         return self._dispatcher.purge()
 
     def _check_open(self) -> None:
-        if self._closed or not self._started:
-            raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+        if self._closed:
+            raise ClosedError("this producer was closed: make a new one")
+        if not self._started:
+            raise ClosedError("this producer was not started: use `async with`, or await start()")
+        self._client.check()
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has, from the metadata.

@@ -396,11 +396,6 @@ async def test_a_consumer_that_was_not_started_says_so(broker: Broker) -> None:
         await reader.getone()
 
 
-def test_a_group_is_refused_and_not_ignored() -> None:
-    with pytest.raises(ConfigurationError, match="later release"):
-        Consumer("t", bootstrap_servers="localhost:1", group_id="g")
-
-
 @pytest.mark.parametrize(
     ("option", "value"),
     [
