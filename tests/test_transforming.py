@@ -183,24 +183,29 @@ class TestSeveralNodes:
         assert await copied(broker) == ALL
 
 
-async def test_a_turn_that_the_broker_timed_out_is_repeated_with_a_new_producer(broker: Broker) -> None:
-    service = Service(broker)
+class TestTimeOuts:
+    @pytest.fixture
+    def kafka_broker_options(self) -> dict[str, Any]:
+        return {"transaction_abort_timed_out_transaction_cleanup_interval_ms": 50}
 
-    async def linger(turn: int, tx: Transaction) -> None:
-        if turn == 2:
-            await tx.send_offsets({INPUT[0]: 1}, "another")  # so that the coordinator knows of it
-            await broker.journal.wait_for(lambda entry: entry.api == ApiKey.TXN_OFFSET_COMMIT)
-            await _until_timed_out(broker)
+    async def test_a_turn_that_the_broker_timed_out_is_repeated_with_a_new_producer(self, broker: Broker) -> None:
+        service = Service(broker)
 
-    service.before = linger
-    async with reader_of(broker) as consumer:
-        async with writer_of(broker, transaction_timeout_ms=300) as producer:
-            with pytest.raises(BaseExceptionGroup) as group:
+        async def linger(turn: int, tx: Transaction) -> None:
+            if turn == 2:
+                await tx.send_offsets({INPUT[0]: 1}, "another")  # so that the coordinator knows of it
+                await broker.journal.wait_for(lambda entry: entry.api == ApiKey.TXN_OFFSET_COMMIT)
+                await _until_timed_out(broker)
+
+        service.before = linger
+        async with reader_of(broker) as consumer:
+            async with writer_of(broker, transaction_timeout_ms=300) as producer:
+                with pytest.raises(BaseExceptionGroup) as group:
+                    await service.run(consumer, producer)
+                assert group.value.subgroup(FencedError)
+            async with writer_of(broker) as producer:
                 await service.run(consumer, producer)
-            assert group.value.subgroup(FencedError)
-        async with writer_of(broker) as producer:
-            await service.run(consumer, producer)
-    assert await copied(broker) == ALL
+        assert await copied(broker) == ALL
 
 
 async def _until_timed_out(broker: Broker) -> None:
