@@ -19,9 +19,11 @@ from aiokwire.errors import (
     AuthorizationError,
     BrokerError,
     DeliveryFailed,
+    FencedError,
     KafkaError,
     RecordRejected,
     TransactionAborted,
+    TransactionFailed,
     UnsupportedVersion,
 )
 from aiokwire.producer import Producer, Transaction
@@ -78,10 +80,11 @@ async def transform(
     refuse, is raised. An exception of `handler` aborts, puts the consumer back, and is raised: the next call of
     `transform` repeats that turn.
 
-    Raises: TransactionAborted: repeating would not help. FencedError: a newer instance took over; stop.
-    TransactionFailed: make a new producer with the same transactional id and call again, with the same consumer or a
-    new one: whether the last turn took place is settled by then, and the consumer goes on behind it or repeats it. And
-    what keeps the consumer from reading.
+    Raises: TransactionAborted: repeating would not help. TransactionFailed: make a new producer with the same
+    transactional id and call again, with the same consumer or a new one: whether the last turn took place is settled
+    by then, and the consumer goes on behind it or repeats it. FencedError: a newer instance took over: stop; or a turn
+    took longer than `transaction_timeout_ms`, which brokers answer alike: go on as after TransactionFailed. And what
+    keeps the consumer from reading.
     """
     config = producer.config
     rng = rng if rng is not None else random.Random()
@@ -111,6 +114,8 @@ async def _turn(
     try:
         async with transaction as tx:
             await handler(records, tx)
+    except (FencedError, TransactionFailed):
+        raise
     except KafkaError as error:
         failure = transaction.failure or error
         if (isinstance(error, TransactionAborted) or transaction.failure is not None) and is_passing(failure):
