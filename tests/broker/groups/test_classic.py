@@ -35,7 +35,7 @@ def group(*members: ClassicMember, state: ClassicState = ClassicState.STABLE) ->
 
 
 def test_the_table_leads_to_every_state_and_from_all_but_the_last() -> None:
-    assert {target for target in TRANSITIONS.values()} == set(ClassicState)
+    assert set(TRANSITIONS.values()) == set(ClassicState)
     assert {source for source, _ in TRANSITIONS} == set(ClassicState) - {ClassicState.DEAD}
 
 
