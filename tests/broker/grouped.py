@@ -188,6 +188,7 @@ class ModernMember:
         self.assignor = assignor
         self.epoch = 0
         self.owned: Parts = {}  # by topic name; what it was told, and gives up at once
+        self._ids: dict[str, bytes] = {}  # of topics that it had, which may be gone
 
     async def ask(
         self, *, epoch: int, full: bool = False, owned: Parts | None = None
@@ -208,7 +209,7 @@ class ModernMember:
                 if tells is None
                 else [
                     consumer_group_heartbeat.TopicPartitions(
-                        topic_id=self.broker.state.topics.require(name).id, partitions=partitions
+                        topic_id=self._ids[name], partitions=partitions
                     )
                     for name, partitions in tells.items()
                 ],
@@ -225,6 +226,7 @@ class ModernMember:
             self.epoch = answer.member_epoch
             if answer.assignment is not None:
                 by_id = self.broker.state.topics.by_id
+                self._ids |= {topic.name: topic.id for topic in self.broker.state.topics}
                 self.owned = {
                     topic.name: sorted(one.partitions)
                     for one in answer.assignment.topic_partitions
