@@ -25,9 +25,11 @@ MAY_IMPORT = {
     "net": {"protocol"},
     "cluster": {"net", "protocol"},
     "broker": {"net", "protocol", "records"},
+    "group": {"cluster", "net", "protocol"},
     "producer": {"cluster", "net", "protocol", "records"},
-    "consumer": {"cluster", "net", "protocol", "records"},
+    "consumer": {"cluster", "group", "net", "protocol", "records"},
     "admin": {"cluster", "net", "protocol", "records"},
+    "transforming": {"consumer", "producer"},
     "testing": {"broker", "protocol"},
     "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records"},
 }

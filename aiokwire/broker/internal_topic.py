@@ -117,8 +117,8 @@ class InternalTopic:
         partition.appended(len(data))
         return info.base_offset
 
-    def replay(self) -> Iterator[tuple[int, RecordBatch]]:
-        """Every batch with its partition, in order.
+    def replay(self, only: int | None = None) -> Iterator[tuple[int, RecordBatch]]:
+        """Every batch with its partition, in order; of `only` one partition where that is asked for.
 
         Raises: StorageError, CorruptRecord.
         """
@@ -128,7 +128,7 @@ class InternalTopic:
         if "cleanup.policy" not in topic.configs:
             # found as a directory only: without this its records would be deleted by their age
             self._topics.set_configs(topic, {**self._configs, **topic.configs})
-        for partition in topic.partitions:
+        for partition in topic.partitions if only is None else [topic.partitions[only]]:
             offset = partition.log.log_start_offset
             while data := partition.log.read(offset, _CHUNK).data:
                 for batch in read_batches(data, self.name, partition.index):

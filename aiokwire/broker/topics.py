@@ -188,6 +188,11 @@ class TopicRegistry:
     def by_id(self, topic_id: bytes) -> Topic | None:
         return self._by_id.get(topic_id)
 
+    @property
+    def version(self) -> int:
+        """A number that goes up with every change of any topic, for those who keep what they computed from topics."""
+        return self._version
+
     def partition(self, name: str, index: int) -> Partition | None:
         topic = self._by_name.get(name)
         return topic.partition(index) if topic is not None else None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from aiokwire.errors import InvalidArgument
-from aiokwire.types import TopicPartition
+from aiokwire.types import OffsetAndMetadata, TopicPartition
 
 Moment = int | datetime.datetime
 
@@ -53,3 +53,19 @@ def milliseconds(moment: Moment) -> int:
     if isinstance(moment, bool) or not isinstance(moment, int) or moment < 0:
         raise InvalidArgument(f"a time is milliseconds since the epoch or an aware datetime, not {moment!r}")
     return moment
+
+
+def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    """Offsets by partition, also given as plain numbers; None where there is none.
+
+    Raises: InvalidArgument: naming what is wrong.
+    """
+    if not isinstance(offsets, Mapping):
+        raise InvalidArgument(f"offsets must map TopicPartition to an offset, not {type(offsets).__name__}")
+    checked: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    for (tp,), given in ((checked_partitions([place]), given) for place, given in offsets.items()):
+        offset = given if isinstance(given, OffsetAndMetadata) or given is None else OffsetAndMetadata(given)
+        if offset is not None and (type(offset.offset) is not int or offset.offset < 0):
+            raise InvalidArgument(f"offsets: {tp} must have an offset of 0 or more, not {given!r}")
+        checked[tp] = offset
+    return checked

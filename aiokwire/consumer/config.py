@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from aiokwire.cluster import ClientConfig
-from aiokwire.config import INT32_MAX, require_bool, require_int, require_number
+from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
 from aiokwire.errors import ConfigurationError
 from aiokwire.types import IsolationLevel, OffsetReset
 
@@ -33,6 +33,8 @@ class ConsumerConfig(ClientConfig):
     `check_crcs`: whether the checksum of each batch is verified.
     `max_decompressed_bytes`: the most that one compressed batch may become.
     `max_poll_records`: what `getmany` gives at most when it is not told.
+    `group_id`: whose committed offsets say where assigned partitions begin, and take what is committed. The consumer
+        does not join the group.
     `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
     """
 
@@ -53,10 +55,9 @@ class ConsumerConfig(ClientConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.group_id is not None:
-            raise ConfigurationError(
-                f"group_id={self.group_id!r}: consumer groups come with a later release; leave group_id out and give "
-                "topics or partitions"
-            )
+            require_type("group_id", self.group_id, str, "a string")
+            if not self.group_id:
+                raise ConfigurationError("group_id must not be empty; leave it out, or name the group")
         for name, parse in (("auto_offset_reset", parse_reset), ("isolation_level", IsolationLevel.parse)):
             try:
                 parse(getattr(self, name))

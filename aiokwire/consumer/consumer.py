@@ -1,32 +1,34 @@
 """The consumer that users hold: what to read, where from, and the ways to get records.
 
-Its parts: `Subscription` (which partitions), `Upkeep` (positions and leaders), `Fetcher` (fetches), `Reader`
-(hand-over).
+Its parts: `Navigation` (positions and offsets, as users have them), `Subscription` (which partitions), `Upkeep`
+(positions and leaders), `Fetcher` (fetches), `Reader` (hand-over).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 import anyio
 
-from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
+from aiokwire.cluster import Client
 from aiokwire.config import from_options
-from aiokwire.consumer.arguments import Moment, checked_partitions, checked_topics, milliseconds
+from aiokwire.consumer.arguments import checked_partitions, checked_topics
 from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.navigation import Navigation
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
-from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
+from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
+from aiokwire.group import GroupOffsets
 from aiokwire.hooks import Hooks
-from aiokwire.types import OffsetAndTimestamp, OffsetReset, TopicPartition
+from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -57,11 +59,14 @@ class BatchIterator(Generic[K, V]):
         return batch
 
 
-class Consumer(Generic[K, V]):
-    """Reads topics, or single partitions, without a group.
+class Consumer(Navigation, Generic[K, V]):
+    """Reads topics, or single partitions.
 
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
             async for record in consumer: ...
+
+    With a `group_id` it reads partitions that it is assigned, from where that group has committed, and commits there;
+    `auto_offset_reset` is for partitions of which the group has committed nothing. It is no member of the group.
 
     Records of one partition come in order; partitions take turns. `async for`, `batches`, `getone` and `getmany` draw
     from the same positions and may be mixed. A partition that cannot go on (no permission, damaged data, a position out
@@ -128,12 +133,18 @@ class Consumer(Generic[K, V]):
         if topics and partitions is not None:
             raise InvalidArgument("give topics or partitions, not both")
         self.config = from_options(ConsumerConfig, options)
+        if topics:
+            self._refuse_membership()
         self._client = Client(self.config, hooks=hooks, rng=rng)
-        self._subscription = Subscription(self.config.reset)
+        self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
+        self._subscription = Subscription(self.config.reset if self._offsets is None else None)
         self._reader = Reader(self.config, self._on_room, self._on_wait)
         intake = Intake(self._client, self.config, self._reader.buffer)
         self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake)
-        self._upkeep = Upkeep(self._client, self.config, self._subscription, self._reader, self._fetcher, intake)
+        self._upkeep = Upkeep(
+            self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets
+        )
+        self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         if topics:
@@ -148,10 +159,13 @@ class Consumer(Generic[K, V]):
 
         Raises: ConnectionFailed: no broker could be reached; BrokerError: a topic does not exist or is forbidden.
         """
-        if self._closed:
-            raise ClosedError("this consumer was closed; make a new one")
-        if self._started:
-            return
+        async with self._starting:  # whoever comes second waits for the outcome
+            if self._closed:
+                raise ClosedError("this consumer was closed; make a new one")
+            if not self._started:
+                await self._start()
+
+    async def _start(self) -> None:
         self._reader.start()
         self._client.metadata.pin(self._subscription.wanted_topics)  # so that the first answer has them
         try:
@@ -191,9 +205,10 @@ class Consumer(Generic[K, V]):
 
         Partitions that are added to a topic later are noticed and read from their start.
 
-        Raises: BrokerError: a topic does not exist or is forbidden.
+        Raises: BrokerError: a topic does not exist or is forbidden; ConfigurationError: there is a `group_id`.
         """
         names = checked_topics(topics)
+        self._refuse_membership()
         if self._started:
             await self._find_topics(names)
         for state in self._subscription.subscribe(names):
@@ -212,6 +227,13 @@ class Consumer(Generic[K, V]):
         for state in removed:
             self._upkeep.forget(state)
         self._on_assignment()
+
+    def _refuse_membership(self) -> None:
+        if self.config.group_id is not None:
+            raise ConfigurationError(
+                f"group_id={self.config.group_id!r}: members of a group, which share topics out, come with a "
+                "later release; assign partitions, or leave group_id out"
+            )
 
     def _on_assignment(self) -> None:
         if self._started:
@@ -284,151 +306,12 @@ class Consumer(Generic[K, V]):
         only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
         return await self._reader.many(limit, timeout, only)
 
-    # --- positions ----------------------------------------------------------------------------------------------------
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at `offset`. What was fetched from elsewhere is never handed over.
-
-        Raises: InvalidArgument: the partition is not assigned, or the offset is negative.
-        """
-        if not isinstance(offset, int) or offset < 0:
-            raise InvalidArgument(f"an offset is a number from 0, not {offset!r}")
-        state = self._state(partition)
-        self._reader.buffer.drop(state)
-        state.move_to(offset)
-        self._fetcher.wake(state)
-        self._reader.buffer.notify()
-
-    async def seek_to_beginning(self, *partitions: TopicPartition, timeout: float | None = None) -> None:
-        """Go on at the first record there is, looked up now; without arguments in all partitions.
-
-        Raises: RequestTimedOut: a leader did not answer in time; and what keeps a partition from going on.
-        """
-        await self._seek_to(OffsetReset.EARLIEST, partitions, timeout)
-
-    async def seek_to_end(self, *partitions: TopicPartition, timeout: float | None = None) -> None:
-        """Go on with what is written from now on; without arguments in all partitions.
-
-        Raises: RequestTimedOut: a leader did not answer in time; and what keeps a partition from going on.
-        """
-        await self._seek_to(OffsetReset.LATEST, partitions, timeout)
-
-    async def _seek_to(self, where: OffsetReset, partitions: tuple[TopicPartition, ...], timeout: float | None) -> None:
-        self._check_open()
-        states = self._states(partitions)
-        for state in states:
-            self._reader.buffer.drop(state)
-            state.forget_position()
-            state.ask_for_reset(where, "sought")
-        self._upkeep.wake()
-        # "The end" is where the log ends when this returns, so that nothing written after it is missed.
-        for state in states:
-            await self.position(state.tp, timeout=timeout)
-
-    async def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """The offset of the next record that will be handed over; waits while it is being looked up.
-
-        Raises: NoOffset: there is none, and `auto_offset_reset` is "none"; RequestTimedOut; InvalidArgument: the
-        partition is not assigned.
-        """
-        self._check_open()
-        state = self._state(partition)
-        with anyio.move_on_after(self._timeout(timeout)):
-            return await self._reader.position(state)
-        raise RequestTimedOut(f"the position of {partition} was not found in time: {state!r}")
-
-    def lag(self, partition: TopicPartition) -> int | None:
-        """Offsets from the position to the end as the last fetch told it; None before the first fetch."""
-        return self._state(partition).lag
-
-    @property
-    def memory_in_use(self) -> int:
-        """Bytes that are held and not handed over, and those that the fetches in flight may bring: what `fetch_memory`
-        bounds."""
-        return self._fetcher.in_use
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Neither hand over nor fetch; without arguments all partitions. Positions and what is held stay."""
-        for state in self._states(partitions):
-            state.paused = True
-            self._reader.buffer.set_aside(state)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        """End a pause; without arguments of all partitions."""
-        for state in self._states(partitions):
-            state.paused = False
-            self._fetcher.wake(state)
-        self._reader.buffer.notify()
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """The partitions that are paused."""
-        return frozenset(tp for tp, state in self._subscription.states.items() if state.paused)
-
-    # --- offsets of the log -------------------------------------------------------------------------------------------
-
-    async def beginning_offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """The offset of the first record of each partition.
-
-        Raises: BrokerError: a partition does not exist or is forbidden; RequestTimedOut.
-        """
-        found = await self._list_offsets(dict.fromkeys(partitions, EARLIEST), timeout)
-        return {tp: offset.offset for tp, offset in found.items()}
-
-    async def end_offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get; with `read_committed`, where open transactions
-        begin.
-
-        Raises: BrokerError: a partition does not exist or is forbidden; RequestTimedOut.
-        """
-        found = await self._list_offsets(dict.fromkeys(partitions, LATEST), timeout)
-        return {tp: offset.offset for tp, offset in found.items()}
-
-    async def offsets_for_times(
-        self, times: Mapping[TopicPartition, Moment], *, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition at or after its time (milliseconds since the epoch, or an aware datetime);
-        None when no record is that late.
-
-        Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old; RequestTimedOut.
-        """
-        found = await self._list_offsets({tp: milliseconds(time) for tp, time in times.items()}, timeout)
-        return {tp: offset if offset.offset >= 0 else None for tp, offset in found.items()}
-
     # --- helpers ------------------------------------------------------------------------------------------------------
-
-    async def _list_offsets(
-        self, times: dict[TopicPartition, int], timeout: float | None
-    ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        self._check_open()
-        return await list_offsets(self._client, times, isolation=self.config.isolation, timeout=self._timeout(timeout))
 
     async def _find_topics(self, topics: Collection[str]) -> None:
         """Have the metadata of `topics`, and from now on keep it."""
         if topics:
             await self._client.metadata.wait_for_topics(topics, self._timeout(None))
-
-    def _timeout(self, timeout: float | None) -> float:
-        return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError("this consumer was closed; make a new one")
-        self._client.check()
-
-    def _state(self, partition: TopicPartition) -> PartitionState:
-        state = self._subscription.states.get(partition)
-        if state is None:
-            raise InvalidArgument(f"{partition!r} is not assigned to this consumer")
-        return state
-
-    def _states(self, partitions: tuple[TopicPartition, ...]) -> list[PartitionState]:
-        if not partitions:
-            return list(self._subscription.states.values())
-        return [self._state(partition) for partition in partitions]
 
     def _on_room(self, state: PartitionState) -> None:
         self._fetcher.wake(state)

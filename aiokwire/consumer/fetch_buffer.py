@@ -146,7 +146,7 @@ class FetchBuffer:
             return
         state: PartitionState = chunk.partition
         state.chunks.popleft()
-        state.advance(chunk.end)
+        state.advance(chunk.end, chunk.batch.leader_epoch)
         if self._turns and self._turns[0] is state:
             self._turns.rotate(-1) if state.chunks else self._turns.popleft()
         self._release(state, chunk)
@@ -156,10 +156,10 @@ class FetchBuffer:
         """Forget a partition's chunks; its position stays at the first record that was not handed over."""
         if not state.chunks:
             return
-        position = state.position
-        assert position is not None  # a chunk has one
-        state.advance(position)
-        state.fetch_offset = position
+        place = state.place
+        assert place is not None  # a chunk has one
+        state.advance(place.offset, place.leader_epoch)
+        state.fetch_offset = place.offset
         chunks = list(state.chunks)
         state.chunks.clear()
         for chunk in chunks:

@@ -10,9 +10,9 @@ import logging
 from typing import Final
 
 from aiokwire.cluster import EARLIEST, LATEST
-from aiokwire.consumer.positions import PartitionState, ResetTarget
+from aiokwire.consumer.positions import FetchEvent, PartitionState, ResetTarget
 from aiokwire.errors import NoOffset, OffsetOutOfRange
-from aiokwire.types import OffsetAndTimestamp, OffsetReset
+from aiokwire.types import OffsetAndMetadata, OffsetAndTimestamp, OffsetReset
 
 logger = logging.getLogger(__name__)
 
@@ -66,3 +66,15 @@ def apply_reset(state: PartitionState, found: OffsetAndTimestamp) -> None:
         describe(state.reset_to),
         state.reset_reason,
     )
+
+
+def begin(state: PartitionState, committed: OffsetAndMetadata | None, reset: ResetTarget) -> None:
+    """Go on where the group stands; where it has committed nothing, where the partition was told, or by the policy."""
+    target = committed or state.fallback
+    if target is None:
+        state.ask_for_reset(reset, "the group has committed nothing")
+        return
+    epoch = target.leader_epoch
+    state.move_to(target.offset, epoch)
+    if 0 <= epoch < state.leader_epoch:
+        state.machine.fire(FetchEvent.NEW_LEADER)  # does its log hold what was read then? (KIP-320)

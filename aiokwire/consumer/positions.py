@@ -5,6 +5,8 @@ by the buffer (hand-over), all on one event loop and never across an await. The 
 (`SubscriptionState.FetchStates`).
 
     INITIALIZING --RESET--> AWAIT_RESET --POSITION--> FETCHING <--> AWAIT_VALIDATION
+
+With a group a partition begins, and after a transaction of unknown end begins again, by what the group has committed.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from aiokwire.backoff import Backoff
 from aiokwire.consumer._iterate import Chunk
 from aiokwire.errors import KafkaError
 from aiokwire.machine import Machine
-from aiokwire.types import OffsetReset, TopicPartition
+from aiokwire.types import OffsetAndMetadata, OffsetReset, TopicPartition
 
 UNKNOWN: Final = -1
 
@@ -25,7 +27,7 @@ UNKNOWN: Final = -1
 class FetchState(enum.Enum):
     """What a partition waits for."""
 
-    INITIALIZING = enum.auto()  # assigned, and nobody has said yet where to begin
+    INITIALIZING = enum.auto()  # where to begin is asked of the group, if there is one
     AWAIT_RESET = enum.auto()  # an offset has to be looked up by `reset_to`
     AWAIT_VALIDATION = enum.auto()  # the leader changed: is our position still in its log? (KIP-320)
     FETCHING = enum.auto()  # has a position
@@ -36,6 +38,7 @@ class FetchEvent(enum.Enum):
 
     POSITION = enum.auto()  # a position was given (seek) or found (look-up)
     RESET = enum.auto()  # the position is to be looked up
+    FORGET = enum.auto()  # where the group stands is to be asked again
     NEW_LEADER = enum.auto()  # a later leader epoch than the one that the position was read under
     VALIDATED = enum.auto()  # the new leader's log holds the position
 
@@ -43,6 +46,7 @@ class FetchEvent(enum.Enum):
 TRANSITIONS: Final = {
     (FetchState.INITIALIZING, FetchEvent.POSITION): FetchState.FETCHING,
     (FetchState.INITIALIZING, FetchEvent.RESET): FetchState.AWAIT_RESET,
+    **{(state, FetchEvent.FORGET): FetchState.INITIALIZING for state in FetchState},
     (FetchState.AWAIT_RESET, FetchEvent.POSITION): FetchState.FETCHING,
     (FetchState.AWAIT_RESET, FetchEvent.RESET): FetchState.AWAIT_RESET,
     (FetchState.FETCHING, FetchEvent.POSITION): FetchState.FETCHING,
@@ -63,12 +67,15 @@ class PartitionState:
 
     __slots__ = (
         "_start",
+        "_start_epoch",
         "backoff",
+        "began",
         "buffered",
         "chunks",
         "end_offset",
         "epoch",
         "error",
+        "fallback",
         "fetch_offset",
         "generation",
         "high_watermark",
@@ -98,6 +105,8 @@ class PartitionState:
 
         # Positions. Handed over up to `position`, fetched up to `fetch_offset`; the chunks lie in between.
         self._start = UNKNOWN  # the position while no chunk is held
+        self._start_epoch = UNKNOWN  # leader epoch of what was handed over last before `_start`
+        self.began: OffsetAndMetadata | None = None  # the first position since it was unknown
         self.fetch_offset = UNKNOWN
         self.epoch = UNKNOWN  # leader epoch of the last batch before `fetch_offset`
         self.chunks: deque[Chunk] = deque()
@@ -106,6 +115,7 @@ class PartitionState:
         # A look-up in AWAIT_RESET.
         self.reset_to: ResetTarget = OffsetReset.NONE
         self.reset_reason = ""
+        self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: where to go on when nothing was committed
 
         # What the leader said last.
         self.lost = False  # the cluster has no such partition, and the reader was told
@@ -137,6 +147,15 @@ class PartitionState:
         return None if self._start == UNKNOWN else self._start
 
     @property
+    def place(self) -> OffsetAndMetadata | None:
+        """The position as it is committed: with the leader epoch of the record before it, where that is known."""
+        if not self.chunks:
+            return None if self._start == UNKNOWN else OffsetAndMetadata(self._start, "", self._start_epoch)
+        first = self.chunks[0]
+        epoch = first.batch.leader_epoch if first.position > first.start else self._start_epoch
+        return OffsetAndMetadata(first.position, "", epoch)
+
+    @property
     def has_backlog(self) -> bool:
         """Whether the next fetch is likely to bring something at once."""
         return self.end_offset == UNKNOWN or self.fetch_offset < self.end_offset
@@ -149,8 +168,13 @@ class PartitionState:
         """Go on fetching at `offset`: a seek, or a look-up's result. Without chunks it is the position, too."""
         self.machine.fire(FetchEvent.POSITION)
         self._renew()
+        if self.position is None:
+            self.began = OffsetAndMetadata(offset, "", epoch)
         self._start = self.fetch_offset = offset
         self.epoch = epoch
+        if not self.chunks:
+            self._start_epoch = epoch
+        self.fallback = None
 
     def ask_for_reset(self, target: ResetTarget, reason: str) -> None:
         """Have the next position looked up; chunks that are held are handed over before it."""
@@ -162,10 +186,20 @@ class PartitionState:
     def forget_position(self) -> None:
         """Say that the position is unknown, as after a seek to an end that has to be looked up."""
         self._start = self.fetch_offset = UNKNOWN
+        self.began = None
 
-    def advance(self, offset: int) -> None:
-        """Everything before `offset` was handed over, or is not for the reader."""
+    def ask_group(self, fallback: OffsetAndMetadata | None) -> None:
+        """Have the position be where the group stands; where it has committed nothing, be `fallback`."""
+        self.machine.fire(FetchEvent.FORGET)
+        self._renew()
+        self.forget_position()
+        self.fallback = fallback
+
+    def advance(self, offset: int, epoch: int | None = None) -> None:
+        """Everything before `offset` was handed over, the last of it under `epoch`, or is not for the reader."""
         self._start = offset
+        if epoch is not None:
+            self._start_epoch = epoch
 
     def fail(self, error: KafkaError) -> None:
         """Stop here until a reader has been told."""

@@ -28,7 +28,8 @@ class Changes:
 class Subscription:
     """The assigned partitions and where they came from."""
 
-    def __init__(self, reset: ResetTarget) -> None:
+    def __init__(self, reset: ResetTarget | None) -> None:
+        """`reset`: where partitions begin; None: where their group stands."""
         self._reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
         self.states: dict[TopicPartition, PartitionState] = {}
@@ -89,9 +90,10 @@ class Subscription:
                 changes.added.append(self._add(tp, topic_id, target, reason))
         self._seen.add(name)
 
-    def _add(self, tp: TopicPartition, topic_id: bytes, target: ResetTarget, reason: str) -> PartitionState:
+    def _add(self, tp: TopicPartition, topic_id: bytes, target: ResetTarget | None, reason: str) -> PartitionState:
         state = PartitionState(tp, topic_id)
-        state.ask_for_reset(target, reason)
+        if target is not None:
+            state.ask_for_reset(target, reason)
         self.states[tp] = state
         return state
 

@@ -18,14 +18,15 @@ from aiokwire.cluster import Client, Cluster, ask_leader
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
-from aiokwire.consumer.offset_reset import apply_reset, error_without_policy, time_of
+from aiokwire.consumer.offset_reset import apply_reset, begin, error_without_policy, time_of
 from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
-from aiokwire.types import OffsetReset
+from aiokwire.group import GroupOffsets
+from aiokwire.types import OffsetAndMetadata, OffsetReset, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class Upkeep:
         reader: Reader,
         fetcher: Fetcher,
         intake: Intake,
+        offsets: GroupOffsets | None,
     ) -> None:
         self._client = client
         self._config = config
@@ -51,6 +53,7 @@ class Upkeep:
         self._reader = reader
         self._fetcher = fetcher
         self._intake = intake
+        self._offsets = offsets  # where partitions begin; None: by the reset policy
         self._woken = anyio.Event()
         self._followed = -1  # version of the snapshot that is in force here
         self._regroup = True  # leaders or partitions changed since the lanes were told
@@ -146,6 +149,7 @@ class Upkeep:
         until = math.inf
         resets: dict[int, list[PartitionState]] = {}
         checks: dict[int, list[PartitionState]] = {}
+        starts: list[PartitionState] = []
         leaderless = False
         for state in self._subscription.states.values():
             if state.leader is None:
@@ -157,13 +161,15 @@ class Upkeep:
                 self._reader.buffer.report(state)
                 continue
             kinds = {FetchState.AWAIT_RESET: resets, FetchState.AWAIT_VALIDATION: checks}.get(state.state)
-            if kinds is None or state.leader is None:
+            if state.state is not FetchState.INITIALIZING and (kinds is None or state.leader is None):
                 continue
             if state.retry_at > now:
                 until = min(until, state.retry_at)
                 continue
             state.in_flight = True
-            kinds.setdefault(state.leader, []).append(state)
+            (starts if kinds is None or state.leader is None else kinds.setdefault(state.leader, [])).append(state)
+        if starts:
+            tasks.start_soon(self._ask_group, starts, name="find out where the group stands")
         for leader, states in resets.items():
             tasks.start_soon(self._reset, leader, states, name=f"reset positions at {leader}")
         for leader, states in checks.items():
@@ -204,6 +210,30 @@ class Upkeep:
                     apply_reset(state, offset)
             else:
                 self._on_error(state, answers.again.get(tp) or answers.refused[tp])
+        self._done()
+
+    async def _ask_group(self, states: Sequence[PartitionState]) -> None:
+        """Have partitions begin where the group stands, which no open transaction may change any more (KIP-447)."""
+        assert self._offsets is not None  # without a group every partition begins with a reset
+        asked = {state.tp: (state, state.generation) for state in states}
+        failure: KafkaError | None = None
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        try:
+            found = await self._offsets.fetch(asked, stable=True, timeout=self._config.default_api_timeout)
+        except KafkaError as error:
+            failure = error
+        finally:
+            current = [state for state, generation in asked.values() if state.generation == generation]
+            for state in current:
+                state.in_flight = False
+        if isinstance(failure, BrokerError):
+            for state in current:
+                self._on_error(state, failure)
+        elif failure is not None:
+            self._on_failure(current, failure)
+        else:
+            for state in current:
+                begin(state, found[state.tp], self._config.reset)
         self._done()
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:

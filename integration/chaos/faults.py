@@ -12,7 +12,7 @@ import anyio
 from aiokwire.threads import run_in_thread
 from integration.kafka import KafkaServer
 
-_LONGEST_PAUSE = 2.0  # seconds that a broker is away, or frozen
+_PAUSE = 0.8, 2.0  # seconds that a broker is away, or frozen
 _JITTER = 0.05  # seconds from the record that a fault is due at to the signal: it may hit anything that is going on
 
 
@@ -42,7 +42,7 @@ def plan(rng: random.Random, records: int, kinds: Sequence[Kind]) -> list[Fault]
     faults = []
     for number, kind in enumerate(shuffled):
         at = int(part * (number + rng.uniform(0.3, 0.7)))
-        away = 0.0 if kind is not Kind.FREEZE and rng.random() < 0.5 else rng.uniform(0.2, _LONGEST_PAUSE)
+        away = 0.0 if kind is not Kind.FREEZE and rng.random() < 0.5 else rng.uniform(*_PAUSE)
         faults.append(Fault(kind, at, rng.uniform(0, _JITTER), away))
     return faults
 

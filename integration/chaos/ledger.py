@@ -6,13 +6,14 @@ A record is named by its partition and its number there: 0, 1, 2, ... in the ord
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 FAILED = -1  # the producer gave the record up: it may be stored or not
 NOWHERE = -2  # acknowledged, but the broker did not say where it lies
 
 
-class Run(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Run:
     """`count` records of a partition: `number`, `number + 1`, ... at `offset`, `offset + 1`, ..., or all at one of the
     marks above."""
 
@@ -36,7 +37,8 @@ class Ledger:
         """`count` records, from the one with this number on, lie at this offset and those behind it."""
         runs = self.runs[partition]
         if runs and runs[-1].continues(number, offset):
-            runs[-1] = runs[-1]._replace(count=runs[-1].count + count)
+            last = runs[-1]
+            runs[-1] = Run(last.number, last.offset, last.count + count)
         else:
             runs.append(Run(number, offset, count))
 

@@ -14,6 +14,8 @@ from integration.chaos.records import PADDING, PARTITION_SHIFT, word
 
 _PER_PARTITION = 200  # records of each partition between two looks at what was delivered
 
+_SLOWLY = 0.1  # seconds between chunks while nothing gets through
+
 # Told how many records were accepted, before each chunk; the load goes on when it returns.
 Gate = Callable[[int], Awaitable[None]]
 
@@ -23,7 +25,10 @@ class Misplaced(Exception):
 
 
 class Load:
-    """Sends records round robin to explicit partitions; it holds the deliveries of those that are under way only."""
+    """Sends records round robin to explicit partitions; it holds the deliveries of those that are under way only.
+
+    Like a program that must go on it sends at full speed, and slowly while all that it sends is given up.
+    """
 
     def __init__(self, producer: Producer[bytes, bytes], topic: str, partitions: int) -> None:
         self._producer = producer
@@ -36,6 +41,7 @@ class Load:
         self.refused = 0  # `submit` raised: there was no room within the delivery time-out
         self.settled = 0
         self.errors: Counter[str] = Counter()
+        self._gets_through = True  # whether anything of the last chunk that was settled was acknowledged
 
     async def run(self, records: int, gate: Gate) -> None:
         """Send at least so many records, whole chunks, and wait until the fate of each is known."""
@@ -45,7 +51,8 @@ class Load:
             self._pending.append((self.accepted // self._partitions, chunk))
             self.accepted += len(chunk)
             self._settle()
-            await anyio.sleep(0)  # `submit` suspends only where there is no room
+            # `submit` suspends only where there is no room
+            await anyio.sleep(0 if self._gets_through else _SLOWLY)
         await self._producer.flush()
         self._settle()
 
@@ -74,6 +81,7 @@ class Load:
         while self._pending and all(map(Delivery.done, self._pending[0][1])):
             first, chunk = self._pending.popleft()
             self.settled += len(chunk)
+            self._gets_through = False
             for partition in range(self._partitions):
                 offsets = [self._outcome(delivery, partition) for delivery in chunk[partition :: self._partitions]]
                 self.account.add_all(partition, range(first, first + _PER_PARTITION), offsets)
@@ -83,6 +91,7 @@ class Load:
         if error is not None:
             self.errors[f"{type(error).__name__}, {getattr(error, 'stage', None)}"] += 1
             return FAILED
+        self._gets_through = True
         where = delivery.result()
         if where.partition != partition or where.topic != self._topic:
             raise Misplaced(f"sent to {self._topic}[{partition}], acknowledged as {where}")

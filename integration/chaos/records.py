@@ -43,8 +43,8 @@ def read_names(values: bytes | memoryview) -> Names:
         Malformed: they are damaged, or not all for one partition.
     """
     view = memoryview(values)
-    if len(view) % SIZE:
-        raise Malformed(f"{len(view)} bytes are no whole number of values of {SIZE}")
+    if not view or len(view) % SIZE:
+        raise Malformed(f"{len(view)} bytes are not a number of values of {SIZE}")
     words = view.cast("q")
     names = words[::WORDS].tolist()
     if names != words[WORDS - 1 :: WORDS].tolist():

@@ -25,8 +25,9 @@ PARTITIONS = 6
 _ANSWER_SECONDS = 60.0
 _CHECK_SECONDS = 0.05
 
-# Between two faults lie at least 0.6 of a part of the run; while one lasts, fewer records than that are accepted.
-_LEASH = 0.3
+# Between two faults lie at least 0.6 of a part of the run; while one lasts, fewer records than that are accepted. At
+# full size that is more than `buffer_memory` holds, so that the load comes to wait for room.
+_LEASH = 0.5
 
 Tell = Callable[[str], None]
 
@@ -68,7 +69,7 @@ class _Faults:
         self._stop_at = 0
         self._over: anyio.Event | None = None
         self._tell = tell
-        self.settled: Callable[[], int] = int
+        self.load: Load | None = None
 
     async def gate(self, group: anyio.abc.TaskGroup, accepted: int) -> None:
         """Before each chunk of the load."""
@@ -82,9 +83,11 @@ class _Faults:
             group.start_soon(self._inflict, fault, accepted, self._over)
 
     async def _inflict(self, fault: Fault, accepted: int, over: anyio.Event) -> None:
-        before = f"{accepted:>12,} accepted, {self.settled():>12,} settled: {fault.kind.value}"
+        assert self.load is not None
+        counts = f"{accepted:>12,} accepted, {self.load.settled:>12,} settled"
+        name = f"{fault.kind.value} for {fault.pause:.2f} s"
         seconds = await inflict(self._server, fault)
-        self._tell(f"{before}, paused {fault.pause:.2f} s, answers after {seconds:.2f} s; {self.settled():,} settled")
+        self._tell(f"{counts}: {name}; answers after {seconds:.2f} s, {self.load.accepted:,} accepted by then")
         over.set()
 
 
@@ -105,7 +108,7 @@ async def run(
     began, cpu = time.perf_counter(), time.process_time()
     async with Producer(server.bootstrap_servers, **options) as producer:
         load = Load(producer, topic, PARTITIONS)
-        due.settled = lambda: load.settled
+        due.load = load
         async with anyio.create_task_group() as group:
             await load.run(records, lambda accepted: due.gate(group, accepted))
         buffered = await _left_in(producer)
@@ -118,7 +121,7 @@ async def run(
 async def _left_in(producer: Producer[bytes, bytes]) -> int:
     """The bytes that a flushed producer still counts when every request has ended."""
     with anyio.move_on_after(_ANSWER_SECONDS):
-        while producer.buffered:
+        while producer.buffered:  # noqa: ASYNC110 - nothing public tells when
             await anyio.sleep(_CHECK_SECONDS)
     return producer.buffered
 

@@ -22,9 +22,7 @@ async def read(bootstrap: str, topic: str, partitions: int) -> Ledger:
     """
     found = Ledger(partitions)
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
-    async with Consumer(
-        partitions=assigned, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
-    ) as consumer:
+    async with Consumer(partitions=assigned, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         ends = await consumer.end_offsets(assigned, timeout=_PATIENCE)
         missing = {partition for partition, end in ends.items() if end > 0}
         with anyio.fail_after(_SECONDS):
@@ -41,13 +39,15 @@ def _enter(found: Ledger, batch: Batch[bytes, bytes]) -> None:
     columns = batch.to_arrow()
     rows = columns.num_rows
     _, bounds, values = columns.column("value").buffers()
-    if bounds is None or values is None or memoryview(bounds).cast("i").tolist() != list(range(0, rows * SIZE + 1, SIZE)):
+    offsets = columns.column("offset").buffers()[1]
+    assert bounds is not None
+    assert values is not None
+    assert offsets is not None
+    if memoryview(bounds).cast("i").tolist() != list(range(0, rows * SIZE + 1, SIZE)):
         raise Malformed(f"{batch!r}: values of other sizes than {SIZE}")
     names = read_names(memoryview(values))
     if names.partition != batch.partition:
         raise Malformed(f"{batch!r} has values of partition {names.partition}")
-    offsets = columns.column("offset").buffers()[1]
-    assert offsets is not None
     found.add_all(batch.partition, names.numbers, memoryview(offsets).cast("q").tolist())
 
 
@@ -74,15 +74,19 @@ def read_with_librdkafka(bootstrap: str, topic: str, partitions: int) -> Ledger:
         ends = [consumer.get_watermark_offsets(place, timeout=_PATIENCE)[1] for place in assigned]
         consumer.assign(assigned)
         missing = {partition for partition, end in enumerate(ends) if end > 0}
+        left = sum(ends)
         while missing:
-            messages = consumer.consume(_MANY, timeout=_PATIENCE)
+            messages = consumer.consume(min(_MANY, left), timeout=_PATIENCE)  # it waits until it has so many
+            left -= len(messages)
             if not messages:
                 raise TimeoutError(f"nothing came for {_PATIENCE} s; missing are the partitions {sorted(missing)}")
             for message in messages:
                 if message.error() is not None:
                     raise confluent.KafkaException(message.error())
                 partition, offset = message.partition(), message.offset()
-                names = read_names(message.value())
+                assert partition is not None
+                assert offset is not None
+                names = read_names(message.value() or b"")
                 if names.partition != partition:
                     raise Malformed(f"a value of partition {names.partition} in {partition} at {offset}")
                 found.add(partition, names.numbers[0], offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -90,4 +91,4 @@ def test_a_plan_spreads_its_faults_and_is_made_again_by_its_seed(seed: int) -> N
     assert faults == plan(random.Random(seed), 7_000, kinds)
     assert sorted(fault.kind.name for fault in faults) == sorted(kind.name for kind in kinds)
     places = [0, *(fault.at for fault in faults), 7_000]
-    assert all(b - a >= 300 for a, b in zip(places, places[1:], strict=False))
+    assert all(b - a >= 300 for a, b in pairwise(places))

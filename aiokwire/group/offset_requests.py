@@ -1,0 +1,149 @@
+"""OffsetFetch and OffsetCommit in all their versions: plain functions, used by `offsets.py`.
+
+- Before v8 of OffsetFetch a request was for one group; from v8 on it has a list of them.
+- From v10 on both name topics by their ids alone. Where an id is not known, v9 is the newest that can be used.
+- v0 of both is about offsets in ZooKeeper (0.8), which calls an offset that was never committed an unknown partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.net import ApiVersions
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import offset_commit, offset_fetch
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+# Since when, of OffsetFetch: no offsets that may yet change; several groups.
+STABLE_SINCE = 7
+GROUPS_SINCE = 8
+# Since when, of OffsetCommit: static members.
+INSTANCES_SINCE = 7
+# The last version of both that names topics by their names.
+LAST_WITH_NAMES = 9
+
+Chooser: TypeAlias = Callable[[ApiVersions], int]
+# The id of each topic that is asked about; None where there is none to be had.
+TopicIds: TypeAlias = Mapping[str, bytes | None]
+
+
+class Answer(NamedTuple):
+    """What the coordinator says about one partition: an error code, or in OffsetFetch the offset."""
+
+    partition: TopicPartition
+    code: int
+    offset: OffsetAndMetadata | None = None
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of each topic's partitions."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def newest_version(ids: TopicIds) -> int | None:
+    """None: any."""
+    return None if all(ids.values()) else LAST_WITH_NAMES
+
+
+def named(topic: str, ids: TopicIds, version: int) -> tuple[str, bytes]:
+    """Name and id of a topic as a version has them."""
+    return (topic, ZERO_UUID) if version <= LAST_WITH_NAMES else ("", ids[topic] or ZERO_UUID)
+
+
+class Question:
+    """OffsetFetch: what has the group committed? `stable`: the broker is to refuse what an open transaction may change.
+
+    The request takes its shape when the version is chosen.
+    """
+
+    def __init__(self, group_id: str, partitions: Iterable[TopicPartition], ids: TopicIds, *, stable: bool) -> None:
+        self.request = offset_fetch.OffsetFetchRequest()
+        self._group_id = group_id
+        self._topics = by_topic(partitions)
+        self._ids = ids
+        self._stable = stable
+        self._version = -1
+
+    def version(self, versions: ApiVersions) -> int:
+        """The newest version that will do."""
+        self._version = picked = versions.pick(offset_fetch.OffsetFetchRequest, newest_version(self._ids))
+        request = self.request
+        request.require_stable = self._stable and picked >= STABLE_SINCE
+        request.group_id, request.topics, request.groups = "", [], []
+        if picked >= GROUPS_SINCE:
+            group = offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id)
+            for name, numbers in self._topics.items():
+                topic = offset_fetch.OffsetFetchRequestTopics(partition_indexes=numbers)
+                topic.name, topic.topic_id = named(name, self._ids, picked)
+                group.topics = [*(group.topics or ()), topic]
+            request.groups = [group]
+        else:
+            request.group_id = self._group_id
+            request.topics = [
+                offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=numbers)
+                for name, numbers in self._topics.items()
+            ]
+        return picked
+
+    def code_of_group(self, response: offset_fetch.OffsetFetchResponse) -> int:
+        """What is said about the group as a whole."""
+        return response.groups[0].error_code if response.groups else response.error_code
+
+    def answers(self, response: offset_fetch.OffsetFetchResponse) -> Iterator[Answer]:
+        """What is said about each partition; the offset is None where nothing was ever committed."""
+        names = {topic_id: name for name, topic_id in self._ids.items()}
+        for topic in response.groups[0].topics if response.groups else response.topics:
+            name = topic.name
+            if isinstance(topic, offset_fetch.OffsetFetchResponseTopics) and not name:
+                name = names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                code, offset = data.error_code, None
+                if self._version == 0 and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    code = 0
+                elif not code and data.committed_offset >= 0:
+                    offset = OffsetAndMetadata(data.committed_offset, data.metadata or "", data.committed_leader_epoch)
+                yield Answer(TopicPartition(name, data.partition_index), code, offset)
+
+
+def commit_request(
+    group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], ids: TopicIds
+) -> tuple[offset_commit.OffsetCommitRequest, Chooser]:
+    """Keep offsets for the group."""
+    topics: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
+    for (name, partition), offset in offsets.items():
+        entry = offset_commit.OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            committed_metadata=offset.metadata,
+        )
+        topics.setdefault(name, []).append(entry)
+    request = offset_commit.OffsetCommitRequest(
+        group_id=group.group_id, generation_id_or_member_epoch=group.generation, member_id=group.member_id
+    )
+
+    def version(versions: ApiVersions) -> int:
+        picked = versions.pick(offset_commit.OffsetCommitRequest, newest_version(ids))
+        request.group_instance_id = group.group_instance_id if picked >= INSTANCES_SINCE else None
+        request.topics = []
+        for name, entries in topics.items():
+            topic = offset_commit.OffsetCommitRequestTopic(partitions=entries)
+            topic.name, topic.topic_id = named(name, ids, picked)
+            request.topics.append(topic)
+        return picked
+
+    return request, version
+
+
+def read_commit(response: offset_commit.OffsetCommitResponse, ids: TopicIds) -> Iterator[Answer]:
+    """What is said about each partition."""
+    names = {topic_id: name for name, topic_id in ids.items()}
+    for topic in response.topics:
+        name = topic.name or names.get(topic.topic_id, "")
+        for data in topic.partitions:
+            yield Answer(TopicPartition(name, data.partition_index), data.error_code)
