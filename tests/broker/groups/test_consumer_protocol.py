@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
