@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from aiokwire.hooks import Hooks
     from aiokwire.producer import Delivery, Producer, ProducerConfig, Transaction
     from aiokwire.records import Record
+    from aiokwire.transforming import transform
     from aiokwire.types import (
         Acks,
         Compression,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         RecordMetadata,
         TimestampType,
         TopicPartition,
+        TransactionalReader,
     )
 
 # Where each public name lives. Lazy, because a producer need not load the consumer, nor an error code the kernel.
@@ -96,6 +98,7 @@ _HOMES = {
     "hooks": ("Hooks",),
     "producer": ("Delivery", "Producer", "ProducerConfig", "Transaction"),
     "records": ("Record",),
+    "transforming": ("transform",),
     "types": (
         "Acks",
         "Compression",
@@ -108,6 +111,7 @@ _HOMES = {
         "RecordMetadata",
         "TimestampType",
         "TopicPartition",
+        "TransactionalReader",
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -162,8 +166,10 @@ __all__ = [
     "TransactionAborted",
     "TransactionFailed",
     "TransactionStateError",
+    "TransactionalReader",
     "UnsupportedVersion",
     "__version__",
+    "transform",
 ]
 
 

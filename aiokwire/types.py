@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, Self
 
 from aiokwire.errors import ConfigurationError
 
@@ -54,6 +54,23 @@ class GroupMetadata(NamedTuple):
     generation: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
+
+
+class TransactionalReader(Protocol):
+    """What `producer.transaction(reader)` needs of a reader whose progress is part of the transaction; `Consumer` is
+    one. All of it works at once, without waiting."""
+
+    def group_metadata(self) -> GroupMetadata:
+        """For which group the offsets are committed, and as which member."""
+
+    def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
+        """Where it stands in each partition that it reads; None where that is not known yet."""
+
+    def rewind(self, positions: Mapping[TopicPartition, OffsetAndMetadata | None], /) -> None:
+        """Go back there, for None to where the partition began; leave out partitions that are not read any more."""
+
+    def resume_from_committed(self, positions: Mapping[TopicPartition, OffsetAndMetadata | None], /) -> None:
+        """In these partitions, go on where the group stands, as soon as no open transaction can change that."""
 
 
 class OffsetAndTimestamp(NamedTuple):

@@ -40,12 +40,13 @@ cdef class Batch:
     cdef public int producer_epoch
     cdef public int state
     cdef public bint urgent             # somebody awaits it
-    cdef bint observed
+    cdef bint observed                  # somebody was told of each record's failure
+    cdef set told                       # the records whose failure somebody was told
 
     cdef _finish(self)
     cdef _wake_waiters(self)
     cdef bint _is_news(self)
-    cdef object error_of(self, int32_t index)
+    cdef object error_of(self, int32_t index, int32_t count=*)
 
 
 cdef class Delivery:

@@ -27,10 +27,11 @@ from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.preparing import Preparation
+from aiokwire.producer.progress import Positions
 from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
 from aiokwire.producer.transaction import Transactions
-from aiokwire.types import Headers, RecordMetadata
+from aiokwire.types import Headers, RecordMetadata, TransactionalReader
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -98,6 +99,7 @@ class Producer(Generic[K, V]):
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._transactions = self._dispatcher.transactions
+        self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         self._preparation = Preparation(self.config, hooks)
@@ -119,11 +121,15 @@ class Producer(Generic[K, V]):
         Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before; UnsupportedVersion,
         AuthorizationError: no transactions here.
         """
-        if self._closed:
-            raise ClosedError("this producer was closed: make a new one")
         if self._started:
             self._client.check_place()
-            return
+        async with self._starting:  # whoever comes second waits for the outcome
+            if self._closed:
+                raise ClosedError("this producer was closed: make a new one")
+            if not self._started:
+                await self._start()
+
+    async def _start(self) -> None:
         await self._client.start()
         self._started = True
         self._dispatcher.start()
@@ -328,9 +334,20 @@ class Producer(Generic[K, V]):
 
     # --- transactions -----------------------------------------------------------------------------------------------
 
-    def transaction(self) -> Transaction:
+    def transaction(
+        self,
+        reader: TransactionalReader | None = None,
+        *,
+        since: Positions | None = None,
+    ) -> Transaction:
         """A transaction: `async with producer.transaction() as tx:` commits at its end, aborts on an exception or a
         cancellation. Every record that the producer takes meanwhile is part of it, from whichever task.
+
+        With a `reader` (a consumer with a `group_id`) its progress is part of it, too. What it hands over within the
+        block, or since it stood at `since` (its `positions()`, taken before), is committed as its group's offsets; when
+        the transaction aborts, the reader goes back, and hands the same records over again. When it is not known
+        whether the coordinator committed (TransactionFailed, FencedError), the reader goes on where its group stands
+        once that is settled: at the latest when a new producer with the same transactional id has started.
 
         Raises: ConfigurationError: there is no transactional_id. Entering it: TransactionStateError: one is open
         already; ClosedError: not started, or closed. Leaving it: TransactionAborted: it did not take place, repeat its
@@ -342,7 +359,7 @@ class Producer(Generic[K, V]):
             self._check_open()
             return transactions
 
-        return Transaction(begin)
+        return Transaction(begin, reader, since)
 
     # --- all --------------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
-from aiokwire.errors import ConfigurationError, TransactionAborted, TransactionStateError
-from aiokwire.producer.transaction import Ongoing, Transactions
+from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError, TransactionAborted, TransactionStateError
+from aiokwire.producer.ongoing import Ongoing
+from aiokwire.producer.progress import Positions, Progress
+from aiokwire.producer.transaction import Transactions
 from aiokwire.producer.transaction_requests import checked_group, checked_offsets
-from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition, TransactionalReader
 
 
 class Transaction:
@@ -17,33 +20,49 @@ class Transaction:
     aborts, and goes on. Nothing of it is read by `read_committed` readers before the commit.
     """
 
-    def __init__(self, begin: Callable[[], Transactions]) -> None:
+    def __init__(
+        self, begin: Callable[[], Transactions], reader: TransactionalReader | None, since: Positions | None
+    ) -> None:
+        if since is not None and reader is None:
+            raise InvalidArgument("since: these are the positions of a reader, and none was given")
         self._begin = begin
         self._driver: Transactions | None = None
         self._ongoing: Ongoing | None = None
-        self._aborted = False  # by `abort`, so that the end of the block has nothing to do
+        self.aborted = False  # by `abort`, so that the end of the block has nothing to do
+        self._reader = reader
+        self._since = since
+        self._progress: Progress | None = None
 
     async def __aenter__(self) -> Transaction:
         if self._driver is not None:
             raise TransactionStateError("this transaction was begun before: call producer.transaction() for each")
         driver = self._begin()
+        progress = None if self._reader is None else Progress(self._reader, self._since)
         self._ongoing = driver.begin()
-        self._driver = driver
+        self._driver, self._progress = driver, progress
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
         driver, ongoing = self._began()
-        if self._aborted:
-            return
-        if error is not None:
-            await driver.abort(ongoing)
-            if isinstance(error, TransactionAborted):
-                driver.check()  # that error asks for a repetition, which may be impossible
+        if self.aborted:
             return
         try:
-            await driver.commit(ongoing)
+            if error is None:
+                with suppress(TransactionAborted):  # then the commit fails, and says why
+                    await self._send_progress()
+                await driver.commit(ongoing)
         finally:
-            await driver.abort(ongoing)  # when it was cancelled
+            try:
+                await driver.abort(ongoing)  # after an error, or when it was cancelled
+            finally:
+                self._settle()
+        if isinstance(error, TransactionAborted):
+            driver.check()  # that error asks for a repetition, which may be impossible
+
+    @property
+    def failure(self) -> KafkaError | None:
+        """Why it can only be aborted; None while nothing of it was lost."""
+        return None if self._ongoing is None else self._ongoing.error
 
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
@@ -65,9 +84,28 @@ class Transaction:
         Raises: FencedError, TransactionFailed: the coordinator could not be told; the producer must stop.
         """
         driver, ongoing = self._began()
-        self._aborted = True
-        await driver.abort(ongoing)
+        self.aborted = True
+        try:
+            await driver.abort(ongoing)
+        finally:
+            self._settle()
         driver.check()
+
+    async def _send_progress(self) -> None:
+        """Raises: as `send_offsets`."""
+        if self._progress is None:
+            return
+        driver, ongoing = self._began()
+        lost = self._progress.lost()
+        if lost:
+            driver.give_up(ongoing, TransactionAborted(f"the reader lost {', '.join(map(str, lost))} meanwhile"))
+        else:
+            await driver.send_offsets(ongoing, self._progress.made(), self._progress.group)
+
+    def _settle(self) -> None:
+        """Have the reader go on where it must."""
+        if self._progress is not None and self._ongoing is not None:
+            self._progress.settle(self._ongoing.fate)
 
     def _began(self) -> tuple[Transactions, Ongoing]:
         if self._driver is None or self._ongoing is None:

@@ -29,6 +29,7 @@ from aiokwire.errors import (
 from aiokwire.machine import Machine
 from aiokwire.producer import transaction_requests as requests
 from aiokwire.producer.idempotence import TransactionalIdentity
+from aiokwire.producer.ongoing import Fate, Ongoing, run_to_the_end
 from aiokwire.producer.outcomes import Outcome, outcome_of_error
 from aiokwire.producer.states import TRANSITIONS, WRITING, TransactionEvent, TransactionState
 from aiokwire.producer.steps import StepFailed, Steps
@@ -47,25 +48,6 @@ logger = logging.getLogger("aiokwire.producer")
 
 # Of the time that an abort may take, the part in which it waits for the answers to what is on its way.
 QUIET_SHARE = 0.5
-
-
-class Ongoing:
-    """What exists only while a transaction is open."""
-
-    def __init__(self, deadline: Deadline, *, second: bool) -> None:
-        self.deadline = deadline
-        self.second = second  # the protocol in which it is run to its end
-        self.partitions: set[TopicPartition] = set()  # part of it
-        self.wanted: set[TopicPartition] = set()  # to be made part of it before their batches leave
-        self.asked: set[TopicPartition] = set()
-        self.groups: set[str] = set()
-        self.error: KafkaError | None = None  # why it can only be aborted
-        self.unknown_id = False  # the coordinator does not know our producer id any more
-
-    @property
-    def touched(self) -> bool:
-        """Whether the coordinator may know of it, so that it has to be told of the end."""
-        return bool(self.partitions or self.asked or self.groups)
 
 
 class Transactions:
@@ -207,8 +189,7 @@ class Transactions:
                 self._lose(TransactionAborted("the commit was cancelled before all records were delivered"))
                 raise
         if self.state is TransactionState.COMMITTING_TRANSACTION:
-            with anyio.CancelScope(shield=True):
-                await self._commit(ongoing)
+            await run_to_the_end(self._client, lambda: self._commit(ongoing), "producer: commit")
         if self.state is TransactionState.ABORTABLE_ERROR:
             reason = ongoing.error
             await self.abort(ongoing)
@@ -219,6 +200,11 @@ class Transactions:
             ) from reason
         self.check()
 
+    def give_up(self, ongoing: Ongoing, error: KafkaError) -> None:
+        """The transaction is not whole, for a reason of its program's own."""
+        self._require(ongoing)
+        self._lose(error)
+
     async def abort(self, ongoing: Ongoing, timeout: float | None = None) -> None:
         """Abort; what is not delivered fails with TransactionAborted. It ends within the transaction time-out,
         cancelled or not. A failure makes the state fatal, and is logged."""
@@ -228,14 +214,7 @@ class Transactions:
         self._end_writing(TransactionAborted(f"{self._who}: the transaction was aborted", reason=ongoing.error))
         limit = min(self._config.transaction_timeout, self._config.default_api_timeout)
         deadline = Deadline(limit if timeout is None else min(limit, timeout), f"{self._who}: aborting")
-        with anyio.CancelScope(shield=True):
-            try:
-                await self._abort(ongoing, deadline)
-            except StepFailed as failed:
-                self._fail(failed.outcome, failed.error)
-                logger.error("aborting a transaction failed; the coordinator will do it: %s", self._fatal())
-            else:
-                self._rest()
+        await run_to_the_end(self._client, lambda: self._abort(ongoing, deadline), "producer: abort")
 
     async def close(self, timeout: float) -> None:
         """Nothing stays open: a transaction that is, is aborted; one that ends gets `timeout` seconds for that."""
@@ -308,6 +287,7 @@ class Transactions:
 
     async def _commit(self, ongoing: Ongoing) -> None:
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: committing")
+        ongoing.fate = Fate.UNKNOWN  # until there is an answer
         try:
             if ongoing.touched:
                 await self._coordinators.tell_end(deadline, commit=True, second=ongoing.second)
@@ -315,11 +295,23 @@ class Transactions:
             if failed.outcome >= Outcome.FENCED:
                 self._fail(failed.outcome, failed.error, ", and whether the transaction was committed is not known")
             else:
+                ongoing.fate = Fate.OPEN
                 self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
         else:
+            ongoing.fate = Fate.COMMITTED
             self._rest()
 
     async def _abort(self, ongoing: Ongoing, deadline: Deadline) -> None:
+        try:
+            await self._tell_abort(ongoing, deadline)
+        except StepFailed as failed:
+            self._fail(failed.outcome, failed.error)
+            logger.error("aborting a transaction failed; the coordinator will do it: %s", self._fatal())
+        else:
+            ongoing.fate = Fate.ABORTED
+            self._rest()
+
+    async def _tell_abort(self, ongoing: Ongoing, deadline: Deadline) -> None:
         new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE) or self._dispatcher.sequences_broken
         if ongoing.unknown_id:
             new_epoch = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import anyio
@@ -9,11 +10,11 @@ import anyio.lowlevel
 import pytest
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ConnectionFailed, DeliveryFailed
+from aiokwire.errors import AuthorizationError, ConnectionFailed, DeliveryFailed, RecordRejected, RetriableError
 from aiokwire.producer import Producer
 from aiokwire.protocol import ZERO_UUID, ApiKey
 from aiokwire.protocol.messages import produce
-from tests.producer.conftest import TOPIC_ID, Script, ScriptedCluster, scripted_cluster
+from tests.producer.conftest import TOPIC_ID, Answer, Script, ScriptedCluster, scripted_cluster
 
 Quick = dict[str, Any]
 
@@ -178,3 +179,77 @@ async def test_from_version_13_on_topics_go_by_their_id(newest: int, named: bool
         assert header.api_version == newest
         (data,) = request.topic_data
         assert (data.name, data.topic_id) == (("t", ZERO_UUID) if named else ("", TOPIC_ID))
+
+
+# --- failures that nobody awaits --------------------------------------------------------------------------------------
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    gc.collect()
+    return [record.getMessage() for record in caplog.records if record.name == "aiokwire.producer"]
+
+
+async def test_what_nobody_awaited_of_a_batch_is_logged_though_somebody_awaited_the_rest(
+    quick: Quick, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scripted_cluster() as cluster:
+        cluster.node.on_partition = lambda tp, data: int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        async with Producer(cluster.bootstrap_servers, **quick, linger_ms=5) as producer:
+            await producer.partitions_for("t")
+            first, *others = [producer.submit_nowait("t", b"x", b"k%d" % number) for number in range(4)]
+            for _ in range(2):  # asking twice is no two records
+                with pytest.raises(AuthorizationError):
+                    await first
+            assert told(caplog) == []
+            del others
+            del first
+            (message,) = told(caplog)
+            assert message.startswith("3 of 4 record(s) for t[0], the first with key b'k0' were not delivered")
+            assert "TOPIC_AUTHORIZATION_FAILED" in message
+            caplog.clear()
+            all_of_them = [producer.submit_nowait("t", b"x") for _ in range(3)]
+            for delivery in all_of_them:
+                with pytest.raises(AuthorizationError):
+                    await delivery
+            del all_of_them, delivery
+            assert (await producer.send_many("t", [b"x"] * 3)).failed == 3
+            assert told(caplog) == []
+
+
+async def test_a_send_that_was_cancelled_before_its_record_failed_is_logged(
+    quick: Quick, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:
+        await producer.partitions_for("t")
+        gate = anyio.Event()
+
+        async def refuse_later(request: produce.ProduceRequest) -> bool | None:
+            await gate.wait()
+            return None
+
+        cluster.node.on_request = refuse_later
+        cluster.node.on_partition = Script(ErrorCode.INVALID_RECORD)
+        with anyio.move_on_after(0.01):
+            await producer.send("t", b"x", b"key")
+        gate.set()
+        await producer.flush(timeout=5)
+        (message,) = told(caplog)
+        assert message.startswith("1 record(s) for t[0], the first with key b'key' were not delivered")
+
+
+async def test_28_a_bulk_call_says_which_records_were_at_fault_and_which_may_be_sent_again(quick: Quick) -> None:
+    """Scenario 28, for `send_many`: by their places in what was given."""
+    culprit = produce.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")
+    answer = Answer(error_code=ErrorCode.INVALID_RECORD, base_offset=-1, record_errors=[culprit])
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:
+        cluster.node.on_partition = Script(answer)
+        result = await producer.send_many("t", [b"0", b"1", b"2", b"3"])
+        assert [(first, last, type(error)) for first, last, error in result.failures] == [
+            (0, 0, RetriableError),
+            (1, 1, RecordRejected),
+            (2, 3, RetriableError),
+        ]
+        with pytest.raises(RetriableError, match="number 1: no key"):
+            result.raise_for_errors()
+        again = await producer.send_many("t", [b"0", b"2", b"3"])
+        assert (again.failures, cluster.values()) == ([], [b"0", b"2", b"3"])

@@ -35,8 +35,8 @@ async def send_many(producer: Bytes) -> object:
     return await producer.send_many("t", [b"x"])
 
 
-async def flush(producer: Bytes) -> object:
-    return await producer.flush()
+async def flush(producer: Bytes) -> None:
+    await producer.flush()
 
 
 async def purge(producer: Bytes) -> object:
@@ -47,8 +47,8 @@ async def partitions_for(producer: Bytes) -> object:
     return await producer.partitions_for("t")
 
 
-async def start(producer: Bytes) -> object:
-    return await producer.start()
+async def start(producer: Bytes) -> None:
+    await producer.start()
 
 
 async def transaction(producer: Bytes) -> object:

@@ -30,6 +30,7 @@ from aiokwire.errors import (
     RequestTimedOut,
 )
 from aiokwire.producer import Producer, ProducerRecord, Undelivered
+from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import produce
 from tests.producer.conftest import Script, scripted_cluster
 
@@ -501,6 +502,19 @@ async def test_no_address_that_answers_fails_the_start() -> None:
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:1"):
         await producer.start()
     assert await producer.close() == []
+
+
+async def test_a_second_start_waits_for_the_first() -> None:
+    async with Broker(topics={"t": 1}, journal=1000) as broker:
+        producer = Producer(broker.bootstrap_servers, transactional_id="tx")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(producer.start)
+            await anyio.lowlevel.checkpoint()
+            await producer.start()
+            async with producer.transaction():
+                await producer.send("t", b"x")
+        await producer.close()
+        assert len(broker.journal.of(ApiKey.INIT_PRODUCER_ID)) == 1
 
 
 def test_a_producer_is_made_without_a_loop_and_not_overridden_methods_stay_fast() -> None:

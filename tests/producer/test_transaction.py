@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,6 +30,7 @@ from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import produce
 from aiokwire.records import read_batches
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from tests.producer.cancelling import WAYS, cancel_at
 from tests.producer.conftest import Answer, Script, ScriptedCluster, scripted_cluster
 
 Quick = dict[str, Any]
@@ -628,3 +630,35 @@ async def test_cancelled_offsets_leave_nothing_but_an_abort(quick: Quick) -> Non
         with pytest.raises(TransactionAborted, match="cancelled"):
             await work()
         assert [request.committed for request in cluster.coordinator.of(END)] == [False]
+
+
+# --- cancelled by the task itself, against which no shield of anyio's helps -------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fails", [False, True], ids=["committing", "aborting"])
+async def test_a_task_that_is_cancelled_at_any_step_leaves_a_producer_that_goes_on(
+    second: bool, way: str, fails: bool, quick: Quick
+) -> None:
+    async with transactional(second, **quick) as (cluster, producer):
+
+        async def work() -> None:
+            async with producer.transaction() as tx:
+                await producer.submit("t", b"a")
+                await tx.send_offsets({PLACE: 1}, "g")
+                if fails:
+                    raise_in_block()
+
+        for step in itertools.count(1):
+            cluster.coordinator.journal.clear()
+            reached, outcome = await cancel_at(work(), step, way)
+            ends = [request.committed for request in cluster.coordinator.of(END)]
+            assert is_healthy(producer), f"cancelled at step {step}"
+            assert len(set(ends)) <= 1, "each transaction has one end"
+            async with producer.transaction():
+                await producer.send("t", b"after")
+            if not reached:
+                break
+        assert step > 2
+        assert isinstance(outcome, ZeroDivisionError) if fails else outcome is None

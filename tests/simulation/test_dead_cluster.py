@@ -66,7 +66,8 @@ async def submit_to_a_full_buffer(producer: Bytes) -> object:
 async def send_many(producer: Bytes) -> object:
     result = await producer.send_many(TOPIC, [b"a:1:", b"a:2:"])
     assert (result.delivered, result.failed) == (0, 2)
-    return result.raise_for_errors()
+    result.raise_for_errors()
+    return result
 
 
 async def send_many_to_a_new_topic(producer: Bytes) -> object:
@@ -152,32 +153,32 @@ def test_a_close_without_a_timeout_ends_with_the_delivery_deadline(silent: bool)
 Die = Callable[[], Awaitable[None]]
 
 
-async def commit_of_nothing_delivered(producer: Bytes, die: Die) -> object:
+async def commit_of_nothing_delivered(producer: Bytes, die: Die) -> None:
     async with producer.transaction():
         await die()
         await producer.submit(TOPIC, b"a:1:")
 
 
-async def commit_of_what_was_delivered(producer: Bytes, die: Die) -> object:
+async def commit_of_what_was_delivered(producer: Bytes, die: Die) -> None:
     async with producer.transaction():
         await producer.send(TOPIC, b"a:1:")
         await die()
 
 
-async def send_within(producer: Bytes, die: Die) -> object:
+async def send_within(producer: Bytes, die: Die) -> None:
     async with producer.transaction():
         await die()
         await producer.send(TOPIC, b"a:1:")
 
 
-async def abort(producer: Bytes, die: Die) -> object:
+async def abort(producer: Bytes, die: Die) -> None:
     async with producer.transaction() as tx:
         await producer.send(TOPIC, b"a:1:")
         await die()
         await tx.abort()
 
 
-async def send_offsets(producer: Bytes, die: Die) -> object:
+async def send_offsets(producer: Bytes, die: Die) -> None:
     async with producer.transaction() as tx:
         await die()
         await tx.send_offsets({TopicPartition(TOPIC, 0): 1}, "group")

@@ -245,15 +245,15 @@ def _key(key: ConsumerKey) -> bytes:
     return struct.pack(">h", key.type) + b"".join(struct.pack(">h", len(one.encode())) + one.encode() for one in names)
 
 
-def decode_key(group_id: str, kind: int, src: PlainReader) -> ConsumerKey | None:
-    """The rest of a key whose type and group are read; None for a record of another kind.
+def decode_key(kind: int, src: PlainReader) -> ConsumerKey | None:
+    """The rest of a key whose type is read; None for a record of another kind.
 
     Raises: ProtocolViolation.
     """
     if kind not in set(KeyType):
         return None
     named = kind in {KeyType.MEMBER, KeyType.TARGET_MEMBER, KeyType.CURRENT, KeyType.REGEX}
-    return ConsumerKey(KeyType(kind), group_id, src.string() if named else "")
+    return ConsumerKey(KeyType(kind), src.string(), src.string() if named else "")
 
 
 def epoch_row(group_id: str, epoch: int, metadata_hash: int) -> Row:

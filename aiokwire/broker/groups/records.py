@@ -16,7 +16,6 @@ def decode_key(key: bytes | None) -> str | ConsumerKey | None:
     try:
         src = PlainReader(key or b"")
         kind = src.int16()
-        group_id = src.string()
-        return group_id if kind == classic_records.KEY_TYPE else consumer_records.decode_key(group_id, kind, src)
+        return src.string() if kind == classic_records.KEY_TYPE else consumer_records.decode_key(kind, src)
     except ProtocolViolation as error:
         raise CorruptRecord(f"the key of a group's record is damaged: {error}") from error
