@@ -19,25 +19,23 @@ from integration.chaos.run import PARTITIONS, Outcome, run
 from integration.embedded import EmbeddedProcess
 from integration.kafka import KafkaServer, RealKafka
 
-# The full buffer, the deliveries that are under way, and what the allocator keeps of both between two outages.
-_MIB_ALLOWED = 400
+# The interpreter, a full buffer, the deliveries under way, and what the allocator keeps of them between two outages.
+# A process's peak is known, not a run's: one broker a process.
+_MIB_ALLOWED = 300
 
 
 def main() -> int:
     """The command."""
     given = _arguments().parse_args()
     logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # a broker that goes away is the point here
-    status = 0
-    for name in given.broker.split(","):
-        status |= _produce(name, given)
-    return status
+    return _produce(given)
 
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m integration.chaos", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     produce = verbs.add_parser("produce", help="acknowledged records, each there once and in order")
-    produce.add_argument("--broker", default="embedded,4.3.1", help="comma-separated: embedded, or Kafka releases")
+    produce.add_argument("--broker", default="embedded", help="embedded, or a release of Kafka")
     produce.add_argument("--records", type=int, default=10_000_000)
     produce.add_argument("--kills", type=int, default=5, help="SIGKILLs, spread over the run")
     produce.add_argument("--stops", type=int, default=1, help="SIGTERMs among them")
@@ -47,7 +45,8 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _produce(name: str, given: argparse.Namespace) -> int:
+def _produce(given: argparse.Namespace) -> int:
+    name = given.broker
     server: KafkaServer = EmbeddedProcess() if name == "embedded" else RealKafka(name, full_speed=True)
     kinds = [Kind.KILL] * given.kills + [Kind.STOP] * given.stops + [Kind.FREEZE] * given.freezes
     faults = plan(random.Random(given.seed), given.records, kinds)
