@@ -6,4 +6,7 @@ records  what the values look like               verdict  both ledgers side by s
 run      all of it, once
 
 `python -m integration.chaos produce` runs it at full size, `make integration` small.
+
+transactions         read, work, write in transactions: each input counts once
+transactions_worker  the process that is killed
 """
