@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -149,6 +150,18 @@ def test_the_consumer_benchmark_runs_through(server: EmbeddedProcess) -> None:
         done = JavaTools(server.bootstrap_servers).run(f"{_TOOLS}.ConsumerPerformance", *where, *options).checked()
         figures = done.stdout.strip().splitlines()[-1].split(",")
         assert int(figures[4]) == RECORDS
+
+
+def test_javas_copier_commits_as_a_member_of_a_group(server: EmbeddedProcess) -> None:
+    """Offsets in transactions, fenced by the group's generation (KIP-447)."""
+    create_by_asking(server.bootstrap_servers, "out", PARTITIONS)
+    named = ("--transactional-id", "tx", "--consumer-group", "g", "--group-mode", "--use-group-metadata")
+    topics = ("--input-topic", TOPIC, "--input-partition", "-1", "--output-topic", "out")
+    amount = ("--broker-list", server.bootstrap_servers, "--transaction-size", "20", "--max-messages", str(RECORDS))
+    tool = f"{_TOOLS}.TransactionalMessageCopier"
+    done = JavaTools(server.bootstrap_servers).run(tool, *named, *topics, *amount).checked()
+    assert json.loads(done.stdout.splitlines()[-1])["totalProcessed"] == RECORDS
+    assert [row[3] for row in rows(groups(server, "--describe", "--group", "g"))] == ["100"] * PARTITIONS
 
 
 def test_a_group_changes_its_protocol_when_it_is_empty(server: EmbeddedProcess) -> None:

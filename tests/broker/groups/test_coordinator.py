@@ -1,4 +1,4 @@
-"""What lasts: groups across restarts and kills, nodes that take groups over, offsets that expire; tests in control."""
+"""What lasts: groups across restarts, nodes that take groups over, offsets that expire; and what tests control."""
 
 from __future__ import annotations
 
