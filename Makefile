@@ -54,8 +54,9 @@ soak: build .venv/dev.stamp ## a producer for five minutes (MINUTES=60), and wha
 chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once (SEED=1, RECORDS=)
 	$(BIN)/python -m integration.chaos produce --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 
-generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions
+generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
+	$(BIN)/python -m tests.machines
 
 check-generated: .venv/dev.stamp ## fail when the committed messages differ from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate --check

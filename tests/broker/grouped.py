@@ -208,9 +208,7 @@ class ModernMember:
                 topic_partitions=None
                 if tells is None
                 else [
-                    consumer_group_heartbeat.TopicPartitions(
-                        topic_id=self._ids[name], partitions=partitions
-                    )
+                    consumer_group_heartbeat.TopicPartitions(topic_id=self._ids[name], partitions=partitions)
                     for name, partitions in tells.items()
                 ],
             ),
