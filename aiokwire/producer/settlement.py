@@ -322,9 +322,9 @@ def _errors_of_records(batch: Batch, entry: produce.PartitionProduceResponse) ->
     place = f"{batch.topic}[{batch.partition}]"
     first = entry.record_errors[0]
     shared = RetriableError(
-        f"{len(entry.record_errors)} other record(s) of its batch for {place} were rejected (number {first.batch_index}: "
-        f"{first.batch_index_error_message or code.description}), so nothing of it was written: this record may be "
-        f"sent again",
+        f"{len(entry.record_errors)} other record(s) of its batch for {place} were rejected (number "
+        f"{first.batch_index}: {first.batch_index_error_message or code.description}), so nothing of it was written: "
+        f"this record may be sent again",
         code=code,
         topic=batch.topic,
         partition=batch.partition,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -92,7 +93,7 @@ async def test_what_a_member_leaves_behind_is_taken(broker: Broker) -> None:
 
 
 async def test_a_member_that_is_silent_is_evicted() -> None:
-    options = {"group_consumer_min_session_timeout_ms": 1, "group_consumer_session_timeout_ms": 60}
+    options: dict[str, Any] = {"group_consumer_min_session_timeout_ms": 1, "group_consumer_session_timeout_ms": 60}
     async with Broker(topics={"t": 4}, rng=random.Random(7), **options) as broker:
         silent, one = await member(broker, "silent"), await member(broker, "a")
         assert await silent.beat(join=True) is ErrorCode.NONE
