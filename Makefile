@@ -55,8 +55,9 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.chaos produce --broker embedded --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 
-generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions
+generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
+	$(BIN)/python -m tests.machines
 
 check-generated: .venv/dev.stamp ## fail when the committed messages differ from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate --check

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import machines
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -46,3 +48,25 @@ def test_the_readmes_program_runs() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("orders ")
     assert "b'42' b'paid'" in done.stdout
+
+
+def test_the_drawings_of_state_machines_are_those_of_the_tables() -> None:
+    assert machines.PAGE.read_text() == machines.page(), "run `make generate`"
+
+
+def test_no_state_machine_is_left_out_of_the_drawings() -> None:
+    drawn = [machine.module.TRANSITIONS for machine in machines.MACHINES]
+    assert [name for name, table in machines.tables().items() if table not in drawn] == []
+    for machine in machines.MACHINES:
+        assert any(source is machine.initial for source, _ in machine.module.TRANSITIONS)
+
+
+def test_every_invariant_names_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "invariants.md").read_text()
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(lines) > 30
+    for line in lines:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
+        assert named, f"no test shows: {line}"
+        for path, name in named:
+            assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"

@@ -162,11 +162,11 @@ class Producer(Generic[K, V]):
         if not self._started:
             self._accumulator.close(reason)
             return left
-        if self._transactions is not None:
-            await self._transactions.close(self.config.transaction_timeout if timeout is None else timeout)
-        self._dispatcher.stop(reason)
         batches: list[Batch] = []
         try:
+            if self._transactions is not None:
+                await self._transactions.close(self.config.transaction_timeout if timeout is None else timeout)
+            self._dispatcher.stop(reason)
             if self._accumulator.live:
                 await self._flush(self.config.delivery_timeout if timeout is None else timeout)
         except RequestTimedOut:
@@ -182,6 +182,7 @@ class Producer(Generic[K, V]):
 
     def _abandon(self, reason: str, batches: list[Batch]) -> list[Undelivered]:
         left: list[Undelivered] = []
+        self._dispatcher.stop(reason)
         self._dispatcher.end()
         for partition, batch in self._dispatcher.abandon():
             left += undelivered_of(batch)
