@@ -82,7 +82,7 @@ class Member:
                 self.faults.append(str(message.error()))
                 continue
             self.values.append(message.value() or b"")
-            self._consumer.commit(message, asynchronous=False)
+            self._consumer.commit(message=message, asynchronous=False)
         self._consumer.close()
 
     def stop(self) -> None:

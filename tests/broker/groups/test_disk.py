@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -27,7 +28,7 @@ class Full(MemoryStorage):
 @pytest_asyncio.fixture
 async def broker() -> AsyncIterator[Broker]:
     """A broker with such a disk."""
-    options = {"group_consumer_min_session_timeout_ms": 1, "group_consumer_session_timeout_ms": 300}
+    options: dict[str, Any] = {"group_consumer_min_session_timeout_ms": 1, "group_consumer_session_timeout_ms": 300}
     async with Broker(storage=Full(), topics={"t": 2}, rng=random.Random(7), **options) as running:
         yield running
 
