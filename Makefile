@@ -34,7 +34,7 @@ test: build .venv/dev.stamp ## every test of the package
 	$(BIN)/python -m pytest
 
 integration: build .venv/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
-	$(BIN)/python -m pytest integration/scenarios integration/interop
+	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos
 
 lint: build .venv/dev.stamp ## ruff and mypy --strict
 	$(BIN)/ruff check
@@ -50,6 +50,9 @@ bench: build .venv/dev.stamp ## aiokwire beside its peers on a real Kafka
 
 soak: build .venv/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
 	$(BIN)/python -m integration.soak --minutes $(or $(MINUTES),5)
+
+chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once (SEED=1, RECORDS=)
+	$(BIN)/python -m integration.chaos produce --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate
@@ -68,4 +71,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo test integration lint format bench soak generate check-generated asan wheel clean
+.PHONY: help build demo test integration lint format bench soak chaos generate check-generated asan wheel clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,11 @@ class EmbeddedProcess:
         if self._home is None:
             self._home = Path(tempfile.mkdtemp(prefix="aiokwire-broker-"))
         return self._home
+
+    def files_of(self, topic: str) -> list[Path]:
+        """Every file of a topic's partitions that Kafka's DumpLogSegments can judge."""
+        suffixes = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
+        return sorted(path for path in self.data_dir.glob(f"{topic}-*/*") if path.suffix in suffixes)
 
     @property
     def pid(self) -> int:
@@ -76,6 +82,14 @@ class EmbeddedProcess:
     def stop(self) -> int:
         """SIGTERM, as a service manager ends it; returns its exit status."""
         return self._end(signal.SIGTERM)
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
 
     def restart(self) -> None:
         """Starts it again on the same port and data."""

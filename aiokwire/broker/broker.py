@@ -144,6 +144,7 @@ class Broker(Controls):
                 await self._serve(state, started)
             finally:
                 self._state = self._listeners = None
+                state.groups.close()
                 with anyio.CancelScope(shield=True):
                     await run_in_thread(state.close)
         except Exception as error:
@@ -178,6 +179,7 @@ class Broker(Controls):
                 tasks.start_soon(Maintenance(state, listeners).run)
                 self._state, self._listeners = state, listeners
                 self._use_control()
+                state.groups.start()
                 await listeners.serve(tasks)
                 if not started.cancelled():
                     started.set_result(None)
@@ -233,7 +235,7 @@ class Broker(Controls):
         Raises: BrokerError: there is none of that name.
         """
         topic: Topic = self.state.topics.require(name)
-        await self.state.topics.delete(topic)
+        await self.state.delete_topic(topic)
 
     def __repr__(self) -> str:
         where = f"on {self.bootstrap_servers}" if self._state is not None else "not serving"

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 HEADER = 8  # no request is shorter: API, version, correlation id
 JOIN_BELOW = 1 << 16  # bytes that are copied sooner than a scatter write is set up
+# Requests that wait for others, not for the broker's own work: of no use once their client is gone.
+LONG_POLLS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next request is looked at
 
 
@@ -192,7 +194,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     async def _finish(self, call: Call, awaitable: Awaitable[Answer]) -> None:
         try:
             with anyio.CancelScope() as scope:
-                if call.api == ApiKey.FETCH:
+                if call.api in LONG_POLLS:
                     self._scope = scope
                     if self._gone:
                         scope.cancel()

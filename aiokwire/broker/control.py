@@ -10,7 +10,7 @@ or a journal, and not at all otherwise. Rules are served first come first served
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
@@ -410,16 +410,18 @@ class Control:
     def _take(self, call: Call, request: Request[Any]) -> Rule | None:
         """The rule for a request as a whole; errors for parts of it are left in `call.faults`."""
         faults = Faults()
-        names: Iterable[Name] | None = None
+        names: list[Name] | None = None
+        free: list[Name] = []  # that no error is for yet; where all have one, nothing is left for another rule
         for rule in list(self._rules):
             match = rule.match
             if not match.concerns(call, request):
                 continue
             if names is None:
-                names = names_of(request, call)
+                names = free = list(names_of(request, call))
+            observes = isinstance(rule, Observation)
+            covered = [name for name in (names if observes else free) if match.covers(name)]
             in_parts = isinstance(rule, ErrorRule) and rule.in_parts
-            covered = [name for name in names if match.covers(name)]
-            if not covered and (in_parts or match.names_anything):
+            if not covered and (in_parts or match.names_anything or (names and not free and not observes)):
                 continue
             if rule.passes():
                 continue
@@ -429,7 +431,7 @@ class Control:
             elif isinstance(rule, ErrorRule) and in_parts:
                 faults.add(rule)
                 call.faults = faults
-                names = [name for name in names if name not in covered]
+                free = [name for name in free if name not in covered]
             else:
                 return rule
         return None

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from aiokwire.broker.control import Control, On, match_of
+from aiokwire.broker.group_status import GroupStatus, status_of
+from aiokwire.broker.groups import Group
 from aiokwire.broker.journal import Journal
 from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Partition
-from aiokwire.config import require_int
+from aiokwire.config import require_int, require_number
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerClosed, InvalidArgument, error_for
 from aiokwire.protocol import ApiKey, Request
@@ -176,13 +178,28 @@ class Controls:
         """The node that coordinates a group or transactional id."""
         return self.state.nodes.coordinator(key).id
 
-    def move_coordinator(self, key: str, node: int) -> None:
+    def move_coordinator(self, key: str, node: int, *, load_seconds: float = 0.0) -> None:
         """Let a node coordinate a group or transactional id from now on.
+
+        It reads the group from the log, as a Kafka does: members that wait in JoinGroup or SyncGroup get
+        NOT_COORDINATOR, a rebalance under way is forgotten, and for `load_seconds` requests about the group get
+        COORDINATOR_LOAD_IN_PROGRESS.
 
         Raises: InvalidArgument: there is no such node, or it is stopped.
         """
+        require_number("load_seconds", load_seconds, minimum=0)
         self._running(node)
+        before = self._group_coordinators()
         self.state.nodes.move_coordinator(key, node)
+        self._hand_over_groups(before, load_seconds)
+
+    def _group_coordinators(self) -> dict[str, int]:
+        return {group_id: self.coordinator(group_id) for group_id in self.state.groups.ids()}
+
+    def _hand_over_groups(self, before: dict[str, int], load_seconds: float = 0.0) -> None:
+        """Let the groups whose coordinator is another one now be read by it."""
+        moved = [group_id for group_id, node in before.items() if self.coordinator(group_id) != node]
+        self.state.groups.hand_over(moved, load_seconds)
 
     def freeze_metadata(self) -> None:
         """Let every node tell the leaders and nodes of this moment, whatever happens to them, until `thaw_metadata`.
@@ -194,6 +211,39 @@ class Controls:
     def thaw_metadata(self) -> None:
         """Let metadata be true again."""
         self.state.nodes.thaw()
+
+    # --- groups -------------------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> GroupStatus:
+        """What the coordinator knows of a group.
+
+        Raises: BrokerError: there is no such group.
+        """
+        return status_of(self._group(group_id))
+
+    def evict(self, group_id: str, member_id: str) -> None:
+        """Let a member's session end now, as if it had not been heard of in time.
+
+        Raises: BrokerError: there is no such group or member. StorageError.
+        """
+        if member_id not in self._group(group_id).members:
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} of group {group_id!r}")
+        self.state.groups.evict(group_id, member_id)
+
+    def rebalance(self, group_id: str) -> None:
+        """Begin a rebalance of a group, for no other reason.
+
+        Raises: BrokerError: there is no such group, or it has no members. StorageError.
+        """
+        if not self._group(group_id).members:
+            raise error_for(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} has no members")
+        self.state.groups.rebalance(group_id)
+
+    def _group(self, group_id: str) -> Group:
+        found = self.state.groups.find(group_id)
+        if found is None:
+            raise error_for(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r}")
+        return found
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -208,7 +258,9 @@ class Controls:
         stopped = self.state.nodes.get(node)
         if not stopped.running:
             return
+        before = self._group_coordinators()
         await self._serving().stop(stopped)
+        self._hand_over_groups(before)
         if fail_over:
             self.state.nodes.fail_over(self.state.partitions(), node)
 
@@ -219,7 +271,9 @@ class Controls:
         """
         started = self.state.nodes.get(node)
         if not started.running:
+            before = self._group_coordinators()
             await self._serving().start(started)
+            self._hand_over_groups(before)
 
     # --- parts --------------------------------------------------------------------------------------------------------
 

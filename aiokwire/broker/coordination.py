@@ -23,6 +23,7 @@ _KEYS = {
     ApiKey.LEAVE_GROUP: "group_id",
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "group_id",
 }
+# Requests about several groups (DescribeGroups and the like) are answered group by group in their handlers.
 _LISTS = ("groups", "transactions")  # newer versions name several keys, which clients send to one coordinator
 
 

@@ -165,6 +165,34 @@ def _offset_fetch(messages: Any, request: Any, version: int, code: ErrorCode) ->
     return answer
 
 
+def _join_group(messages: Any, request: Any, version: int, code: ErrorCode) -> Response:
+    answer: Response = messages.JoinGroupResponse(
+        error_code=code, generation_id=-1, protocol_name=None if version >= 7 else "", member_id=request.member_id
+    )
+    return answer
+
+
+def _describe_groups(messages: Any, request: Any, version: int, code: ErrorCode) -> Response:
+    answer: Response = messages.DescribeGroupsResponse(
+        groups=[messages.DescribedGroup(error_code=code, group_id=group_id) for group_id in request.groups]
+    )
+    return answer
+
+
+def _delete_groups(messages: Any, request: Any, version: int, code: ErrorCode) -> Response:
+    answer: Response = messages.DeleteGroupsResponse(
+        results=[messages.DeletableGroupResult(group_id=one, error_code=code) for one in request.groups_names]
+    )
+    return answer
+
+
+def _consumer_group_describe(messages: Any, request: Any, version: int, code: ErrorCode) -> Response:
+    answer: Response = messages.ConsumerGroupDescribeResponse(
+        groups=[messages.DescribedGroup(error_code=code, group_id=group_id) for group_id in request.group_ids]
+    )
+    return answer
+
+
 _Shape = Callable[[Any, Any, int, ErrorCode], Response]
 _SHAPES: dict[ApiKey, _Shape] = {
     ApiKey.CREATE_TOPICS: _create_topics,
@@ -176,4 +204,8 @@ _SHAPES: dict[ApiKey, _Shape] = {
     ApiKey.TXN_OFFSET_COMMIT: _txn_offset_commit,
     ApiKey.OFFSET_COMMIT: _offset_commit,
     ApiKey.OFFSET_FETCH: _offset_fetch,
+    ApiKey.JOIN_GROUP: _join_group,
+    ApiKey.DESCRIBE_GROUPS: _describe_groups,
+    ApiKey.DELETE_GROUPS: _delete_groups,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _consumer_group_describe,
 }

@@ -99,8 +99,10 @@ class InternalTopic:
         *,
         producer_id: int = -1,
         producer_epoch: int = -1,
-    ) -> None:
+    ) -> int:
         """Append records to the partition of `key`, within a transaction when a producer is named.
+
+        Gives the offset of the first.
 
         Raises: StorageError: nothing was appended. BrokerError: the producer's epoch is out of date.
         """
@@ -111,11 +113,12 @@ class InternalTopic:
             builder.seal(producer_id=producer_id, producer_epoch=producer_epoch, transactional=producer_id >= 0)
         )
         partition = self._partition(key)
-        partition.log.append(data, now_ms=now_ms, leader_epoch=partition.leader_epoch, from_client=False)
+        info = partition.log.append(data, now_ms=now_ms, leader_epoch=partition.leader_epoch, from_client=False)
         partition.appended(len(data))
+        return info.base_offset
 
-    def replay(self) -> Iterator[tuple[int, RecordBatch]]:
-        """Every batch with its partition, in order.
+    def replay(self, only: int | None = None) -> Iterator[tuple[int, RecordBatch]]:
+        """Every batch with its partition, in order; of `only` one partition where that is asked for.
 
         Raises: StorageError, CorruptRecord.
         """
@@ -125,7 +128,7 @@ class InternalTopic:
         if "cleanup.policy" not in topic.configs:
             # found as a directory only: without this its records would be deleted by their age
             self._topics.set_configs(topic, {**self._configs, **topic.configs})
-        for partition in topic.partitions:
+        for partition in topic.partitions if only is None else [topic.partitions[only]]:
             offset = partition.log.log_start_offset
             while data := partition.log.read(offset, _CHUNK).data:
                 for batch in read_batches(data, self.name, partition.index):

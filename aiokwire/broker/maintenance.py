@@ -46,6 +46,7 @@ class Maintenance:
                 configs.integer("transaction.remove.expired.transaction.cleanup.interval.ms") / 1000,
                 self._expire_transactional_ids,
             ),
+            (configs.integer("offsets.retention.check.interval.ms") / 1000, self._expire_offsets),
             (max(BEAT, min(self._idle / 4, 30.0)), self._reap),
         ]
 
@@ -97,6 +98,9 @@ class Maintenance:
 
     async def _expire_transactional_ids(self) -> None:
         self._state.transactions.expire(wall_ms())
+
+    async def _expire_offsets(self) -> None:
+        self._state.groups.expire(wall_ms())
 
     async def _reap(self) -> None:
         if self._idle > 0:

@@ -1,4 +1,4 @@
-"""What requests act upon: topics, logs, configs, producers, transactions, committed offsets, fetch sessions.
+"""What requests act upon: topics, logs, configs, producers, transactions, groups, offsets, sessions.
 
 Knows nothing of sockets. The broker opens one, the handlers get it with every call, tests may use it without any
 connection.
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
+from aiokwire.broker.groups import GroupCoordinator
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
 from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.topics import Partition, TopicRegistry
+from aiokwire.broker.topics import Partition, Topic, TopicRegistry
 from aiokwire.broker.transactions import TransactionCoordinator
 from aiokwire.clock import wall_ms
+from aiokwire.errors import StorageError
 from aiokwire.threads import run_in_thread
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class BrokerState:
         self.topics = TopicRegistry(storage, self.logs, configs, rng, place=self.nodes.place)
         self.producer_ids = ProducerIds(storage)
         self.offsets = OffsetStore(self.topics, configs)
+        self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
         self.control: Control | None = None  # faults on demand and the journal, where somebody asked for them
 
@@ -85,7 +88,7 @@ class BrokerState:
         self.logs.open(wall_ms())
         try:
             self.topics.load()
-            self.offsets.load()
+            self.offsets.load(self.groups.take_in)
             self.transactions.load()
             # A directory that a Kafka wrote knows producers, and has no file that says which ids were given out.
             known = (max(log.producers.states, default=-1) for log in self.logs.logs.values())
@@ -94,6 +97,17 @@ class BrokerState:
         except BaseException:
             self.logs.close(wall_ms())
             raise
+
+    async def delete_topic(self, topic: Topic) -> None:
+        """Take a topic out of existence, and what groups committed for it.
+
+        Raises: StorageError: the disk refuses.
+        """
+        await self.topics.delete(topic)
+        try:
+            self.offsets.forget_topic(topic.name, wall_ms())
+        except StorageError as error:
+            logger.error("offsets of deleted topic %s stay: %s", topic.name, error)
 
     def close(self) -> None:
         """Flush and unlock; slow, for a thread."""

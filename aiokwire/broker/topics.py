@@ -170,6 +170,7 @@ class TopicRegistry:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._doomed: set[bytes] = set()  # ids whose partitions are to be deleted, until a later save forgets them
+        self._leaving: set[str] = set()  # names whose partitions are not all out of the way yet
         self._version = 0  # of what is in memory
         self._saved = 0  # of what is in the file
         self._saving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
@@ -186,6 +187,11 @@ class TopicRegistry:
 
     def by_id(self, topic_id: bytes) -> Topic | None:
         return self._by_id.get(topic_id)
+
+    @property
+    def version(self) -> int:
+        """A number that goes up with every change of any topic, for those who keep what they computed from topics."""
+        return self._version
 
     def partition(self, name: str, index: int) -> Partition | None:
         topic = self._by_name.get(name)
@@ -210,12 +216,20 @@ class TopicRegistry:
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageError(f"{FILE} in the data directory is damaged: {error!r}") from error
-        for key, log in list(self._logs.logs.items()):
-            if log.topic_id in self._doomed:
-                self._logs.delete(key.topic, key.partition, wall_ms())
+        self._end_deletions()
         for name, (topic_id, count, configs) in topics.items():
             self._add(Topic(name, topic_id, configs), count)
         self._adopt()
+
+    def _end_deletions(self) -> None:
+        """Do what `delete` did not come to before the broker ended."""
+        if not self._doomed:
+            return
+        for key, log in list(self._logs.logs.items()):
+            if log.topic_id in self._doomed:
+                self._logs.delete(key.topic, key.partition, wall_ms())
+        self._logs.checkpoint()
+        self._doomed.clear()
 
     def _adopt(self) -> None:
         found: dict[str, int] = {}
@@ -267,8 +281,10 @@ class TopicRegistry:
     def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Make a topic of the broker's own, in which a coordinator keeps its state.
 
-        Raises: StorageError: the disk refuses.
+        Raises: StorageError: the disk refuses, or one of that name is being deleted.
         """
+        if name in self._leaving:
+            raise StorageError(_still_there(name))
         return self._create(name, partitions, configs)
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
@@ -297,6 +313,8 @@ class TopicRegistry:
             )
         if name in self._by_name:
             raise BrokerError(f"Topic '{name}' already exists.", code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
+        if name in self._leaving:
+            raise BrokerError(_still_there(name), code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
         # Kafka's metrics turn dots into underscores, so that two such names would collide there.
         if "." in name or "_" in name:
             flat = name.replace(".", "_")
@@ -338,14 +356,32 @@ class TopicRegistry:
     async def delete(self, topic: Topic) -> None:
         """Take a topic out of existence; its files go in the background.
 
-        Raises: StorageError: the disk refuses.
+        Until its directories have other names, and the checkpoints speak of it no more, another topic cannot have its
+        name: it would go on in the old logs, or lose records to the old offsets at the next start.
+
+        Raises: StorageError: the disk refuses. The topic stays if that could not be written down.
         """
         self._drop_names(topic)
+        self._leaving.add(topic.name)
         self._doomed.add(topic.id)
         self._version += 1
-        await self.save()
+        try:
+            await self.save()
+        except StorageError:
+            self._bring_back(topic)
+            raise
         self._drop(topic)
+        await run_in_thread(self._logs.prepare_checkpoint().run)
+        self._leaving.discard(topic.name)
         self._doomed.discard(topic.id)  # the next save forgets it
+
+    def _bring_back(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        topic.deleted = False
+        self._leaving.discard(topic.name)
+        self._doomed.discard(topic.id)
+        self._version += 1
 
     def _drop_names(self, topic: Topic) -> None:
         self._by_name.pop(topic.name, None)
@@ -381,3 +417,7 @@ class TopicRegistry:
         if topic is None:
             raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}", topic=name)
         return topic
+
+
+def _still_there(name: str) -> str:
+    return f"topic '{name}' is being deleted"

@@ -60,6 +60,8 @@ class Client:
         self._pid = 0
         self._ready = False  # the first metadata came
         self._closed = False
+        self._starting = anyio.Lock()
+        self._refusal: Exception | None = None  # why it could not start
         self._failure: BaseException | None = None  # what ended the client, when it was not `close`
         self._ending = anyio.Event()
         self._closing: list[Connection] = []
@@ -69,12 +71,25 @@ class Client:
     async def start(self, timeout: float | None = None) -> None:
         """Find the cluster; all or nothing. Each bootstrap address is tried once, again and again with a `timeout`.
 
+        Whoever calls it a second time waits for the outcome of the first.
+
         Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and the stage it came to;
-        ProtocolViolation: what a broker says of the cluster cannot be true; ClosedError: the client was closed.
+        ProtocolViolation: what a broker says of the cluster cannot be true; ClosedError: the client was closed, or
+        could not start.
         """
         if self._supervisor is not None:
-            self.check()
-            return
+            self._check_started()  # also that this is the loop whose tasks can be waited for
+        async with self._starting:
+            if self._supervisor is None:
+                await self._start(timeout)
+            self._check_started()
+
+    def _check_started(self) -> None:
+        if self._refusal is not None:
+            raise ClosedError(f"this client could not start; make a new one: {self._refusal}") from self._refusal
+        self.check()
+
+    async def _start(self, timeout: float | None) -> None:
         if self._closed:
             raise ClosedError("this client was closed; make a new one")
         self._loop = asyncio.get_running_loop()
@@ -87,7 +102,9 @@ class Client:
             self.spawn(self.metadata.run, name="metadata")
             self.spawn(self.nodes.reap, name="reaper")
             self._ready = True
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._refusal = error
             with anyio.CancelScope(shield=True):
                 await self.close(timeout=1.0)
             raise
@@ -118,8 +135,8 @@ class Client:
         Raises: ClosedError: it runs on another event loop.
         """
         supervisor = self._supervisor
-        if supervisor is not None and self._pid != os.getpid():
-            return  # a fork: the sockets and tasks are the parent's
+        if self.forked:
+            return
         if supervisor is not None and not self._ending.is_set() and asyncio.get_running_loop() is not self._loop:
             raise ClosedError("this client was started on another event loop: close it there")
         self._closed = True
@@ -154,16 +171,32 @@ class Client:
         """
         if self._loop is None:
             raise ClosedError("this client was not started: use `async with`, or await start()")
-        if self._pid != os.getpid():
-            raise ClosedError(
-                f"this client was started in process {self._pid} and is used in its fork {os.getpid()}: "
-                "make clients after forking"
-            )
+        self.check_place()
         if self._failure is not None:
             raise ClosedError(f"this client ended when a background task failed: {self._failure!r}") from self._failure
         if self._closed:
             raise ClosedError("this client was closed; make a new one")
-        if asyncio.get_running_loop() is not self._loop:
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a forked process: the sockets and tasks are the parent's."""
+        return self._loop is not None and self._pid != os.getpid()
+
+    def check_place(self) -> None:
+        """Do nothing in the process, thread and event loop that started it.
+
+        Raises: ClosedError: this is another one.
+        """
+        if self.forked:
+            raise ClosedError(
+                f"this client was started in process {self._pid} and is used in its fork {os.getpid()}: "
+                "make clients after forking"
+            )
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self._loop:
             raise ClosedError("this client was started on another event loop: use it there, or make one for each loop")
 
     def spawn(

@@ -135,10 +135,10 @@ class Metadata:
         """
         names = sorted(topics)
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
-        self.want(names)
         answered = -1
         told: set[str] = set()  # topics whose absence was logged
         while True:
+            self.want(names)  # each time: waiting may take longer than `metadata_max_idle_ms`
             missing = self._missing(names)
             if missing is None:
                 return self.cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final, NamedTuple, TypeAlias
 
 from aiokwire.cluster.coordinators import CoordinatorKind
@@ -9,14 +10,17 @@ from aiokwire.cluster.nodes import MAIN
 from aiokwire.types import TopicPartition
 
 
-class AnyNode(NamedTuple):
+# These two are no tuples as the others are: empty ones would equal each other.
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNode:
     """Whichever broker is least busy."""
 
     def __str__(self) -> str:
         return "any broker"
 
 
-class Controller(NamedTuple):
+@dataclasses.dataclass(frozen=True, slots=True)
+class Controller:
     """The controller; with KRaft any broker passes on what is meant for it."""
 
     def __str__(self) -> str:

@@ -144,6 +144,7 @@ class Consumer(Navigation, Generic[K, V]):
         self._upkeep = Upkeep(
             self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets
         )
+        self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         if topics:
@@ -158,10 +159,13 @@ class Consumer(Navigation, Generic[K, V]):
 
         Raises: ConnectionFailed: no broker could be reached; BrokerError: a topic does not exist or is forbidden.
         """
-        if self._closed:
-            raise ClosedError("this consumer was closed; make a new one")
-        if self._started:
-            return
+        async with self._starting:  # whoever comes second waits for the outcome
+            if self._closed:
+                raise ClosedError("this consumer was closed; make a new one")
+            if not self._started:
+                await self._start()
+
+    async def _start(self) -> None:
         self._reader.start()
         self._client.metadata.pin(self._subscription.wanted_topics)  # so that the first answer has them
         try:

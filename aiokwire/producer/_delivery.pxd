@@ -29,6 +29,7 @@ cdef class Batch:
     cdef readonly double order          # its place among the partition's batches
     cdef double width                   # and how far to the next one: what is left to divide when it is split
     cdef readonly Py_ssize_t size       # bytes that it holds of the producer's buffer
+    cdef Py_ssize_t lent                # bytes of memory that it has from the accumulator's pool
     cdef readonly int64_t base_offset
     cdef int64_t append_time
     cdef public int64_t producer_id
@@ -39,12 +40,13 @@ cdef class Batch:
     cdef public int producer_epoch
     cdef public int state
     cdef public bint urgent             # somebody awaits it
-    cdef bint observed
+    cdef bint observed                  # somebody was told of each record's failure
+    cdef set told                       # the records whose failure somebody was told
 
     cdef _finish(self)
     cdef _wake_waiters(self)
     cdef bint _is_news(self)
-    cdef object error_of(self, int32_t index)
+    cdef object error_of(self, int32_t index, int32_t count=*)
 
 
 cdef class Delivery:

@@ -148,10 +148,15 @@ cdef class Batch:
         self.data = None
         return builder
 
-    cdef object error_of(self, int32_t index):
+    cdef object error_of(self, int32_t index, int32_t count=1):
+        """The error of a record, which its caller is being told, as are those of the next ones up to `count`."""
         if self.error is None:
             return None
-        self.observed = True
+        if not self.observed:
+            if self.told is None:
+                self.told = set()
+            self.told.update(range(index, index + count))
+            self.observed = len(self.told) >= self.count
         if self.record_errors is not None and index in self.record_errors:
             return self.record_errors[index]
         return self.error
@@ -167,9 +172,10 @@ cdef class Batch:
     def __del__(self):
         if self.error is not None and not self.observed and self._is_news():
             key = "" if self.first_key is None else f", the first with key {self.first_key!r}"
+            left = f"{self.count}" if self.told is None else f"{self.count - len(self.told)} of {self.count}"
             logger.error(
-                "%d record(s) for %s[%d]%s were not delivered, and nobody awaited them: %s",
-                self.count, self.topic, self.partition, key, self.error,
+                "%s record(s) for %s[%d]%s were not delivered, and nobody awaited them: %s",
+                left, self.topic, self.partition, key, self.error,
             )
 
 
@@ -281,7 +287,6 @@ cdef class _Wait:
         if batch.state == BATCH_DONE:
             return None
         waiter = Future(loop=batch.loop)
-        batch.observed = True
         if batch.waiters is None:
             batch.waiters = [waiter]
         else:
@@ -298,6 +303,7 @@ cdef class _Wait:
 
 
 @cython.final
+@cython.no_gc
 @cython.freelist(1024)
 cdef class _Ready:
     """What `submit` gives when there was room: awaiting it gives the delivery without suspending."""
@@ -349,7 +355,10 @@ cdef Delivery _later(Delivery first, int32_t steps):
 
 
 def outcomes(list runs):
-    """What became of the runs of `append_many` whose batches are done: (partition, first offset, count, error) each."""
+    """What became of the runs of `append_many` whose batches are done: (partition, first offset, count, error) each.
+
+    In the order of the records; where single ones of a batch were at fault, each of its records has a row.
+    """
     cdef Delivery first
     cdef Delivery at
     cdef int32_t count
@@ -360,9 +369,10 @@ def outcomes(list runs):
         seen = 0
         while seen < count:
             at = _later(first, seen)
-            part = min(count - seen, at.batch.count - at.index)
+            part = min(count - seen, at.batch.count - at.index) if at.batch.record_errors is None else 1
             offset = at.batch.base_offset
-            found.append((at.batch.partition, offset + at.index if offset >= 0 else -1, part, at.batch.error_of(at.index)))
+            error = at.batch.error_of(at.index, part)
+            found.append((at.batch.partition, offset + at.index if offset >= 0 else -1, part, error))
             seen += part
     return found
 

@@ -31,6 +31,8 @@ class SendManyResult:
     """By partition: the offsets, first and last included, in order; none with acks=0."""
     errors: dict[int, KafkaError]
     """By partition: the first error of those that failed."""
+    failures: list[tuple[int, int, KafkaError]]
+    """What to look at or to send again: (first, last, error), places in what was given, in order."""
 
     @property
     def count(self) -> int:
@@ -51,8 +53,14 @@ def summary(topic: str, runs: list[tuple[Delivery, int]]) -> SendManyResult:
     delivered = failed = 0
     ranges: dict[int, list[tuple[int, int]]] = {}
     errors: dict[int, KafkaError] = {}
+    failures: list[tuple[int, int, KafkaError]] = []
     for partition, first, count, error in outcomes(runs):
         if error is not None:
+            place = delivered + failed
+            if failures and failures[-1][1] + 1 == place and failures[-1][2] is error:
+                failures[-1] = (failures[-1][0], place + count - 1, error)
+            else:
+                failures.append((place, place + count - 1, error))
             failed += count
             errors.setdefault(partition, error)
             continue
@@ -64,4 +72,4 @@ def summary(topic: str, runs: list[tuple[Delivery, int]]) -> SendManyResult:
             known[-1] = (known[-1][0], first + count - 1)
         else:
             known.append((first, first + count - 1))
-    return SendManyResult(topic, delivered, failed, ranges, errors)
+    return SendManyResult(topic, delivered, failed, ranges, errors, failures)

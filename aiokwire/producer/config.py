@@ -34,7 +34,7 @@ class ProducerConfig(ClientConfig):
     """The largest batch, uncompressed. Memory grows with the records, so that a small batch takes little."""
     max_request_size: int = 1024 * 1024
     """The largest record, uncompressed: key, value and headers together."""
-    buffer_memory: int = 64 * 1024 * 1024
+    buffer_memory: int = 32 * 1024 * 1024
     """The bytes of records that the producer holds at most, those on their way to brokers included."""
     delivery_timeout_ms: float = 120_000.0
     """One deadline from accepting a record to its acknowledgement: metadata, linger, retries, and the wait for room."""

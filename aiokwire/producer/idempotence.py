@@ -2,7 +2,8 @@
 
 Each partition runs a sequence of its own under the epoch at which it began. When its sequence breaks (a batch was given
 up though it may have been written, or the broker forgot the producer), the partition goes on under a new epoch from
-sequence 0; other partitions are not touched.
+sequence 0; other partitions are not touched. A batch whose answer was lost is asked for under its old number first:
+under a new one it could be written a second time.
 """
 
 from __future__ import annotations
@@ -116,13 +117,33 @@ class Idempotence:
         """Whether a batch of this partition can leave now; raises the epoch when the partition needs a new one."""
         if not self.ready:
             return False
-        if partition.needs_epoch:
+        if partition.needs_epoch and not _is_in_doubt(partition):
             self._bump(partition)
             if not self.ready:
                 return False
             partition.needs_epoch = False
             partition.producer_id = -1
         return True
+
+
+def refuse_number(batch: Batch) -> None:
+    """The broker says that it did not write the batch, nor will it under this number: it is free to get another."""
+    batch.base_sequence = -1
+
+
+def _is_in_doubt(partition: Partition) -> bool:
+    """Whether the partition's next batch was sent under its present epoch, so that it may be written already.
+
+    When that one is refused for the gap before it, so are those behind it: none of them is in doubt any more.
+    """
+    if not partition.queue:
+        return False
+    batch = partition.queue[0]
+    return (
+        batch.base_sequence >= 0
+        and batch.producer_id == partition.producer_id
+        and batch.producer_epoch == partition.producer_epoch
+    )
 
 
 class TransactionalIdentity(Idempotence):

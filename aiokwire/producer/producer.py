@@ -99,6 +99,7 @@ class Producer(Generic[K, V]):
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._transactions = self._dispatcher.transactions
+        self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         self._preparation = Preparation(self.config, hooks)
@@ -120,10 +121,15 @@ class Producer(Generic[K, V]):
         Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before; UnsupportedVersion,
         AuthorizationError: no transactions here.
         """
-        if self._closed:
-            raise ClosedError("this producer was closed: make a new one")
         if self._started:
-            return
+            self._client.check_place()
+        async with self._starting:  # whoever comes second waits for the outcome
+            if self._closed:
+                raise ClosedError("this producer was closed: make a new one")
+            if not self._started:
+                await self._start()
+
+    async def _start(self) -> None:
         await self._client.start()
         self._started = True
         self._dispatcher.start()
@@ -139,13 +145,17 @@ class Producer(Generic[K, V]):
         """Deliver what was accepted, then disconnect; gives back the records that could not be delivered.
 
         `timeout` in seconds for the delivering; None: the delivery time-out. Deliveries that are not done then fail
-        with ClosedError. Calling it again does nothing.
+        with ClosedError. Calling it again does nothing, nor does it in a forked process: the records are the parent's.
+
+        Raises: ClosedError: it was started on another event loop.
         """
         return await self._close(timeout, observed=True)
 
     async def _close(self, timeout: float | None, *, observed: bool) -> list[Undelivered]:
-        if self._closed:
+        if self._closed or self._client.forked:
             return []
+        if self._started:
+            self._client.check_place()
         self._closed = True
         reason = "this producer was closed"
         left: list[Undelivered] = []
@@ -158,7 +168,7 @@ class Producer(Generic[K, V]):
         batches: list[Batch] = []
         try:
             if self._accumulator.live:
-                await self.flush(self.config.delivery_timeout if timeout is None else timeout)
+                await self._flush(self.config.delivery_timeout if timeout is None else timeout)
         except RequestTimedOut:
             pass  # what is left is what we give back
         finally:
@@ -346,8 +356,7 @@ class Producer(Generic[K, V]):
         transactions = require_transactions(self._transactions)
 
         def begin() -> Transactions:
-            if self._closed or not self._started:
-                raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+            self._check_open()
             return transactions
 
         return Transaction(begin, reader, since)
@@ -360,11 +369,13 @@ class Producer(Generic[K, V]):
 
         `timeout` in seconds; None: as long as deliveries may take.
 
-        Raises: RequestTimedOut: the timeout ended; the records are still on their way. ClosedError: not started.
+        Raises: RequestTimedOut: the timeout ended; the records are still on their way. ClosedError: not started, or
+        closed.
         """
-        if not self._started:
-            raise ClosedError("this producer was not started: use `async with`, or await start()")
-        limit = self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout
+        self._check_open()
+        await self._flush(self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout)
+
+    async def _flush(self, limit: float) -> None:
         with anyio.move_on_after(limit) as scope:
             await self._dispatcher.flush()
         if scope.cancelled_caught:
@@ -391,8 +402,11 @@ class Producer(Generic[K, V]):
         return self._dispatcher.purge()
 
     def _check_open(self) -> None:
-        if self._closed or not self._started:
-            raise ClosedError("this producer was closed" if self._closed else "this producer was not started")
+        if self._closed:
+            raise ClosedError("this producer was closed: make a new one")
+        if not self._started:
+            raise ClosedError("this producer was not started: use `async with`, or await start()")
+        self._client.check()
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has, from the metadata.

@@ -20,7 +20,7 @@ from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
-from aiokwire.producer.idempotence import Idempotence, next_sequence
+from aiokwire.producer.idempotence import Idempotence, next_sequence, refuse_number
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.steps import FIRST_PAUSE
@@ -148,6 +148,7 @@ class Settlement:
         else:
             if verdict is Verdict.NEW_EPOCH:
                 partition.needs_epoch = True
+                refuse_number(batch)
             self.retry(partition, batch, error, refresh=verdict is Verdict.REFRESH)
             if entry.current_leader is not None and entry.current_leader.leader_id >= 0:
                 self._on_leader(partition, entry.current_leader)  # a leader that moved ends the pause
@@ -214,6 +215,7 @@ class Settlement:
     def _split(self, partition: Partition, batch: Batch, error: BrokerError) -> None:
         self._arrive(partition, batch)
         if batch.state == DONE:
+            self._break_sequence(partition, batch)
             self._accumulator.release(batch)
             return
         logger.info("%s; sending it in two halves", error)
@@ -318,9 +320,11 @@ def _errors_of_records(batch: Batch, entry: produce.PartitionProduceResponse) ->
         return None
     code = ErrorCode.of(entry.error_code)
     place = f"{batch.topic}[{batch.partition}]"
+    first = entry.record_errors[0]
     shared = RetriableError(
-        f"{len(entry.record_errors)} other record(s) of its batch for {place} were rejected, so nothing of it was "
-        f"written: this record may be sent again",
+        f"{len(entry.record_errors)} other record(s) of its batch for {place} were rejected (number "
+        f"{first.batch_index}: {first.batch_index_error_message or code.description}), so nothing of it was written: "
+        f"this record may be sent again",
         code=code,
         topic=batch.topic,
         partition=batch.partition,

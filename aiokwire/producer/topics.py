@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from aiokwire.cluster import Client, Cluster
-from aiokwire.errors import ConnectionFailed, DeliveryFailed, KafkaError, RequestTimedOut
+from aiokwire.errors import ConnectionFailed, DeliveryFailed, KafkaError, RequestTimedOut, RetriableError
 from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
@@ -137,8 +137,8 @@ class Topics:
 
 
 def _unresolved(parked: Batch, error: KafkaError) -> KafkaError:
-    if not isinstance(error, (RequestTimedOut, ConnectionFailed)):
-        return error
+    if not isinstance(error, (RequestTimedOut, ConnectionFailed, RetriableError)):
+        return error  # a refusal, which no more time would have changed
     elapsed = asyncio.get_running_loop().time() - parked.created
     return DeliveryFailed(
         f"{parked.count} record(s) for {parked.topic} were not delivered: its metadata did not come within "

@@ -145,6 +145,8 @@ cdef class RecordBatch:
             plain = decompress(self.codec, packed, self.limit)
         except CorruptRecord as error:
             raise CorruptRecord(str(error), topic=self.topic, partition=self.partition, offset=self.first) from error
+        if self.decompressed is not None:
+            return  # another thread was sooner, and may be reading what it has
         if self.magic < 2:
             fault = measure(<const uint8_t*>PyBytes_AS_STRING(plain),
                             <const uint8_t*>PyBytes_AS_STRING(plain) + PyBytes_GET_SIZE(plain), self.magic, &inside)

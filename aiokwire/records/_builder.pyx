@@ -27,6 +27,10 @@ cdef extern from "Python.h":
 
 cdef enum:
     HEADER = 61
+    # Between these a buffer grows in one step, beyond by doubling: the steps between would leave holes as large as the
+    # batch itself, while memory that is not written to yet costs nothing.
+    STEP_FROM = 65536
+    STEP_TO = 1048576
 
 
 cdef bytes _as_bytes(object content, str name):
@@ -171,6 +175,8 @@ cdef class BatchBuilder:
         if wanted <= self.capacity:
             return 0
         grown = 2 * <int64_t>self.capacity
+        if STEP_FROM < grown < STEP_TO:
+            grown = STEP_TO
         if grown > self.limit:
             grown = self.limit
         if grown < wanted:

@@ -17,6 +17,13 @@ import sysconfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = ["-fsanitize=address", "-fno-omit-frame-pointer", "-g", "-O1", "-fPIC", "-fno-strict-aliasing"]
+# As in tests/conftest.py, which needs the whole package: a slow machine must not fail a test of bytes.
+CONFTEST = """
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("asan", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("asan")
+"""
 MODULES = ("_hash", "_record", "_columns", "_message_set", "_builder", "_batch")
 
 
@@ -31,6 +38,7 @@ def copy_sources(target: pathlib.Path) -> None:
             shutil.copy(ROOT / "aiokwire" / name, target / "aiokwire" / name)
     shutil.copytree(ROOT / "aiokwire" / "records", target / "aiokwire" / "records", ignore=skipped)
     shutil.copytree(ROOT / "tests" / "records", target / "tests" / "records", ignore=skipped)
+    (target / "conftest.py").write_text(CONFTEST)
 
 
 def build(target: pathlib.Path) -> None:
@@ -57,7 +65,7 @@ def run_tests(target: pathlib.Path, tests: list[str]) -> int:
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(target)]
-    command += ["--import-mode=importlib", "-W", "error", "-o", "timeout=900", *tests]
+    command += ["-p", "no:aiokwire", "--import-mode=importlib", "-W", "error", "-o", "timeout=900", *tests]
     return subprocess.run(command, cwd=target, env=environment, check=False).returncode
 
 

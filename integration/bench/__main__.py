@@ -1,4 +1,4 @@
-"""`python -m integration.bench [produce|consume|send ...]`: runs the plan, prints tables, writes JSON."""
+"""`python -m integration.bench [ROW ...]`: runs the plan, prints tables, writes JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -20,14 +20,15 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 
+from integration.bench import franz_go
 from integration.bench.meter import PARTITIONS, Figures, Job
-from integration.bench.plan import CLIENTS, FILL, FILLER, Row, order, rows
+from integration.bench.plan import CLIENTS, FILL, FILLER, NAMES, Row, baseline, order, rows
 from integration.bench.report import Runs, machine, show, summary
-from integration.kafka import RealKafka
+from integration.kafka import MissingPrerequisite, RealKafka
 
 _ROOT = Path(__file__).resolve().parents[2]
 _JOB_SECONDS = 120
-_GROUPS = ("produce", "consume", "send")
+_WARM_UP = 100_000_000  # bytes
 
 
 class Bench:
@@ -51,11 +52,13 @@ class Bench:
                 self._console.print(f"[dim]{row.name}, repetition {turn + 1}: {client} {rate}[/dim]")
         return runs
 
-    def warm_up(self) -> None:
-        """Lets the broker compile its hot paths, so that nobody pays for being first."""
-        with self._topic() as topic:
-            for task in ("produce", "consume"):
-                self._work(Job(task, FILLER, self._bootstrap, topic, 1_000_000))
+    def warm_up(self, planned: Sequence[Row]) -> None:
+        """Lets the broker compile its hot paths for every kind of record, so that nobody pays for being first."""
+        for size, compression in sorted({(100, "none"), *((row.value_size, row.compression) for row in planned)}):
+            with self._topic() as topic:
+                for task in ("produce", "consume"):
+                    count = _WARM_UP // size
+                    self._work(Job(task, FILLER, self._bootstrap, topic, count, size, compression=compression))
 
     def close(self) -> None:
         """Removes the topic that the consumers read."""
@@ -67,7 +70,8 @@ class Bench:
         if row.task in ("consume", "iterate"):
             return self._work(Job(row.task, client, self._bootstrap, self._full_topic(), count))
         with self._topic() as topic:
-            figures = self._work(Job(row.task, client, self._bootstrap, topic, count, tasks=row.tasks))
+            job = Job(row.task, client, self._bootstrap, topic, count, row.value_size, row.tasks, row.compression)
+            figures = self._work(job)
             if figures is None:
                 return None
             stored = self._stored(topic)
@@ -77,7 +81,9 @@ class Bench:
             return figures
 
     def _work(self, job: Job) -> Figures | None:
-        command = [sys.executable, "-m", "integration.bench.worker", json.dumps(asdict(job))]
+        worker = [sys.executable, "-m", "integration.bench.worker"]
+        command = [str(franz_go.program())] if job.client == "franz-go" else worker
+        command.append(json.dumps(asdict(job)))
         try:
             done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False)
         except subprocess.TimeoutExpired:
@@ -131,32 +137,57 @@ def broker(bootstrap: str | None) -> Iterator[str]:
         yield kafka.bootstrap_servers
 
 
-def main() -> int:
+def _options() -> argparse.Namespace:
+    here = [client for client in CLIENTS if client != "franz-go" or franz_go.has_go()]
     parser = argparse.ArgumentParser(prog="python -m integration.bench", description=__doc__)
-    parser.add_argument("groups", nargs="*", metavar="|".join(_GROUPS), help="what to measure (default: all)")
-    parser.add_argument("--clients", default=",".join(CLIENTS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"what to measure, of {', '.join(NAMES)} (default: all)")
+    parser.add_argument(
+        "--clients",
+        default=",".join(here),
+        help=f"comma-separated, of {', '.join(CLIENTS)}; franz-go needs Go (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--against", metavar="CLIENT", help="whom the columns compare with (default: aiokafka, if it runs)"
+    )
     parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
     parser.add_argument("--repeat", type=int, default=3, metavar="N")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of records (default: 1)")
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
-    groups, clients = options.groups or list(_GROUPS), options.clients.split(",")
-    if unknown := [name for name in groups if name not in _GROUPS] + [name for name in clients if name not in CLIENTS]:
-        parser.error(f"unknown: {', '.join(unknown)} (there are {', '.join((*_GROUPS, *CLIENTS))})")
+    options.rows, options.clients = options.rows or list(NAMES), options.clients.split(",")
+    unknown = [name for name in options.rows if name not in NAMES]
+    unknown += [name for name in options.clients if name not in CLIENTS]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)} (there are {', '.join((*NAMES, *CLIENTS))})")
+    options.against = options.against or baseline(options.clients)
+    if options.against not in CLIENTS:
+        parser.error(f"--against: unknown client {options.against}")
+    if "franz-go" in options.clients:
+        try:
+            franz_go.program()
+        except MissingPrerequisite as missing:
+            parser.error(f"missing: {missing}")
+    return options
+
+
+def main() -> int:
+    options = _options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the broker is ended with the run
     console = Console(width=None if sys.stdout.isatty() else 130)
     written: list[dict[str, Any]] = []
     failed = 0
     with broker(options.bootstrap) as bootstrap:
         bench = Bench(bootstrap, console, options.scale)
-        bench.warm_up()
-        for row in rows(groups, clients, options.scale):
+        planned = rows(options.rows, options.clients, options.scale)
+        bench.warm_up(planned)
+        for row in planned:
             runs = bench.run(row, options.repeat)
-            said = summary(runs)
+            said = summary(runs, row.value_size)
             failed += sum(entry["failed"] for entry in said.values())
-            show(console, row, said)
+            show(console, row, said, options.against)
             raw = {client: [figures and asdict(figures) for figures in list_] for client, list_ in runs.items()}
-            written.append({"name": row.name, "task": row.task, "tasks": row.tasks, "clients": said, "runs": raw})
+            what = {name: value for name, value in asdict(row).items() if name != "counts"}
+            written.append({**what, "clients": said, "runs": raw})
         bench.close()
     if options.out:
         options.out.write_text(json.dumps({"machine": machine(), "rows": written}, indent=1) + "\n")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 PARTITIONS = 4
 LATENCY_SAMPLES = 20_000
+DISTINCT_VALUES = 1_000  # more than the window of lz4 holds: one value again and again would compress to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +26,16 @@ class Job:
     count: int
     value_size: int = 100
     tasks: int = 1
+    compression: str = "none"
 
     def value(self) -> bytes:
-        """The value of every record: half of it random, as in real data."""
+        """One value: half of it random, as in real data."""
         half = self.value_size // 2
         return os.urandom(half) + b"x" * (self.value_size - half)
+
+    def values(self) -> Iterator[bytes]:
+        """The values of a produce job, `count` of them."""
+        return itertools.islice(itertools.cycle([self.value() for _ in range(DISTINCT_VALUES)]), self.count)
 
 
 @dataclass(slots=True)

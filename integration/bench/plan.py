@@ -2,66 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-CLIENTS = ("aiokwire", "aiokafka", "confluent", "confluent-aio", "kafka-python")
+CLIENTS = ("aiokwire", "aiokafka", "confluent", "confluent-aio", "kafka-python", "franz-go")
+SUBJECT = "aiokwire"
 BASELINE = "aiokafka"
 FILLER = "confluent"  # writes what the consumers read: by a peer, so that nobody reads batches made to its own measure
-
-_COUNTS = {
-    "produce": {
-        "aiokwire": 4_000_000,
-        "aiokafka": 500_000,
-        "confluent": 1_500_000,
-        "confluent-aio": 250_000,
-        "kafka-python": 150_000,
-    },
-    "consume": {
-        "aiokwire": 4_000_000,
-        "aiokafka": 1_500_000,
-        "confluent": 1_000_000,
-        "confluent-aio": 600_000,
-        "kafka-python": 400_000,
-    },
-    "iterate": {"aiokwire": 4_000_000, "aiokafka": 400_000},
-}
-_SENDS = {
-    1: {"aiokwire": 5_000, "aiokafka": 5_000, "confluent-aio": 2, "kafka-python": 1_000},
-    200: {"aiokwire": 600_000, "aiokafka": 200_000, "confluent-aio": 800},
-    5_000: {"aiokwire": 600_000, "aiokafka": 200_000, "confluent-aio": 40_000},
-}
-FILL = max(*_COUNTS["consume"].values(), *_COUNTS["iterate"].values())
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One table of the report: a task with so many concurrent tasks, and how many records each client gets."""
+    """One table of the report: what is done, and how many records each client gets; `name` and `group` choose it."""
 
     name: str
+    group: str
+    title: str
     task: str
-    tasks: int
     counts: dict[str, int]
+    tasks: int = 1
+    value_size: int = 100
+    compression: str = "none"
 
 
-def rows(groups: list[str], clients: list[str], scale: float) -> list[Row]:
-    """The rows of these groups (produce, consume, send), limited to these clients; `scale` multiplies their counts."""
-    chosen: list[Row] = []
-    if "produce" in groups:
-        chosen.append(Row("produce", "produce", 1, _COUNTS["produce"]))
-    if "consume" in groups:
-        chosen.append(Row("consume, in lists", "consume", 1, _COUNTS["consume"]))
-        chosen.append(Row("consume, async for", "iterate", 1, _COUNTS["iterate"]))
-    if "send" in groups:
-        chosen += [Row(f"awaited sends, {tasks:,} tasks", "send", tasks, counts) for tasks, counts in _SENDS.items()]
+_PRODUCE = {
+    "aiokwire": 4_000_000,
+    "aiokafka": 500_000,
+    "confluent": 1_500_000,
+    "confluent-aio": 250_000,
+    "kafka-python": 150_000,
+    "franz-go": 4_000_000,
+}
+_PRODUCE_1K = {
+    "aiokwire": 800_000,
+    "aiokafka": 200_000,
+    "confluent": 600_000,
+    "confluent-aio": 150_000,
+    "kafka-python": 100_000,
+    "franz-go": 800_000,
+}
+_CONSUME = {
+    "aiokwire": 4_000_000,
+    "aiokafka": 1_500_000,
+    "confluent": 1_000_000,
+    "confluent-aio": 600_000,
+    "kafka-python": 400_000,
+    "franz-go": 4_000_000,
+}
+_ITERATE = {"aiokwire": 4_000_000, "aiokafka": 400_000}
+_SEND = {"aiokwire": 5_000, "aiokafka": 5_000, "confluent-aio": 2, "kafka-python": 1_000, "franz-go": 5_000}
+_SEND_200 = {"aiokwire": 600_000, "aiokafka": 200_000, "confluent-aio": 800, "franz-go": 300_000}
+_SEND_5000 = {"aiokwire": 600_000, "aiokafka": 200_000, "confluent-aio": 40_000, "franz-go": 300_000}
+
+ROWS = (
+    Row("produce", "produce", "produce, 100 B", "produce", _PRODUCE),
+    Row("produce-lz4", "produce-lz4", "produce, 100 B, lz4", "produce", _PRODUCE, compression="lz4"),
+    Row("produce-1k", "produce-1k", "produce, 1 KiB", "produce", _PRODUCE_1K, value_size=1024),
+    Row("consume-lists", "consume", "consume, in lists", "consume", _CONSUME),
+    Row("consume-for", "consume", "consume, async for", "iterate", _ITERATE),
+    Row("send-1", "send", "awaited sends, 1 task", "send", _SEND),
+    Row("send-200", "send", "awaited sends, 200 tasks", "send", _SEND_200, tasks=200),
+    Row("send-5000", "send", "awaited sends, 5,000 tasks", "send", _SEND_5000, tasks=5_000),
+)
+FILL = max(*_CONSUME.values(), *_ITERATE.values())
+NAMES = tuple(dict.fromkeys(name for row in ROWS for name in (row.group, row.name)))
+
+
+def rows(names: Sequence[str], clients: Sequence[str], scale: float) -> list[Row]:
+    """The rows of these names or groups, limited to these clients; `scale` multiplies their counts."""
+    chosen = [row for row in ROWS if row.name in names or row.group in names]
     return [
-        Row(
-            row.name,
-            row.task,
-            row.tasks,
-            {client: max(row.tasks, int(n * scale)) for client, n in row.counts.items() if client in clients},
-        )
+        replace(row, counts={name: max(row.tasks, int(n * scale)) for name, n in row.counts.items() if name in clients})
         for row in chosen
+        if not row.counts.keys().isdisjoint(clients)
     ]
+
+
+def baseline(clients: Sequence[str]) -> str:
+    """Whom the others are measured against when nobody was named: aiokafka, or else the first peer there is."""
+    peers = [client for client in clients if client != SUBJECT]
+    return BASELINE if BASELINE in peers or not peers else peers[0]
 
 
 def order(clients: list[str], turn: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Medians, ratios to the baseline within one repetition, and the table."""
+"""Medians, ratios within one repetition, and the table."""
 
 from __future__ import annotations
 
@@ -11,42 +11,52 @@ from rich.console import Console
 from rich.table import Table
 
 from integration.bench.meter import Figures
-from integration.bench.plan import BASELINE, Row
+from integration.bench.plan import SUBJECT, Row
 
 Runs = dict[str, list[Figures | None]]  # by client, one entry a repetition; None: it failed
 
 
-def summary(runs: Runs) -> dict[str, dict[str, Any]]:
-    """Of every client: medians, extremes, and the median of its ratios to the baseline of the same repetition."""
+def summary(runs: Runs, value_size: int) -> dict[str, dict[str, Any]]:
+    """Of every client: medians, extremes, and by peer the median of its ratios to that peer in the same repetition."""
     said: dict[str, dict[str, Any]] = {}
     for client, repetitions in runs.items():
         done = [figures for figures in repetitions if figures is not None]
         if not done:
             said[client] = {"failed": len(repetitions)}
             continue
-        rates = [figures.count / figures.seconds for figures in done]
+        rates = [_rate(figures) for figures in done]
         entry: dict[str, Any] = {
             "messages_per_second": statistics.median(rates),
+            "megabytes_per_second": statistics.median(rates) * value_size / 1e6,
             "slowest": min(rates),
             "fastest": max(rates),
             "cpu_seconds_per_million": statistics.median(_cpu(figures) for figures in done),
             "peak_mib": max(figures.peak_mib for figures in done),
             "failed": len(repetitions) - len(done),
+            "ratios": {
+                peer: ratio
+                for peer, theirs in runs.items()
+                if peer != client and (ratio := _ratio(repetitions, theirs)) is not None
+            },
         }
         for name in done[0].latencies:
             entry[f"{name}_ms"] = statistics.median(figures.latencies[name] for figures in done)
-        pairs = [
-            (ours, theirs)
-            for ours, theirs in zip(repetitions, runs.get(BASELINE, []), strict=False)
-            if ours is not None and theirs is not None
-        ]
-        if pairs:
-            rate = [(ours.count / ours.seconds) / (theirs.count / theirs.seconds) for ours, theirs in pairs]
-            cpu = [_cpu(ours) / _cpu(theirs) for ours, theirs in pairs]
-            entry["rate_ratio"] = statistics.median(rate)
-            entry["cpu_ratio"] = statistics.median(cpu)
         said[client] = entry
     return said
+
+
+def _ratio(ours: list[Figures | None], theirs: list[Figures | None]) -> dict[str, float] | None:
+    pairs = [(mine, other) for mine, other in zip(ours, theirs, strict=False) if mine is not None and other is not None]
+    if not pairs:
+        return None
+    return {
+        "rate": statistics.median(_rate(mine) / _rate(other) for mine, other in pairs),
+        "cpu": statistics.median(_cpu(mine) / _cpu(other) for mine, other in pairs),
+    }
+
+
+def _rate(figures: Figures) -> float:
+    return figures.count / figures.seconds
 
 
 def _cpu(figures: Figures) -> float:
@@ -58,29 +68,39 @@ def machine() -> dict[str, str]:
     return {"python": sys.version.split()[0], "system": platform.platform(), "processor": platform.machine()}
 
 
-def show(console: Console, row: Row, said: dict[str, dict[str, Any]]) -> None:
-    """Prints one row of the plan as a table."""
-    table = Table(title=row.name, title_justify="left")
+def show(console: Console, row: Row, said: dict[str, dict[str, Any]], against: str) -> None:
+    """Prints one row of the plan as a table with ratios to `against`, and below it aiokwire's to every other peer."""
+    table = Table(title=row.title, title_justify="left")
     table.add_column("client")
-    for name in ("messages/s", "slowest to fastest", f"x {BASELINE}", "CPU s/million", f"of {BASELINE}'s", "peak MiB"):
-        table.add_column(name, justify="right")
     latency = row.task == "send"
-    if latency:
-        table.add_column("p50 / p99 ms", justify="right")
+    names = ["messages/s", "slowest to fastest", f"x {against}", "CPU s/million", f"of {against}'s", "peak MiB"]
+    for name in [*names, "p50 / p99 ms" if latency else "MB/s"]:
+        table.add_column(name, justify="right")
     for client, entry in said.items():
         if "messages_per_second" not in entry:
             table.add_row(client, "failed")
             continue
+        ratio = {"rate": 1.0, "cpu": 1.0} if client == against else entry["ratios"].get(against)
         cells = [
             client,
             f"{entry['messages_per_second']:,.0f}",
             f"{entry['slowest']:,.0f} to {entry['fastest']:,.0f}",
-            f"{entry['rate_ratio']:.2f}" if "rate_ratio" in entry else "",
+            f"{ratio['rate']:.2f}" if ratio else "",
             f"{entry['cpu_seconds_per_million']:.3f}",
-            f"1/{1 / entry['cpu_ratio']:.1f}" if "cpu_ratio" in entry else "",
+            _share(ratio["cpu"]) if ratio else "",
             f"{entry['peak_mib']:.0f}",
         ]
         if latency:
             cells.append(f"{entry['p50_ms']:.2f} / {entry['p99_ms']:.2f}" if "p50_ms" in entry else "")
+        else:
+            cells.append(f"{entry['megabytes_per_second']:,.0f}")
         table.add_row(*cells)
     console.print(table)
+    for peer, ratio in said.get(SUBJECT, {}).get("ratios", {}).items():
+        if peer != against:
+            text = f"{SUBJECT}: {ratio['rate']:.2f} x {peer}, CPU {_share(ratio['cpu'])} of its"
+            console.print(text, markup=False, highlight=False)
+
+
+def _share(ratio: float) -> str:
+    return f"1/{1 / ratio:.1f}" if ratio < 1 else f"{ratio:.1f}"

@@ -69,12 +69,6 @@ class Load:
                 self.many.set()
 
 
-def files_of(server: EmbeddedProcess, topic: str) -> list[Path]:
-    """Every file of its partitions that the tool can judge."""
-    suffixes = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
-    return sorted(path for path in server.data_dir.glob(f"{topic}-*/*") if path.suffix in suffixes)
-
-
 def judge(java: JavaTools, files: list[Path]) -> str:
     assert files
     printed = java.dump(files, "--verify-index-only", "--skip-record-metadata")
@@ -88,7 +82,7 @@ def test_the_files_of_a_stopped_broker_have_no_fault(small_segments: EmbeddedPro
         for partition in range(PARTITIONS):
             CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, partition, sample(), codec)
     assert small_segments.stop() == 0
-    files = files_of(small_segments, TOPIC)
+    files = small_segments.files_of(TOPIC)
     assert len([path for path in files if path.suffix == ".log"]) > 2 * PARTITIONS
     assert [path for path in files if path.suffix == ".index"]
     printed = judge(java(BrokerUnderTest("embedded", small_segments)), files)
@@ -132,4 +126,4 @@ def test_after_sigkill_under_load_nothing_acknowledged_is_missing_and_no_file_is
         assert lost == []
     CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, 0, [Message(b"after", b"recovery")], "none")
     assert small_segments.stop() == 0
-    judge(java(BrokerUnderTest("embedded", small_segments)), files_of(small_segments, TOPIC))
+    judge(java(BrokerUnderTest("embedded", small_segments)), small_segments.files_of(TOPIC))

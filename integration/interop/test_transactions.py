@@ -13,7 +13,6 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from integration.conftest import BrokerUnderTest
 from integration.embedded import EmbeddedProcess
-from integration.interop.test_segments import files_of
 from integration.kafka import JavaTools, dump_faults
 from integration.kafka.metadata import create_by_asking
 
@@ -169,7 +168,7 @@ def test_javas_copier_copies_each_record_once_and_its_state_has_no_fault(server:
         ("__transaction_state", "--transaction-log-decoder"),
         ("__consumer_offsets", "--offsets-decoder"),
     ):
-        dumped = tools.dump([path for path in files_of(server, topic) if path.stat().st_size], decoder)
+        dumped = tools.dump([path for path in server.files_of(topic) if path.stat().st_size], decoder)
         assert dump_faults(dumped) == []
         if topic == OUT and not kill:
             assert "version: 0 producerId: " in dumped, "the index of aborted transactions"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -59,8 +60,17 @@ class KafkaServer(Protocol):
     def kill(self) -> None:
         """SIGKILL: no farewell, no flush."""
 
+    def stop(self) -> int:
+        """SIGTERM: it ends in order; returns its exit status."""
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections stay, nothing is answered until `thaw()`."""
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+
     def restart(self) -> None:
-        """Starts it again after `kill()`, on the same port and data."""
+        """Starts it again after `kill()` or `stop()`, on the same port and data."""
 
     def close(self) -> None:
         """Ends it and removes its data."""
@@ -158,6 +168,21 @@ class RealKafka:
         if self._broker is not None:
             self._broker.send_signal(signal.SIGKILL)
             self._broker.wait(_STOP_SECONDS)
+
+    def stop(self) -> int:
+        """Ends the broker with SIGTERM, as a service manager does; returns its exit status."""
+        if self._broker is None:
+            return 0
+        self._broker.terminate()
+        return self._broker.wait(_STOP_SECONDS)
+
+    def freeze(self) -> None:
+        """Stops the broker's process where it stands, until `thaw()`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets the broker's process go on."""
+        os.kill(self.pid, signal.SIGCONT)
 
     def restart(self) -> None:
         """Starts the broker again on the same port and data."""
@@ -355,6 +380,16 @@ class DockerKafka:
 
     def kill(self) -> None:
         self._container.get_wrapped_container().kill()
+
+    def stop(self) -> int:
+        self._container.get_wrapped_container().kill(signal="SIGTERM")
+        return int(self._container.get_wrapped_container().wait(timeout=_STOP_SECONDS)["StatusCode"])
+
+    def freeze(self) -> None:
+        self._container.get_wrapped_container().pause()
+
+    def thaw(self) -> None:
+        self._container.get_wrapped_container().unpause()
 
     def restart(self) -> None:
         self._container.get_wrapped_container().start()

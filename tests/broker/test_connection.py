@@ -12,7 +12,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.protocol import encode_request
-from aiokwire.protocol.messages import api_versions, fetch, heartbeat, list_offsets, metadata, produce
+from aiokwire.protocol.messages import api_versions, fetch, list_offsets, metadata, produce, sasl_handshake
 from tests.broker.raw import PATIENCE, RawClient, batch, fetch_request, produce_one, produce_request, values_of
 
 
@@ -78,9 +78,9 @@ async def test_what_is_no_request_closes_the_connection_and_says_why(
 async def test_an_api_that_is_not_advertised_closes_the_connection(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client.send(heartbeat.HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 0)
+    client.send(sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"), 1)
     assert await client.closed_by_broker()
-    assert "HEARTBEAT version 0: this broker has no such API" in caplog.text
+    assert "SASL_HANDSHAKE version 1: this broker has no such API" in caplog.text
 
 
 async def test_a_connection_that_fails_leaves_the_others_alone(broker: Broker, client: RawClient) -> None:

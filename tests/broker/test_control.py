@@ -73,6 +73,19 @@ async def test_two_errors_for_two_partitions_share_a_request_and_two_for_one_tak
     assert codes == [[NOT_LEADER, ErrorCode.CORRUPT_MESSAGE], [ErrorCode.REQUEST_TIMED_OUT, 0], [0, 0]]
 
 
+async def test_a_request_of_which_every_part_has_an_error_leaves_the_next_rule_to_the_next_request(
+    broker: Broker, client: RawClient
+) -> None:
+    seen = broker.on(ApiKey.PRODUCE, topic="t", times=None).observe()
+    broker.on(ApiKey.PRODUCE).error(NOT_LEADER)
+    delayed = broker.on(ApiKey.PRODUCE).delay(0)
+    for code, hits in ((NOT_LEADER, 0), (0, 1)):
+        answer = await client.ask(produce_request("t", batch([b"a"])), 9)
+        assert answer.responses[0].partition_responses[0].error_code == code
+        assert delayed.hits == hits
+    assert seen.hits == 2
+
+
 async def test_an_error_for_a_fetched_partition_ends_the_long_poll_and_gives_the_others_records(
     broker: Broker, client: RawClient
 ) -> None:

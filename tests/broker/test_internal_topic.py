@@ -30,12 +30,12 @@ async def test_a_key_keeps_its_partition_whatever_the_configs_say_later(storage:
         assert not topic.is_ready("group")
         await topic.prepare("group")
         assert topic.is_ready("group")
-        topic.append("group", [(b"\x00\x07k", b"v"), (b"\x00\x07l", None)], 5)
+        topic.append("group", [(b"\x00\x63k", b"v"), (b"\x00\x63l", None)], 5)
     async with Broker(storage=storage) as broker:
         topic = InternalTopic(broker.state.topics, NAME, 50, CONFIGS)
         assert topic.partition_of("group") == where
         assert [(index, [(one.key, one.value) for one in batch.records()]) for index, batch in topic.replay()] == [
-            (where, [(b"\x00\x07k", b"v"), (b"\x00\x07l", None)])
+            (where, [(b"\x00\x63k", b"v"), (b"\x00\x63l", None)])
         ]
 
 
@@ -44,7 +44,7 @@ async def test_a_topic_that_is_only_a_directory_is_not_emptied_by_its_age() -> N
     async with Broker(storage=storage) as broker:
         topic = InternalTopic(broker.state.topics, NAME, 1, CONFIGS)
         await topic.prepare("group")
-        topic.append("group", [(b"\x00\x07", b"v")], 5)
+        topic.append("group", [(b"\x00\x63", b"v")], 5)
     storage.delete("aiokwire-topics.json")
     async with Broker(storage=storage) as broker:
         assert broker.state.topics.require(NAME).log_config.deletes is False
@@ -56,7 +56,7 @@ async def test_a_power_failure_leaves_what_was_flushed() -> None:
     await broker.start()
     topic = InternalTopic(broker.state.topics, NAME, 3, CONFIGS)
     await topic.prepare("group")
-    topic.append("group", [(b"\x00\x07", b"v")], 5)
+    topic.append("group", [(b"\x00\x63", b"v")], 5)
     await topic.flush("group", 5)
     broker.state.logs.abandon()
     await broker.close()

@@ -12,17 +12,39 @@ from hypothesis import strategies as st
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.log import LogManager, MemoryStorage
-from aiokwire.broker.topics import FILE, TopicRegistry, TopicRules, name_fault
+from aiokwire.broker.topics import FILE, Topic, TopicRegistry, TopicRules, name_fault
+from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
+from aiokwire.records import BatchBuilder
 from aiokwire.types import Compression
+
+NOW = 1_700_000_000_000
 
 
 def _open(storage: MemoryStorage) -> tuple[TopicRegistry, LogManager]:
     logs = LogManager(storage, rng=random.Random(1))
-    logs.open(1_700_000_000_000)
+    logs.open(NOW)
     topics = TopicRegistry(storage, logs, BrokerConfigs({}, node_id=1), random.Random(2))
     topics.load()
     return topics, logs
+
+
+class _Stops(MemoryStorage):
+    """Fails the renaming of partition directories."""
+
+    stopped = False
+
+    def rename(self, source: str, target: str) -> None:
+        if self.stopped and self.is_directory(source):
+            raise StorageError("killed here")
+        super().rename(source, target)
+
+
+def _append(topic: Topic, count: int) -> None:
+    builder = BatchBuilder(2, 1 << 20)
+    for _ in range(count):
+        builder.append(NOW, None, b"v")
+    topic.partitions[0].log.append(bytearray(builder.seal()), now_ms=NOW)
 
 
 @pytest.mark.parametrize("name", ["a", "A-1_b.c", "x" * 249, "..."])
@@ -53,17 +75,7 @@ async def test_concurrent_saves_leave_the_newest_state() -> None:
 
 
 async def test_a_topic_whose_deletion_was_begun_is_gone_after_a_crash() -> None:
-    class Stops(MemoryStorage):
-        """Fails the renaming of partition directories."""
-
-        stopped = False
-
-        def rename(self, source: str, target: str) -> None:
-            if self.stopped and self.is_directory(source):
-                raise StorageError("killed here")
-            super().rename(source, target)
-
-    storage = Stops()
+    storage = _Stops()
     topics, logs = _open(storage)
     topic = topics.create("t", 2, {})
     await topics.save()
@@ -75,6 +87,67 @@ async def test_a_topic_whose_deletion_was_begun_is_gone_after_a_crash() -> None:
     again, logs = _open(storage)
     assert again.get("t") is None
     assert not logs.logs
+
+
+async def test_a_name_is_not_free_before_the_directories_of_the_topic_that_had_it_are_gone() -> None:
+    topics, logs = _open(MemoryStorage())
+    old = topics.create("t", 1, {})
+    _append(old, 3)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(topics.delete, old)
+        while topics.get("t") is old:
+            await anyio.lowlevel.checkpoint()
+        with pytest.raises(BrokerError, match="is being deleted") as refused:
+            topics.create("t", 1, {})
+        with pytest.raises(StorageError, match="is being deleted"):
+            topics.create_internal("t", 1, {})
+    assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    new = topics.create("t", 1, {})
+    assert topics.get("t") is new
+    assert (new.partitions[0].log.end_offset, logs.get("t", 0)) == (0, new.partitions[0].log)
+
+
+async def test_a_topic_stays_when_its_deletion_cannot_be_written_down() -> None:
+    storage = MemoryStorage()
+    topics, logs = _open(storage)
+    topic = topics.create("t", 1, {})
+    _append(topic, 3)
+    await topics.save()
+    storage.capacity = 0
+    with pytest.raises(StorageError):
+        await topics.delete(topic)
+    storage.capacity = None
+    assert (topics.get("t"), topics.by_id(topic.id), topic.deleted) == (topic, topic, False)
+    topics.create("another", 1, {})
+    await topics.save()
+    logs.abandon()
+    again, _ = _open(storage)
+    assert again.require("t").partitions[0].log.end_offset == 3
+
+
+@pytest.mark.parametrize("ends", ["by request", "by the next start"])
+async def test_checkpoints_of_a_deleted_topic_do_not_harm_one_that_takes_its_name(ends: str) -> None:
+    storage = _Stops()
+    topics, logs = _open(storage)
+    old = topics.create("t", 1, {})
+    _append(old, 10)
+    old.partitions[0].log.flush(NOW)
+    old.partitions[0].log.delete_records(10)
+    logs.checkpoint()
+    if ends == "by request":
+        await topics.delete(old)
+    else:
+        storage.stopped = True
+        with pytest.raises(StorageError):
+            await topics.delete(old)
+        logs.abandon()
+        storage.stopped = False
+        topics, logs = _open(storage)
+    _append(topics.create("t", 1, {}), 3)
+    await topics.save()
+    logs.abandon()
+    log = _open(storage)[0].require("t").partitions[0].log
+    assert (log.log_start_offset, log.end_offset) == (0, 3)
 
 
 async def test_a_topic_that_was_not_written_down_yet_is_taken_in_after_a_crash() -> None:

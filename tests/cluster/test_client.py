@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from aiokwire.cluster import (
@@ -121,6 +122,34 @@ async def test_unable_to_bootstrap_lists_every_address_and_how_far_each_came(
         assert "did not answer MetadataRequest" in said or "no answer in time" in said
         assert "no-such-host.invalid:9092 (stage 'resolve')" in said
         assert client.closed
+
+
+async def test_a_second_start_waits_for_the_first(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        client = client_of(cluster)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.start)
+            await anyio.lowlevel.checkpoint()
+            await client.start()
+            assert set(client.cluster.brokers) == {1}
+        await client.close()
+
+
+async def test_a_second_start_fails_with_the_first(free_port: int) -> None:
+    client = nobody(free_port)
+    failures: list[Exception] = []
+
+    async def start() -> None:
+        try:
+            await client.start()
+        except (ConnectionFailed, ClosedError) as error:
+            failures.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(start)
+        tasks.start_soon(start)
+    assert [type(one) for one in failures] == [ConnectionFailed, ClosedError]
+    assert str(failures[0]) in str(failures[1])
 
 
 async def test_a_failed_start_leaves_nothing_open(clusters: Clusters) -> None:

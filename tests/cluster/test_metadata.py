@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 import pytest
 
+from aiokwire.backoff import Backoff
 from aiokwire.cluster import Client, ClientConfig, Cluster
+from aiokwire.cluster.metadata import Metadata
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
     AuthorizationError,
@@ -23,6 +26,7 @@ from aiokwire.hooks import Hooks
 from aiokwire.protocol import ApiKey, RequestHeader
 from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
+from tests.simulation.loop import SimLoop, run
 
 Clusters = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -171,20 +175,57 @@ async def test_all_topics_on_demand(clusters: Clusters) -> None:
             assert set((await client.metadata.update(10)).topics) == set()
 
 
-async def test_topics_that_nobody_asks_for_are_dropped_unless_pinned(clusters: Clusters) -> None:
-    async with clusters() as cluster:
-        for name in ("a", "b", "c"):
-            cluster.topic(name, [1])
-        async with client_of(cluster, metadata_max_idle_ms=40) as client:
-            client.metadata.pin(["c"])
-            await client.metadata.wait_for_topics(["a", "b", "c"])
-            await client.pause(0.03)
-            client.metadata.want(["b"])
-            await client.pause(0.03)
-            assert set((await client.metadata.update(10)).topics) == {"b", "c"}
-            client.metadata.pin([])
-            await client.pause(0.05)
-            assert set((await client.metadata.update(10)).topics) == set()
+def in_simulated_time(
+    main: Callable[[Metadata], Coroutine[Any, Any, None]], existing: Callable[[float], set[str]], **options: Any
+) -> None:
+    """Run `main` on a loop whose time is exact, with a cluster that has these topics so long after the start."""
+
+    async def ask(topics: Collection[str] | None) -> metadata.MetadataResponse:
+        has = existing(loop.elapsed)
+        return metadata.MetadataResponse(
+            brokers=[metadata.MetadataResponseBroker(node_id=1, host="one", port=9092)],
+            topics=[
+                metadata.MetadataResponseTopic(
+                    error_code=ErrorCode.NONE if name in has else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    name=name,
+                    partitions=[metadata.MetadataResponsePartition(leader_id=1)] if name in has else [],
+                )
+                for name in topics or ()
+            ],
+        )
+
+    async def run_it() -> None:
+        backoff = Backoff(0.001, 0.005, rng=random.Random(1))
+        kept = Metadata(ClientConfig(**{**FAST, **options}), ask=ask, backoff=backoff)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.run)
+            await main(kept)
+            tasks.cancel_scope.cancel()
+
+    loop = SimLoop(1)
+    run(loop, run_it())
+
+
+def test_topics_that_nobody_asks_for_are_dropped_unless_pinned() -> None:
+    async def main(kept: Metadata) -> None:
+        kept.pin(["c"])
+        await kept.wait_for_topics(["a", "b", "c"])
+        await anyio.sleep(0.03)
+        kept.want(["b"])
+        await anyio.sleep(0.03)
+        assert set((await kept.update(10)).topics) == {"b", "c"}
+        kept.pin([])
+        await anyio.sleep(0.05)
+        assert set((await kept.update(10)).topics) == set()
+
+    in_simulated_time(main, lambda elapsed: {"a", "b", "c"}, metadata_max_idle_ms=40)
+
+
+def test_topics_that_somebody_waits_for_are_asked_for_however_long_that_takes() -> None:
+    async def main(kept: Metadata) -> None:
+        assert set((await kept.wait_for_topics(["late"], 5)).topics) == {"late"}
+
+    in_simulated_time(main, lambda elapsed: {"late"} if elapsed > 1 else set(), metadata_max_idle_ms=40)
 
 
 async def test_metadata_is_refreshed_by_age(clusters: Clusters) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pyarrow as pa
 import pytest
 
@@ -372,6 +373,20 @@ async def test_closing_ends_a_loop_from_another_task(broker: Broker) -> None:
             await ended.wait()
     with pytest.raises(ClosedError):
         await reader.getmany(timeout=1)
+    await reader.close()
+
+
+async def test_a_second_start_that_is_cancelled_leaves_the_first_alone(broker: Broker) -> None:
+    await fill(broker, b"x", topic="single")
+    reader = consumer(broker, "single")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader.start)
+        await anyio.lowlevel.checkpoint()
+        with anyio.CancelScope() as second:
+            second.cancel()
+            await reader.start()
+    await reader.start()
+    assert (await reader.getone(timeout=5)).value == b"x"
     await reader.close()
 
 

@@ -78,6 +78,8 @@ class Node:
         self.requests: list[tuple[RequestHeader, produce.ProduceRequest]] = []
         self.on_partition: PartitionScript = lambda tp, data: None
         self.on_request: RequestScript = _go_on
+        self.throttle_time_ms = 0
+        self.mute = False  # it does what it is asked, but its answers are lost
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
@@ -107,7 +109,8 @@ class Node:
                         continue
                     break
                 version = 0 if header.api_key == ApiKey.API_VERSIONS and header.api_version > 4 else header.api_version
-                writer.write(b"".join(encode_response(answer, version, header.correlation_id)))
+                if not self.mute:
+                    writer.write(b"".join(encode_response(answer, version, header.correlation_id)))
         except (asyncio.IncompleteReadError, OSError):
             pass  # the client hung up
         finally:
@@ -151,7 +154,7 @@ class Node:
             answers.append(
                 produce.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
             )
-        return produce.ProduceResponse(responses=answers)
+        return produce.ProduceResponse(responses=answers, throttle_time_ms=self.throttle_time_ms)
 
     def _append(self, tp: TopicPartition, data: bytes) -> Answer:
         said = self.on_partition(tp, data)

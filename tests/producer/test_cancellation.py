@@ -11,7 +11,7 @@ import collections
 import gc
 import itertools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,6 +26,7 @@ from aiokwire.errors import BufferFullError, ClosedError
 from aiokwire.producer import Producer, ProducerRecord, Undelivered
 from aiokwire.protocol.messages import produce
 from aiokwire.types import TopicPartition
+from tests.producer.cancelling import QUICK, WAYS, assert_nothing_held, cancel_at, settle
 from tests.producer.conftest import scripted_cluster
 
 Bytes = Producer[bytes, bytes]
@@ -33,84 +34,7 @@ Bytes = Producer[bytes, bytes]
 Call = Callable[[Bytes, bytes], Coroutine[Any, Any, object]]
 
 PARTITIONS = 2
-QUICK: dict[str, Any] = {
-    "retry_backoff_ms": 2,
-    "retry_backoff_max_ms": 10,
-    "metadata_min_interval_ms": 1,
-    "reconnect_backoff_ms": 2,
-    "reconnect_backoff_max_ms": 20,
-    "linger_ms": 1,
-}
 SMALL: dict[str, Any] = {"buffer_memory": 6000, "max_request_size": 2000, "batch_size": 1000}
-
-AT_ONCE = "as it begins to wait"
-LATER = "a turn of the loop later"
-IN_HAND = "with the result in hand"
-WAYS = (AT_ONCE, LATER, IN_HAND)
-
-
-class CancelAt:
-    """Awaits a coroutine and cancels the task at its `step`-th await; `reached` says whether there was one."""
-
-    def __init__(self, coroutine: Coroutine[Any, Any, object], step: int, way: str) -> None:
-        self._coroutine = coroutine
-        self._step = step
-        self._way = way
-        self.reached = False
-
-    def __await__(self) -> Generator[Any, Any, object]:
-        try:
-            for number in itertools.count(1):
-                waited_for = self._coroutine.send(None)
-                if number == self._step:
-                    self._cancel(waited_for)
-                try:
-                    yield waited_for
-                except BaseException as error:
-                    # As a task does it: what the wait ended with goes on inside.
-                    waited_for = self._coroutine.throw(error)
-                    while True:
-                        try:
-                            yield waited_for
-                        except BaseException as again:
-                            waited_for = self._coroutine.throw(again)
-                        else:
-                            waited_for = self._coroutine.send(None)
-        except StopIteration as end:
-            return end.value
-        raise AssertionError("unreachable")
-
-    def _cancel(self, waited_for: object) -> None:
-        self.reached = True
-        task = asyncio.current_task()
-        assert task is not None
-        if self._way == AT_ONCE:
-            task.cancel()
-        elif self._way == LATER or not isinstance(waited_for, asyncio.Future):
-            asyncio.get_running_loop().call_soon(_cancel_unless_done, task)
-        else:  # before the task's own callback, so that the task is resumed by a result and cancelled all the same
-            waited_for.add_done_callback(lambda _: _cancel_unless_done(task))
-
-
-def _cancel_unless_done(task: asyncio.Task[Any]) -> None:
-    if not task.done():
-        task.cancel()
-
-
-async def cancel_at(coroutine: Coroutine[Any, Any, object], step: int, way: str) -> tuple[bool, object]:
-    """Whether there was such a step, and what came out: a result, or the exception."""
-    attempt = CancelAt(coroutine, step, way)
-
-    async def run() -> object:
-        return await attempt
-
-    task = asyncio.get_running_loop().create_task(run())  # its cancellation is what is tried: no task group
-    done, _ = await asyncio.wait([task], timeout=10)
-    assert done, f"still waiting after a cancellation at step {step}, {way}"
-    if task.cancelled():
-        return attempt.reached, asyncio.CancelledError()
-    return attempt.reached, task.exception() or task.result()
-
 
 # --- situations -----------------------------------------------------------------------------------------------------
 
@@ -157,13 +81,6 @@ async def place() -> AsyncIterator[Place]:
         yield there
     finally:
         await there.stop()
-
-
-def assert_nothing_held(producer: Bytes) -> None:
-    assert producer._accumulator.used == 0
-    assert not producer._accumulator.live
-    assert not producer._accumulator.blocked
-    assert len(producer._line) == 0
 
 
 async def send(producer: Bytes, name: bytes) -> object:
@@ -327,17 +244,12 @@ async def test_a_start_cancelled_at_every_step_leaves_nothing_open(way: str) -> 
                     producer.submit_nowait("t", b"never")
             assert await producer.close() == []
             assert_nothing_held(producer)
-            await _settle()
+            await settle()
             assert _clients(asyncio.all_tasks() - before) == set()
             if not reached:
                 assert started
                 break
         assert step > 1
-
-
-async def _settle() -> None:
-    for _ in range(10):
-        await anyio.lowlevel.checkpoint()
 
 
 def _clients(tasks: set[asyncio.Task[Any]]) -> set[str]:
@@ -376,7 +288,7 @@ async def test_a_close_cancelled_at_every_step_reports_each_record_once(
                 left: list[Undelivered] = outcome if isinstance(outcome, list) else []
                 failed = [value for value in values if value not in cluster.values()]
                 del deliveries
-                await _settle()
+                await settle()
                 gc.collect()
             if isinstance(outcome, asyncio.CancelledError):
                 told = [record.getMessage() for record in caplog.records]
@@ -387,7 +299,7 @@ async def test_a_close_cancelled_at_every_step_reports_each_record_once(
                 assert [record.value for record in left] == failed
                 assert not caplog.records
             assert await producer.close() == []
-            await _settle()
+            await settle()
             assert not {task for task in asyncio.all_tasks() - before if "aiokwire client" in task.get_name()}
             if not reached:
                 break

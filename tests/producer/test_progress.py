@@ -24,7 +24,7 @@ from aiokwire.protocol.messages import end_txn, txn_offset_commit
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker, kafka_broker_options
 from aiokwire.types import OffsetAndMetadata, TopicPartition
-from tests.producer.test_cancellation import WAYS, cancel_at
+from tests.producer.cancelling import WAYS, cancel_at
 
 __all__ = ["kafka_broker", "kafka_broker_options"]
 

@@ -30,8 +30,8 @@ from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import produce
 from aiokwire.records import read_batches
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from tests.producer.cancelling import WAYS, cancel_at
 from tests.producer.conftest import Answer, Script, ScriptedCluster, scripted_cluster
-from tests.producer.test_cancellation import WAYS, cancel_at
 
 Quick = dict[str, Any]
 INIT, END, ADD = ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN, ApiKey.ADD_PARTITIONS_TO_TXN

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokwire.errors import CorruptRecord, InvalidArgument
-from aiokwire.records import Record, RecordBatch, compress, read_batches, scan_batches
+from aiokwire.records import BatchBuilder, Record, RecordBatch, _batch, compress, decompress, read_batches, scan_batches
 from aiokwire.types import Compression, TimestampType
 from tests.records import reference
 from tests.records.reference import Row
@@ -211,3 +212,26 @@ def test_a_batch_keeps_its_buffer() -> None:
     assert batch.count == 10
     del batch
     data.extend(b"x")
+
+
+def test_two_threads_that_decompress_at_once_leave_the_bytes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first may be reading them already, without the interpreter's lock."""
+    builder = BatchBuilder(2, 1 << 20)
+    for number in range(100):
+        builder.append(number, None, b"value")
+    [batch] = read_batches(builder.seal(compression=Compression.GZIP), "t", 0)
+    plain: list[bytes] = []
+
+    def overtaken(codec: int, data: memoryview, limit: int) -> bytes:
+        plain.append(decompress(codec, data, limit))
+        mine = plain[-1]
+        if len(plain) == 1:
+            batch.decompress()  # as another thread does while this one works without the lock
+        return mine
+
+    monkeypatch.setattr(_batch, "decompress", overtaken)
+    batch.decompress()
+    slow, fast = plain
+    plain.clear()
+    assert sys.getrefcount(fast) == sys.getrefcount(slow) + 1
+    assert batch.values() == [b"value"] * 100

@@ -28,9 +28,10 @@ def run_pytest(where: pathlib.Path, *options: str) -> str:
 
 
 def _installed_plugins() -> set[str]:
-    from importlib.metadata import entry_points
+    """As pytest looks for them: in every distribution, whichever of one name is found first."""
+    from importlib.metadata import distributions
 
-    return {point.name for point in entry_points(group="pytest11")}
+    return {point.name for found in distributions() for point in found.entry_points if point.group == "pytest11"}
 
 
 def test_the_examples_of_the_documentation_run(tmp_path: pathlib.Path) -> None:

@@ -54,11 +54,6 @@ def fenced_code(code: ErrorCode, version: int, since: int) -> ErrorCode:
     return code
 
 
-def membership_fault(generation: int) -> ErrorCode:
-    """Why a commit in the name of a group's member is refused: this broker has no members, only offsets."""
-    return ErrorCode.NONE if generation < 0 else ErrorCode.ILLEGAL_GENERATION
-
-
 def offset_fault(call: Call, tp: TopicPartition, metadata: str | None) -> ErrorCode:
     """Why an offset cannot be committed, whoever commits it."""
     if call.state.topics.partition(*tp) is None:

@@ -38,7 +38,7 @@ async def _delete_one(call: Call, wanted: delete_topics.DeleteTopicState) -> del
         code, message = ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"
     elif topic is not None:
         try:
-            await call.state.topics.delete(topic)
+            await call.state.delete_topic(topic)
         except StorageError as error:
             code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     name = topic.name if topic is not None else wanted.name

@@ -1,43 +1,42 @@
 """OffsetCommit: v0-10
 
-Keeps a group's offsets. There are no members yet: only commits outside of a generation (-1) are taken.
+Keeps a group's offsets. Who names a generation or a member must be of the group; who names neither must not get in the
+way of members.
 
 Version notes:
 - v0 had no generation; v1 a timestamp for each offset; v2-4 a retention time for all: neither has a say any more
 - v6: leader epochs; v7: group instance ids
+- v9: members of the consumer protocol, by their epoch (KIP-848)
 - v10: topics by id
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import find_topic, membership_fault, offset_fault
+from aiokwire.broker.groups import Committer
+from aiokwire.broker.handlers._shared import find_topic, offset_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import offset_commit
 from aiokwire.types import TopicPartition
-
-logger = logging.getLogger(__name__)
 
 
 def handle(
     request: offset_commit.OffsetCommitRequest, call: Call
 ) -> offset_commit.OffsetCommitResponse | Awaitable[offset_commit.OffsetCommitResponse]:
     """Answer at once where the log of the offsets is there."""
-    code = membership_fault(request.generation_id_or_member_epoch) if request.group_id else ErrorCode.INVALID_GROUP_ID
-    if code is not ErrorCode.NONE:
-        return _refusal(request, code)
-    return call.state.offsets.run(
-        request.group_id, lambda: _commit(request, call), lambda error: _unavailable(request, error)
-    )
+    # A group may have an empty name here, as in Kafka: consumers of long ago that were in no group committed so.
+    return call.state.groups.run(request.group_id, lambda: _commit(request, call), lambda code: _refusal(request, code))
 
 
 def _commit(request: offset_commit.OffsetCommitRequest, call: Call) -> offset_commit.OffsetCommitResponse:
+    by = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, call.version)
+    code = call.state.groups.commit_fault(request.group_id, by, _partitions(request, call))
+    if code is not ErrorCode.NONE:
+        return _refusal(request, code)
     now = wall_ms()
     offsets: dict[TopicPartition, CommittedOffset] = {}
     response = offset_commit.OffsetCommitResponse()
@@ -61,9 +60,11 @@ def _commit(request: offset_commit.OffsetCommitRequest, call: Call) -> offset_co
     return response
 
 
-def _unavailable(request: offset_commit.OffsetCommitRequest, error: StorageError) -> offset_commit.OffsetCommitResponse:
-    logger.error("offsets of group %r cannot be committed: %s", request.group_id, error)
-    return _refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+def _partitions(request: offset_commit.OffsetCommitRequest, call: Call) -> Iterator[TopicPartition]:
+    for wanted in request.topics:
+        topic, _ = find_topic(call, wanted.name, wanted.topic_id)
+        if topic is not None:
+            yield from (TopicPartition(topic.name, one.partition_index) for one in wanted.partitions)
 
 
 def _refusal(request: offset_commit.OffsetCommitRequest, code: ErrorCode) -> offset_commit.OffsetCommitResponse:

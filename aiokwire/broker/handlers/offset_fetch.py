@@ -1,11 +1,11 @@
 """OffsetFetch: v0-10
 
-What groups have committed. There are no members yet, so that nobody's epoch is checked.
+What groups have committed.
 
 Version notes:
 - v2: no list of topics means all of them; an error for the whole group
 - v5: leader epochs; v7: `require_stable` asks for no offset that an open transaction may yet change (KIP-447)
-- v8: several groups; v9: the member that asks; v10: topics by id
+- v8: several groups; v9: the member that asks, and its epoch (KIP-848); v10: topics by id
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._groups import group_fault
 from aiokwire.broker.handlers._shared import find_topic
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.error_codes import ErrorCode
@@ -22,6 +23,7 @@ from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import offset_fetch
 from aiokwire.types import TopicPartition
 
+WHOLE_SINCE = 2
 SEVERAL_SINCE = 8
 IDS_SINCE = 10
 NOTHING = CommittedOffset(-1, -1, "", -1)
@@ -41,6 +43,9 @@ def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch
         return offset_fetch.OffsetFetchResponse(
             groups=[_group(group, call, stable=request.require_stable) for group in request.groups]
         )
+    code = call.state.groups.load_fault(request.group_id)
+    if code is not ErrorCode.NONE:
+        return _refusal(request, call, code)
     wanted = (
         None
         if request.topics is None
@@ -67,6 +72,26 @@ def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch
     )
 
 
+def _refusal(request: offset_fetch.OffsetFetchRequest, call: Call, code: ErrorCode) -> offset_fetch.OffsetFetchResponse:
+    """The error of a whole group, in each partition where the version has no other place for it."""
+    topics = request.topics or [] if call.version < WHOLE_SINCE else []
+    return offset_fetch.OffsetFetchResponse(
+        error_code=code if call.version >= WHOLE_SINCE else ErrorCode.NONE,
+        topics=[
+            offset_fetch.OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    offset_fetch.OffsetFetchResponsePartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=code
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in topics
+        ],
+    )
+
+
 def _look_up(call: Call, group_id: str, wanted: list[TopicPartition] | None, *, stable: bool) -> list[Found]:
     committed = call.state.offsets.of_group(group_id)
     unstable = call.state.offsets.pending(group_id) if stable else set()
@@ -86,6 +111,12 @@ def _group(
     group: offset_fetch.OffsetFetchRequestGroup, call: Call, *, stable: bool
 ) -> offset_fetch.OffsetFetchResponseGroup:
     answer = offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id)
+    code = group_fault(call, group.group_id) or call.state.groups.fetch_fault(
+        group.group_id, group.member_id, group.member_epoch
+    )
+    if code is not ErrorCode.NONE:
+        answer.error_code = code
+        return answer
     if group.topics is None:
         for name, rows in _by_topic(_look_up(call, group.group_id, None, stable=stable)):
             topic = call.state.topics.get(name)

@@ -10,20 +10,18 @@ Version notes:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._shared import membership_fault, offset_fault
+from aiokwire.broker.groups import Committer
+from aiokwire.broker.handlers._shared import offset_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.broker.transactions import Identity
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, StorageError
+from aiokwire.errors import BrokerError
 from aiokwire.protocol.messages import txn_offset_commit as messages
 from aiokwire.types import TopicPartition
-
-logger = logging.getLogger(__name__)
 
 ABORTABLE_SINCE = 4
 IMPLICIT_SINCE = 5
@@ -37,9 +35,7 @@ def handle(
     code = _request_fault(request)
     if code is not ErrorCode.NONE:
         return _refusal(request, code)
-    return call.state.offsets.run(
-        request.group_id, lambda: _stage(request, call), lambda error: _unavailable(request, error)
-    )
+    return call.state.groups.run(request.group_id, lambda: _stage(request, call), lambda code: _refusal(request, code))
 
 
 def _request_fault(request: messages.TxnOffsetCommitRequest) -> ErrorCode:
@@ -47,7 +43,7 @@ def _request_fault(request: messages.TxnOffsetCommitRequest) -> ErrorCode:
         return ErrorCode.INVALID_GROUP_ID
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
-    return membership_fault(request.generation_id)
+    return ErrorCode.NONE
 
 
 def _stage(request: messages.TxnOffsetCommitRequest, call: Call) -> messages.TxnOffsetCommitResponse:
@@ -62,7 +58,10 @@ def _stage(request: messages.TxnOffsetCommitRequest, call: Call) -> messages.Txn
                 offsets[tp] = CommittedOffset(
                     one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", now
                 )
-    code = _admit(request, call)
+    by = Committer(
+        request.member_id, request.group_instance_id, request.generation_id, call.version, transactional=True
+    )
+    code = call.state.groups.commit_fault(request.group_id, by, codes) or _admit(request, call)
     if code is ErrorCode.NONE and offsets:
         try:
             call.state.offsets.stage(
@@ -93,11 +92,6 @@ def _admit(request: messages.TxnOffsetCommitRequest, call: Call) -> ErrorCode:
     if code is ErrorCode.CONCURRENT_TRANSACTIONS and call.version < IMPLICIT_SINCE:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # what older producers retry here
     return code
-
-
-def _unavailable(request: messages.TxnOffsetCommitRequest, error: StorageError) -> messages.TxnOffsetCommitResponse:
-    logger.error("offsets of group %r cannot be staged: %s", request.group_id, error)
-    return _refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _refusal(request: messages.TxnOffsetCommitRequest, code: ErrorCode) -> messages.TxnOffsetCommitResponse:

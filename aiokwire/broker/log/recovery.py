@@ -51,6 +51,7 @@ def load_log(
     segments = _find_segments(storage, directory, now_ms)
     epochs = LeaderEpochs(storage, directory)
     epochs.load()
+    snapshots = SnapshotFiles(storage, directory)
     interval = config.index_interval_bytes
     suspect = _first_suspect(segments, clean=clean, recovery_point=recovery_point)
     checked_from = None if suspect is None else _recover(segments, suspect, epochs, interval, recovery_point)
@@ -62,9 +63,10 @@ def load_log(
         segment = Segment(storage, directory, start, now_ms)
         segment.create()
         segments, end, checked_from = [segment], start, start
+        for offset in list(snapshots.offsets):
+            snapshots.delete(offset)  # of producers whose records are gone, perhaps with open transactions
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
-    snapshots = SnapshotFiles(storage, directory)
     snapshots.delete_strays([segment.base_offset for segment in segments], end)
     restore_producers(producers, segments, snapshots, end, rebuilt_from=checked_from)
     return LoadedLog(segments, start, end, end if clean else min(recovery_point, end), epochs, producers)

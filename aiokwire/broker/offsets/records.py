@@ -23,6 +23,7 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     committed_ms: int  # wall clock
+    position: int = -1  # of its record in the log: of two commits the later one counts
 
 
 class OffsetKey(NamedTuple):

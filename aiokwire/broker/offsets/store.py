@@ -1,13 +1,14 @@
 """Committed offsets by group, and those that wait for the end of their transaction.
 
 A commit is a record first, then in force. An offset that a transaction commits is staged under its producer id, and
-becomes the group's offset, or vanishes, by the marker in the partition of `__consumer_offsets`. Who may commit is not
-decided here: the handlers ask (and the group coordinator will) before they call.
+becomes the group's offset, or vanishes, by the marker in the partition of `__consumer_offsets`; a later commit of the
+same offset stays nevertheless. Who may commit is not decided here: the handlers ask the group coordinator before they
+call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from aiokwire.broker.configs import BrokerConfigs
@@ -36,7 +37,8 @@ class OffsetStore:
     """The committed offsets of every group."""
 
     def __init__(self, topics: TopicRegistry, configs: BrokerConfigs) -> None:
-        self._log = InternalTopic(
+        # The group coordinator keeps its groups in the same topic.
+        self.log = InternalTopic(
             topics,
             OFFSETS_TOPIC,
             configs.integer("offsets.topic.num.partitions"),
@@ -53,12 +55,13 @@ class OffsetStore:
     def __repr__(self) -> str:
         return f"<OffsetStore of {len(self._committed)} groups, {len(self._staged)} open transactions>"
 
-    def load(self) -> None:
-        """Read what was committed.
+    def load(self, others: Callable[[RecordBatch], None]) -> None:
+        """Read what was committed; `others` reads what else is in the topic.
 
         Raises: StorageError, CorruptRecord.
         """
-        for partition, batch in self._log.replay():
+        for partition, batch in self.log.replay():
+            others(batch)
             if batch.is_control:
                 if batch.control_type in {0, 1}:
                     self.complete(partition, batch.producer_id, commit=batch.control_type == 1)
@@ -73,13 +76,18 @@ class OffsetStore:
             if record.value is None:
                 self._committed.get(key.group_id, {}).pop(key.tp, None)
                 continue
-            committed = decode_value(key, record.value)
+            committed = decode_value(key, record.value)._replace(position=record.offset)
             if batch.is_transactional:
                 self._staged.setdefault((partition, batch.producer_id), {})[key] = committed
             else:
                 self._committed.setdefault(key.group_id, {})[key.tp] = committed
 
     # --- read ---------------------------------------------------------------------------------------------------------
+
+    def groups(self) -> Iterator[str]:
+        """The groups that have committed offsets, or may have once a transaction ends."""
+        yield from (group_id for group_id, committed in self._committed.items() if committed)
+        yield from (key.group_id for staged in self._staged.values() for key in staged)
 
     def of_group(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """What a group has committed."""
@@ -98,42 +106,49 @@ class OffsetStore:
 
     def partition_of(self, group_id: str) -> TopicPartition:
         """Where a group's offsets are kept: what joins a transaction that commits some."""
-        return TopicPartition(OFFSETS_TOPIC, self._log.partition_of(group_id))
+        return TopicPartition(OFFSETS_TOPIC, self.log.partition_of(group_id))
 
     # --- commit -------------------------------------------------------------------------------------------------------
 
-    def run(self, group_id: str, action: Callable[[], A], refused: Callable[[StorageError], A]) -> A | Awaitable[A]:
-        """Do `action`, which commits for the group, once the log is ready, and flush where the configs ask for it."""
-        if not self._log.is_ready(group_id):
+    def run(
+        self, group_id: str, action: Callable[[], A | Awaitable[A]], refused: Callable[[StorageError], A]
+    ) -> A | Awaitable[A]:
+        """Do `action`, which logs for the group, once the log is ready, and flush where the configs ask for it.
+
+        An action may give back something to wait for instead of its answer.
+        """
+        if not self.log.is_ready(group_id):
             return self._run_later(group_id, action, refused)
         try:
             answer = action()
         except StorageError as error:
             return refused(error)
-        return self._flush(group_id, answer, refused) if self._log.flush_needed(group_id) else answer
+        return self._flush(group_id, answer, refused) if self.log.flush_needed(group_id) else answer
 
-    async def _run_later(self, group_id: str, action: Callable[[], A], refused: Callable[[StorageError], A]) -> A:
+    async def _run_later(
+        self, group_id: str, action: Callable[[], A | Awaitable[A]], refused: Callable[[StorageError], A]
+    ) -> A:
         try:
-            await self._log.prepare(group_id)
+            await self.log.prepare(group_id)
         except StorageError as error:
             return refused(error)
         answer = self.run(group_id, action, refused)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    async def _flush(self, group_id: str, answer: A, refused: Callable[[StorageError], A]) -> A:
+    async def _flush(self, group_id: str, answer: A | Awaitable[A], refused: Callable[[StorageError], A]) -> A:
         try:
-            await self._log.flush(group_id, wall_ms())
+            await self.log.flush(group_id, wall_ms())
         except StorageError as error:
             return refused(error)
-        return answer
+        return await answer if isinstance(answer, Awaitable) else answer
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int) -> None:
         """Commit offsets of a group. To be called within `run`.
 
         Raises: StorageError: nothing was committed.
         """
-        self._append(group_id, offsets, now_ms)
-        self._committed.setdefault(group_id, {}).update(offsets)
+        logged = self._append(group_id, offsets, now_ms)
+        self._committed.setdefault(group_id, {}).update(logged)
 
     def stage(
         self,
@@ -148,9 +163,9 @@ class OffsetStore:
 
         Raises: StorageError: nothing was staged. BrokerError: the epoch is out of date.
         """
-        self._append(group_id, offsets, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
-        staged = self._staged.setdefault((self._log.partition_of(group_id), producer_id), {})
-        staged.update({OffsetKey(group_id, tp): committed for tp, committed in offsets.items()})
+        logged = self._append(group_id, offsets, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+        staged = self._staged.setdefault((self.log.partition_of(group_id), producer_id), {})
+        staged.update({OffsetKey(group_id, tp): committed for tp, committed in logged.items()})
 
     def _append(
         self,
@@ -160,10 +175,38 @@ class OffsetStore:
         *,
         producer_id: int = -1,
         producer_epoch: int = -1,
-    ) -> None:
-        if offsets:
-            records = [(encode_key(group_id, tp), encode_value(committed)) for tp, committed in offsets.items()]
-            self._log.append(group_id, records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+    ) -> dict[TopicPartition, CommittedOffset]:
+        if not offsets:
+            return {}
+        records = [(encode_key(group_id, tp), encode_value(committed)) for tp, committed in offsets.items()]
+        base = self.log.append(group_id, records, now_ms, producer_id=producer_id, producer_epoch=producer_epoch)
+        return {
+            tp: committed._replace(position=position) for position, (tp, committed) in enumerate(offsets.items(), base)
+        }
+
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition], now_ms: int) -> None:
+        """Forget what a group committed for these partitions. To be called within `run`.
+
+        Raises: StorageError: nothing was forgotten.
+        """
+        known = self._committed.get(group_id, {})
+        gone = [tp for tp in partitions if tp in known]
+        if gone:
+            self.log.append(group_id, [(encode_key(group_id, tp), None) for tp in gone], now_ms)
+            for tp in gone:
+                del known[tp]
+        if not known:
+            self._committed.pop(group_id, None)
+
+    def forget_topic(self, name: str, now_ms: int) -> None:
+        """Forget what any group committed for a topic that is no more.
+
+        Raises: StorageError: the rest stays.
+        """
+        for group_id, committed in list(self._committed.items()):
+            self.delete(group_id, [tp for tp in committed if tp.topic == name], now_ms)
+        for key in [(place, key) for place, staged in self._staged.items() for key in staged if key.tp.topic == name]:
+            del self._staged[key[0]][key[1]]
 
     def on_marker(self, tp: TopicPartition, producer_id: int, commit: bool) -> None:
         """A marker was written somewhere; it matters when it lies in this log."""
@@ -175,4 +218,6 @@ class OffsetStore:
         staged = self._staged.pop((partition, producer_id), {})
         if commit:
             for key, committed in staged.items():
-                self._committed.setdefault(key.group_id, {})[key.tp] = committed
+                group = self._committed.setdefault(key.group_id, {})
+                if key.tp not in group or group[key.tp].position < committed.position:
+                    group[key.tp] = committed

@@ -26,13 +26,19 @@ def send(job: Job) -> Figures:
 
 
 async def _produce(job: Job) -> Figures:
-    producer = AIOKafkaProducer(bootstrap_servers=job.bootstrap, acks="all", linger_ms=5, max_batch_size=131_072)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=job.bootstrap,
+        acks="all",
+        linger_ms=5,
+        max_batch_size=131_072,
+        compression_type=None if job.compression == "none" else job.compression,
+    )
     async with producer:
         await producer.partitions_for(job.topic)
-        value, topic, send = job.value(), job.topic, producer.send
+        values, topic, send = job.values(), job.topic, producer.send
         meter = Meter()
         meter.start()
-        for _ in range(job.count):
+        for value in values:
             await send(topic, value)
         await producer.flush()
         return meter.stop(job.count)

@@ -28,14 +28,13 @@ def send(job: Job) -> Figures:
 
 
 async def _produce(job: Job) -> Figures:
-    async with Producer(job.bootstrap) as producer:
-        value, topic, submit = job.value(), job.topic, producer.submit
-        await producer.send(
-            topic, value
-        )  # the topic's metadata and the connection, as the peers have them at the start
+    async with Producer(job.bootstrap, compression_type=job.compression) as producer:
+        values, topic, submit = job.values(), job.topic, producer.submit
+        # the topic's metadata and the connection, as the peers have them at the start
+        await producer.send(topic, job.value())
         meter = Meter()
         meter.start()
-        for _ in range(job.count):
+        for value in values:
             await submit(topic, value)
         await producer.flush()
         return meter.stop(job.count)

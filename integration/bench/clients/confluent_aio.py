@@ -28,13 +28,14 @@ def send(job: Job) -> Figures:
 
 
 async def _produce(job: Job) -> Figures:
-    producer = AIOProducer({"bootstrap.servers": job.bootstrap, "acks": "all"}, batch_size=10_000)
+    options = {"bootstrap.servers": job.bootstrap, "acks": "all", "compression.type": job.compression}
+    producer = AIOProducer(options, batch_size=10_000)
     await producer.list_topics(topic=job.topic)
-    value = job.value()
+    values = job.values()
     waiting: list[asyncio.Future[Any]] = []
     meter = Meter()
     meter.start()
-    for _ in range(job.count):
+    for value in values:
         waiting.append(await producer.produce(job.topic, value))
         if len(waiting) >= _OUTSTANDING:
             await producer.flush()

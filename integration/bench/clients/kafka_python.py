@@ -10,12 +10,18 @@ from integration.bench.meter import PARTITIONS, Figures, Job, Meter
 
 
 def produce(job: Job) -> Figures:
-    producer = KafkaProducer(bootstrap_servers=job.bootstrap, acks="all", linger_ms=20, batch_size=262_144)
+    producer = KafkaProducer(
+        bootstrap_servers=job.bootstrap,
+        acks="all",
+        linger_ms=20,
+        batch_size=262_144,
+        compression_type=None if job.compression == "none" else job.compression,
+    )
     producer.partitions_for(job.topic)
-    value, topic, append = job.value(), job.topic, producer.send
+    values, topic, append = job.values(), job.topic, producer.send
     meter = Meter()
     meter.start()
-    for _ in range(job.count):
+    for value in values:
         append(topic, value)
     producer.flush()
     figures = meter.stop(job.count)

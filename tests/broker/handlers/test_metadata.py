@@ -108,7 +108,8 @@ async def test_the_versions_are_those_of_the_table(client: RawClient, version: i
         levels = {one.name: one.max_version_level for one in answer.finalized_features}
         assert levels["metadata.version"] == 30
         assert levels["transaction.version"] == 2
-        assert "group.version" not in levels
+        assert levels["group.version"] == 1
+        assert "share.version" not in levels
         lowest = {one.name: one.min_version for one in answer.supported_features}
         assert lowest["kraft.version"] == (0 if version >= 4 else 1)
 

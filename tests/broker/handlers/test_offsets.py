@@ -9,7 +9,7 @@ from aiokwire.broker.log import Storage
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import offset_commit, offset_fetch
 from tests.broker.raw import RawClient
-from tests.broker.transactional import committed_offset, kill
+from tests.broker.transactional import RawProducer, committed_offset, kill
 
 
 def commit_request(
@@ -72,7 +72,6 @@ async def test_no_list_of_topics_means_all_of_them(broker: Broker, client: RawCl
 
 
 async def test_what_cannot_be_committed_is_refused(client: RawClient) -> None:
-    assert await commit(client, commit_request(group=""), 5) == ErrorCode.INVALID_GROUP_ID
     assert await commit(client, commit_request("none"), 5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert await commit(client, commit_request("", topic_id=b"x" * 16), 10) == ErrorCode.UNKNOWN_TOPIC_ID
     assert await commit(client, commit_request(metadata="x" * 4097), 5) == ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -98,3 +97,33 @@ async def test_offsets_survive_a_kill(storage: Storage) -> None:
         client = await RawClient.connect(broker)
         assert await committed_offset(client, "g", "t") == (0, 9)
         await client.close()
+
+
+async def test_of_two_commits_the_later_one_counts_and_not_the_one_whose_transaction_ends_later(
+    storage: Storage,
+) -> None:
+    async with Broker(storage=storage, topics={"t": 2}, offsets_topic_num_partitions=1) as broker:
+        client = await RawClient.connect(broker)
+        first, second = RawProducer(client, "first", newer=True), RawProducer(client, "second", newer=True)
+        for producer in (first, second):
+            assert await producer.init() == 0
+        assert await first.send_offset("g", "t", 3) == 0
+        assert await commit(client, commit_request(offset=9), 9) == 0
+        assert await first.send_offset("g", "t", 4, partition=1) == 0
+        assert await second.send_offset("g", "t", 7, partition=1) == 0
+        for producer in (second, first):
+            assert await producer.end(commit=True) == 0
+        assert await committed_offset(client, "g", "t") == (0, 9)
+        assert await committed_offset(client, "g", "t", partition=1) == (0, 7)
+        await client.close()
+        await kill(broker)
+    async with Broker(storage=storage) as broker:
+        client = await RawClient.connect(broker)
+        assert await committed_offset(client, "g", "t") == (0, 9)
+        assert await committed_offset(client, "g", "t", partition=1) == (0, 7)
+        await client.close()
+
+
+async def test_a_group_without_a_name_may_keep_offsets(client: RawClient) -> None:
+    assert await commit(client, commit_request(group="", offset=6), 5) == 0
+    assert await committed_offset(client, "", "t") == (0, 6)

@@ -185,6 +185,22 @@ def test_a_log_that_ends_before_its_start_begins_anew(open_manager: OpenManager,
     assert log.append(make_batch(1), now_ms=NOW).base_offset == 10
 
 
+def test_a_log_that_begins_anew_knows_no_producer(open_manager: OpenManager, make_batch: MakeBatch) -> None:
+    storage = MemoryStorage()
+    manager = open_manager(storage, segment_bytes=300)
+    log = manager.create("orders", 0, TOPIC_ID, NOW)
+    for sequence in range(5):
+        log.append(make_batch(producer_id=7, epoch=0, sequence=sequence, attributes=0x10), now_ms=NOW)
+    assert len(log.segment_offsets) > 1
+    log.delete_records(5)
+    manager.checkpoint()
+    manager.abandon()
+    storage.write(LOG, b"")
+    log = reopened(storage, open_manager)
+    assert (log.log_start_offset, log.end_offset, log.last_stable_offset) == (5, 5, 5)
+    assert not log.producers.states
+
+
 def test_a_hole_between_segments_ends_the_log(open_manager: OpenManager, make_batch: MakeBatch) -> None:
     """A lost write whose end was the end of a batch leaves no damage to see, except for the offsets."""
     storage = MemoryStorage()

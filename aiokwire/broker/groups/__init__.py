@@ -1,0 +1,42 @@
+"""Consumer groups of the embedded broker: the classic protocol and the consumer protocol (KIP-848).
+
+`coordinator` is the front.
+
+    classic protocol    classic (data), decisions (verdicts), classic_rebalance (moves groups), classic_records
+    consumer protocol   consumer (data), beats (verdicts), reconciliation, assignors, consumer_protocol,
+                        consumer_records
+    both                requests, states, timers, context, records
+"""
+
+from aiokwire.broker.groups.beats import Beat, Told
+from aiokwire.broker.groups.classic import CONSUMER, ClassicGroup, ClassicMember
+from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
+from aiokwire.broker.groups.coordinator import Group, GroupCoordinator
+from aiokwire.broker.groups.requests import Client, Committer, Join, Joined, Leaver, Reply, Sync, Synced
+from aiokwire.broker.groups.states import ClassicState, ConsumerState, MemberState
+
+__all__ = [
+    "CONSUMER",
+    "Beat",
+    "ClassicGroup",
+    "ClassicMember",
+    "ClassicState",
+    "Client",
+    "Committer",
+    "ConsumerGroup",
+    "ConsumerMember",
+    "ConsumerState",
+    "Group",
+    "GroupCoordinator",
+    "Join",
+    "Joined",
+    "Leaver",
+    "MemberState",
+    "Part",
+    "Parts",
+    "Reply",
+    "Sync",
+    "Synced",
+    "Told",
+    "by_topic",
+]

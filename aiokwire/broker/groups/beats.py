@@ -1,0 +1,190 @@
+"""What a ConsumerGroupHeartbeat says and is answered, and what is wrong with it: plain functions (KIP-848).
+
+The order of the checks is Kafka's (Java: GroupMetadataManager).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from aiokwire.broker.groups.assignors import ASSIGNORS
+from aiokwire.broker.groups.consumer import (
+    JOINING,
+    LEAVING,
+    LEAVING_FOR_A_WHILE,
+    NO_TIMEOUT,
+    ConsumerGroup,
+    ConsumerMember,
+    Part,
+    Parts,
+)
+from aiokwire.broker.groups.requests import Client, Committer
+from aiokwire.error_codes import ErrorCode
+
+EPOCHS_IN_COMMITS_SINCE = 9  # of OffsetCommit and OffsetFetch
+OWN_IDS_SINCE = 1  # members name themselves (KIP-1082)
+
+
+class Beat(NamedTuple):
+    """ConsumerGroupHeartbeat. None: not changed since the last one."""
+
+    group_id: str
+    member_id: str
+    epoch: int
+    client: Client
+    version: int = 1
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = NO_TIMEOUT
+    topics: tuple[str, ...] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    owned: Parts | None = None
+
+    @property
+    def leaves(self) -> bool:
+        return self.epoch in {LEAVING, LEAVING_FOR_A_WHILE}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether everything is said anew: then everything is answered."""
+        said = self.topics is not None or self.regex is not None
+        return self.epoch == JOINING or (said and self.owned is not None and self.rebalance_timeout_ms != NO_TIMEOUT)
+
+
+class Told(NamedTuple):
+    """The answer; the assignment is None where it is what the member was told before."""
+
+    code: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    interval_ms: int = 0
+    assignment: Parts | None = None
+
+
+class Fault(NamedTuple):
+    """Why a heartbeat is refused."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+def beat_fault(beat: Beat) -> Fault | None:
+    """What is wrong with a heartbeat, whatever the group."""
+    message = _shape_fault(beat)
+    if message is not None:
+        return Fault(ErrorCode.INVALID_REQUEST, message)
+    if beat.assignor is not None and beat.assignor not in ASSIGNORS:
+        known = ", ".join(ASSIGNORS)
+        return Fault(ErrorCode.UNSUPPORTED_ASSIGNOR, f"assignor {beat.assignor!r} is not supported; there are: {known}")
+    return None
+
+
+def _shape_fault(beat: Beat) -> str | None:
+    if not beat.group_id:
+        return "GroupId can't be empty."
+    if not beat.member_id and (beat.epoch != JOINING or beat.version >= OWN_IDS_SINCE):
+        return "MemberId can't be empty."
+    if beat.instance_id == "" or beat.rack_id == "":
+        return "InstanceId and RackId can't be empty strings."
+    if beat.epoch < LEAVING_FOR_A_WHILE:
+        return f"MemberEpoch {beat.epoch} is invalid."
+    if beat.epoch == LEAVING_FOR_A_WHILE and beat.instance_id is None:
+        return "InstanceId can't be null when a static member leaves."
+    if beat.epoch != JOINING:
+        return None
+    if beat.rebalance_timeout_ms == NO_TIMEOUT:
+        return "RebalanceTimeoutMs must be provided in first request."
+    if beat.owned:
+        return "TopicPartitions must be empty when (re-)joining."
+    if beat.topics is None and beat.regex is None:
+        return "Either SubscribedTopicNames or SubscribedTopicRegex must be provided in first request."
+    return None
+
+
+def member_fault(group: ConsumerGroup, beat: Beat) -> Fault | None:
+    """Why a member may not go on with this heartbeat; a new one may, with epoch 0."""
+    if beat.instance_id is not None:
+        return _static_fault(group, group.static.get(beat.instance_id), beat)
+    member = group.members.get(beat.member_id)
+    if member is None:
+        if beat.epoch != JOINING:
+            return Fault(ErrorCode.UNKNOWN_MEMBER_ID, f"member {beat.member_id} is not in the group")
+        return None
+    return None if beat.leaves else _epoch_fault(member, beat)
+
+
+def _static_fault(group: ConsumerGroup, owner: str | None, beat: Beat) -> Fault | None:
+    if owner is None:
+        if beat.epoch != JOINING:
+            return Fault(ErrorCode.UNKNOWN_MEMBER_ID, f"instance {beat.instance_id} is not in the group")
+        return None
+    member = group.members[owner]
+    if owner != beat.member_id:
+        if beat.epoch != JOINING:
+            return Fault(ErrorCode.FENCED_INSTANCE_ID, f"instance {beat.instance_id} is member {owner}")
+        if member.epoch != LEAVING_FOR_A_WHILE:
+            return Fault(ErrorCode.UNRELEASED_INSTANCE_ID, f"instance {beat.instance_id} is still member {owner}")
+        return None
+    return None if beat.leaves else _epoch_fault(member, beat)
+
+
+def _epoch_fault(member: ConsumerMember, beat: Beat) -> Fault | None:
+    if beat.epoch in {JOINING, member.epoch}:
+        return None
+    # It missed the answer that raised its epoch: whatever it still has must be what it may have.
+    missed = beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned.keys()
+    if beat.epoch < member.epoch and missed:
+        return None
+    return Fault(
+        ErrorCode.FENCED_MEMBER_EPOCH, f"member epoch {beat.epoch} is not the present one, {member.epoch}: join again"
+    )
+
+
+def updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
+    """The member with what it said of itself."""
+    changes: dict[str, Any] = {"client": beat.client, "instance_id": beat.instance_id or member.instance_id}
+    if beat.rack_id is not None:
+        changes["rack_id"] = beat.rack_id
+    if beat.rebalance_timeout_ms != NO_TIMEOUT:
+        changes["rebalance_timeout_ms"] = beat.rebalance_timeout_ms
+    if beat.topics is not None:
+        changes["topics"] = tuple(sorted(set(beat.topics)))
+    if beat.regex is not None:
+        changes["regex"] = beat.regex or None  # an empty one ends the subscription by pattern
+    if beat.assignor is not None:
+        changes["assignor"] = beat.assignor
+    if all(getattr(member, name) == value for name, value in changes.items()):
+        return member  # as most heartbeats leave it
+    return dataclasses.replace(member, **changes)
+
+
+def commit_fault(group: ConsumerGroup, by: Committer, parts: list[Part]) -> ErrorCode:
+    """Why offsets of these partitions cannot be committed in this name."""
+    if by.epoch < 0 and not by.member_id and (not group.members or by.transactional):
+        return ErrorCode.NONE
+    member = group.members.get(by.member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if by.epoch == member.epoch:
+        return ErrorCode.NONE
+    if not by.transactional and by.version < EPOCHS_IN_COMMITS_SINCE:
+        return ErrorCode.UNSUPPORTED_VERSION  # it could not read the error
+    if by.epoch < member.epoch and parts:
+        # A commit that was on its way when the epoch rose (KIP-1251): good for what the member had all the time.
+        since = {**member.assigned, **member.revoking}
+        if all(part in since and since[part] <= by.epoch for part in parts):
+            return ErrorCode.NONE
+    return ErrorCode.ILLEGAL_GENERATION if by.transactional else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def fetch_fault(group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode:
+    """Why committed offsets cannot be fetched in this name."""
+    if not member_id and epoch < 0:
+        return ErrorCode.NONE
+    member = group.members.get(member_id or "")
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if epoch == member.epoch else ErrorCode.STALE_MEMBER_EPOCH

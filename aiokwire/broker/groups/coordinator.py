@@ -1,0 +1,434 @@
+"""The group coordinator: every group of the broker, whichever protocol its members speak.
+
+    coordinator.run(group, action, refused)     around what a request does, for the handlers
+    join, sync, heartbeat, leave                the classic protocol
+    beat                                        the consumer protocol
+    commit_fault, fetch_fault                   whether offsets may be committed or fetched in a member's name
+
+A group that stands for offsets only is not kept here: the offsets are. Everything happens on the loop without waiting,
+by requests and by the deadlines of one heap.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
+
+from aiokwire.broker.configs import BrokerConfigs
+from aiokwire.broker.groups import beats, consumer_records, decisions
+from aiokwire.broker.groups.beats import Beat, Told
+from aiokwire.broker.groups.classic import ClassicGroup
+from aiokwire.broker.groups.classic_rebalance import ClassicProtocol
+from aiokwire.broker.groups.classic_records import decode_group, group_key
+from aiokwire.broker.groups.consumer import JOINING, ConsumerGroup, Part
+from aiokwire.broker.groups.consumer_protocol import ConsumerProtocol
+from aiokwire.broker.groups.consumer_records import Row
+from aiokwire.broker.groups.context import GroupContext
+from aiokwire.broker.groups.records import decode_key
+from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced
+from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
+from aiokwire.broker.groups.timers import Due, Key, Timers
+from aiokwire.broker.offsets import OffsetStore
+from aiokwire.broker.topics import TopicRegistry
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import StorageError
+from aiokwire.records import RecordBatch
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+Group = ClassicGroup | ConsumerGroup
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class GroupCoordinator:
+    """Every group with members, or that had some."""
+
+    def __init__(self, topics: TopicRegistry, configs: BrokerConfigs, rng: random.Random, offsets: OffsetStore) -> None:
+        self._topics = topics
+        self._configs = configs
+        self._offsets = offsets
+        self._groups: dict[str, Group] = {}
+        self._loading: set[str] = set()  # moved to another node, which has not read them yet
+        self._timers = Timers(self._on_timer)
+        context = GroupContext(self._timers, self._append, configs, rng, topics)
+        self._classic = ClassicProtocol(context)
+        self._consumer = ConsumerProtocol(context)
+
+    def __repr__(self) -> str:
+        return f"<GroupCoordinator of {len(self._groups)} groups, {len(self._timers)} deadlines>"
+
+    # --- groups -------------------------------------------------------------------------------------------------------
+
+    def ids(self) -> list[str]:
+        """The ids of all groups, those that have nothing but offsets included."""
+        return sorted({*self._groups, *self._offsets.groups()})
+
+    def find(self, group_id: str) -> Group | None:
+        """A group; one that stands for offsets only is an empty one of the classic protocol."""
+        group = self._groups.get(group_id)
+        if group is None and self._offsets.of_group(group_id):
+            return ClassicGroup(group_id)
+        return group
+
+    def _append(self, group_id: str, rows: Sequence[Row]) -> None:
+        self._offsets.log.append(group_id, rows, wall_ms())
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def take_in(self, batch: RecordBatch, only: frozenset[str] | None = None) -> None:
+        """Put in force what a batch of the log says about groups, or about `only` some of them.
+
+        Raises: CorruptRecord.
+        """
+        if batch.is_control or batch.is_transactional:
+            return
+        for record in batch.records():
+            key = decode_key(record.key)
+            group_id = key if isinstance(key, str) or key is None else key.group_id
+            if key is None or group_id is None or (only is not None and group_id not in only):
+                continue
+            if isinstance(key, str):
+                if record.value is not None:
+                    self._groups[key] = decode_group(key, record.value)
+                elif isinstance(self._groups.get(key), ClassicGroup):
+                    del self._groups[key]
+                continue
+            group = self._groups.get(group_id)
+            if not isinstance(group, ConsumerGroup):
+                if record.value is None:
+                    continue
+                group = self._groups[group_id] = ConsumerGroup(group_id)
+            if record.value is None and key.type is consumer_records.KeyType.GROUP:
+                del self._groups[group_id]
+            else:
+                consumer_records.take_in(group, key, record.value, record.timestamp)
+
+    def start(self) -> None:
+        """Begin to count the deadlines of what was loaded. To be called on the loop that serves."""
+        for group in self._groups.values():
+            self._restored(group)
+
+    def _restored(self, group: Group) -> None:
+        if isinstance(group, ClassicGroup):
+            self._classic.restored(group)
+        else:
+            self._consumer.restored(group)
+
+    def close(self) -> None:
+        """Count no deadline any more."""
+        self._timers.close()
+
+    def hand_over(self, group_ids: Iterable[str], seconds: float = 0.0) -> None:
+        """Let groups be read from the log anew, as a node does that begins to coordinate them.
+
+        Who waits is told that this is not the coordinator; requests are told to wait until that is done.
+        """
+        for group_id in group_ids:
+            group = self._groups.pop(group_id, None)
+            if isinstance(group, ClassicGroup):
+                self._classic.unload(group)
+            elif group is not None:
+                self._consumer.unload(group)
+            self._loading.add(group_id)
+            self._timers.set(Key(Due.LOAD, group_id), seconds)
+
+    def _load(self, group_id: str) -> None:
+        only = frozenset({group_id})
+        for _, batch in self._offsets.log.replay(self._offsets.log.partition_of(group_id)):
+            self.take_in(batch, only)
+        self._loading.discard(group_id)
+        group = self._groups.get(group_id)
+        if group is not None:
+            self._restored(group)
+
+    def _on_timer(self, key: Key) -> None:
+        try:
+            self._act_on(key)
+        except StorageError as error:
+            logger.error("group %r: %s", key.group_id, error)
+        except Exception:
+            logger.exception("group %r: its deadline %s failed in the broker", key.group_id, key.due.name)
+
+    def _act_on(self, key: Key) -> None:
+        if key.due is Due.LOAD:
+            self._load(key.group_id)
+            return
+        group = self._groups.get(key.group_id)
+        if isinstance(group, ConsumerGroup):
+            self._consumer.on_timeout(group, key)
+        elif group is not None:
+            if key.due is Due.SESSION:
+                self._classic.on_session_timeout(group, key.member_id)
+            elif key.due is Due.PENDING:
+                self._classic.on_pending_timeout(group, key.member_id)
+            elif key.due is Due.JOIN:
+                self._classic.on_join_timeout(group)
+            else:
+                self._classic.on_sync_timeout(group)
+            self._forget_if_unused(group)
+
+    def _forget_if_unused(self, group: ClassicGroup) -> None:
+        """Keep no group that never came to be."""
+        if group.never_had_members and self._groups.get(group.group_id) is group:
+            del self._groups[group.group_id]
+
+    # --- around a request ---------------------------------------------------------------------------------------------
+
+    def run(
+        self, group_id: str, action: Callable[[], A | Awaitable[A]], refused: Callable[[ErrorCode], A]
+    ) -> A | Awaitable[A]:
+        """Do `action` once the log is ready; `refused` answers for trouble with the disk."""
+        if group_id in self._loading:
+            return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+        def unavailable(error: StorageError) -> A:
+            logger.error("group %r: %s", group_id, error)
+            return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+        return self._offsets.run(group_id, action, unavailable)
+
+    def wait(
+        self,
+        group_id: str,
+        action: Callable[[Reply[A]], None],
+        shape: Callable[[A], B],
+        refused: Callable[[ErrorCode], A],
+    ) -> B | Awaitable[B]:
+        """As `run`, for an action that answers when the group is ready; `shape` makes the response of it."""
+        reply = Reply[A]()
+
+        def begin() -> B | Awaitable[B]:
+            action(reply)
+            return reply.get(shape)
+
+        return self.run(group_id, begin, lambda code: shape(refused(code)))
+
+    def load_fault(self, group_id: str) -> ErrorCode:
+        """Whether a group cannot be asked about yet."""
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if group_id in self._loading else ErrorCode.NONE
+
+    # --- the classic protocol: to be called within `run` --------------------------------------------------------------
+
+    def join(self, asked: Join, reply: Reply[Joined]) -> None:
+        """JoinGroup.
+
+        Raises: StorageError.
+        """
+        if not asked.group_id:
+            reply.give(Joined(ErrorCode.INVALID_GROUP_ID, asked.member_id))
+            return
+        least = self._configs.integer("group.min.session.timeout.ms")
+        most = self._configs.integer("group.max.session.timeout.ms")
+        code = decisions.timeout_fault(asked, least, most)
+        if code is not ErrorCode.NONE:
+            reply.give(Joined(code, asked.member_id))
+            return
+        group = self._groups.get(asked.group_id)
+        if isinstance(group, ConsumerGroup):
+            if group.members:
+                reply.give(Joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, asked.member_id))
+                return
+            self._end(group)
+            group = None
+        if group is None:
+            if asked.member_id:
+                reply.give(Joined(ErrorCode.UNKNOWN_MEMBER_ID, asked.member_id))
+                return
+            group = self._groups[asked.group_id] = ClassicGroup(asked.group_id, wall_ms())
+        self._classic.join(group, asked, reply)
+        self._forget_if_unused(group)
+
+    def sync(self, asked: Sync, reply: Reply[Synced]) -> None:
+        """SyncGroup."""
+        group = self._groups.get(asked.group_id)
+        if isinstance(group, ClassicGroup):
+            self._classic.sync(group, asked, reply)
+        else:
+            reply.give(Synced(ErrorCode.UNKNOWN_MEMBER_ID if asked.group_id else ErrorCode.INVALID_GROUP_ID))
+
+    def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Heartbeat."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            return ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
+        return self._classic.heartbeat(group, member_id, instance_id, generation)
+
+    def leave(self, group_id: str, leavers: Sequence[Leaver]) -> list[ErrorCode]:
+        """LeaveGroup, one code for each.
+
+        Raises: StorageError.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leavers)
+        if isinstance(group, ConsumerGroup):
+            return [self._remove_member(group, one) for one in leavers]
+        codes = self._classic.leave(group, leavers)
+        self._forget_if_unused(group)
+        return codes
+
+    def _remove_member(self, group: ConsumerGroup, leaver: Leaver) -> ErrorCode:
+        """A tool removes a member of the consumer protocol."""
+        member_id = leaver.member_id or group.static.get(leaver.instance_id or "", "")
+        if leaver.instance_id is not None and group.static.get(leaver.instance_id, member_id) != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+        if member_id not in group.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        self._consumer.remove(group, member_id)
+        return ErrorCode.NONE
+
+    # --- the consumer protocol: to be called within `run` -------------------------------------------------------------
+
+    def beat(self, beat: Beat) -> Told:
+        """ConsumerGroupHeartbeat.
+
+        Raises: StorageError.
+        """
+        fault = beats.beat_fault(beat)
+        if fault is not None:
+            return Told(fault.code, fault.message)
+        group = self._groups.get(beat.group_id)
+        if isinstance(group, ClassicGroup):
+            if group.state is not ClassicState.EMPTY or group.pending:
+                return Told(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.group_id} is not a consumer group.")
+            if beat.epoch == JOINING:
+                self._end(group)
+            group = None
+        if group is None:
+            if beat.epoch != JOINING:
+                return Told(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.group_id} not found.")
+            told = self._consumer.heartbeat(fresh := ConsumerGroup(beat.group_id), beat)
+            if told.code is ErrorCode.NONE:
+                self._groups[beat.group_id] = fresh
+            return told
+        return self._consumer.heartbeat(group, beat)
+
+    # --- offsets ------------------------------------------------------------------------------------------------------
+
+    def commit_fault(self, group_id: str, by: Committer, partitions: Iterable[TopicPartition]) -> ErrorCode:
+        """Why offsets cannot be committed in this name; where they can, that is a sign of life."""
+        if group_id in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        group = self._groups.get(group_id)
+        if group is None:
+            # Only a tool, or a consumer that assigns its partitions itself, makes a group by committing.
+            return ErrorCode.NONE if by.epoch < 0 else ErrorCode.ILLEGAL_GENERATION
+        if isinstance(group, ConsumerGroup):
+            topics = [(self._topics.get(tp.topic), tp.partition) for tp in partitions]
+            parts = [Part(topic.id, index) for topic, index in topics if topic is not None]
+            return beats.commit_fault(group, by, parts)
+        code = decisions.commit_fault(group, by)
+        member = group.members.get(by.member_id)
+        if code is ErrorCode.NONE and member is not None:
+            self._classic.hear(group, member)
+        return code
+
+    def fetch_fault(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Why committed offsets cannot be fetched in this name."""
+        if group_id in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        group = self._groups.get(group_id)
+        return beats.fetch_fault(group, member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
+
+    # --- tools --------------------------------------------------------------------------------------------------------
+
+    def delete(self, group_id: str) -> ErrorCode:
+        """DeleteGroups: forget a group without members, with its offsets. To be called within `run`.
+
+        Raises: StorageError.
+        """
+        group = self.find(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.state not in {ClassicState.EMPTY, ConsumerState.EMPTY}:
+            return ErrorCode.NON_EMPTY_GROUP
+        self._offsets.delete(group_id, list(self._offsets.of_group(group_id)), wall_ms())
+        self._end(group)
+        return ErrorCode.NONE
+
+    def _end(self, group: Group) -> None:
+        """Forget a group that is empty, in the log as well."""
+        if isinstance(group, ConsumerGroup):
+            self._append(group.group_id, consumer_records.ends_of_group(group))
+            self._consumer.unload(group)
+            group.dead = True
+        else:
+            if group.generation:
+                self._append(group.group_id, [(group_key(group.group_id), None)])
+            self._classic.unload(group)
+            group.fire(ClassicEvent.DELETED, wall_ms())
+        self._groups.pop(group.group_id, None)
+
+    def subscribed_topics(self, group_id: str) -> set[str] | None:
+        """The topics that a group with members reads; None: nobody can tell, it may be any."""
+        group = self._groups.get(group_id)
+        if group is None or not group.members:
+            return set()
+        return group.subscribed_topics()
+
+    def expire(self, now_ms: int) -> int:
+        """Forget offsets that nobody committed for offsets.retention.minutes and nobody reads by, and groups that have
+        none left; gives how many offsets.
+
+        Raises: StorageError: the rest is for the next time.
+        """
+        kept_ms = self._configs.integer("offsets.retention.minutes") * 60_000
+        count = 0
+        for group_id in self.ids():
+            group = self._groups.get(group_id)
+            since = _empty_since(group)
+            topics = self.subscribed_topics(group_id)
+            pending = self._offsets.pending(group_id)
+            expired = [
+                tp
+                for tp, committed in self._offsets.of_group(group_id).items()
+                if tp not in pending
+                and topics is not None
+                and tp.topic not in topics
+                and now_ms - max(committed.committed_ms, since) >= kept_ms
+            ]
+            self._offsets.delete(group_id, expired, now_ms)
+            count += len(expired)
+            unused = group is not None and not group.members and not self._offsets.of_group(group_id) and not pending
+            if unused and group is not None and now_ms - since >= kept_ms and not getattr(group, "pending", None):
+                self._end(group)
+        return count
+
+    # --- for tests ----------------------------------------------------------------------------------------------------
+
+    def evict(self, group_id: str, member_id: str) -> None:
+        """Let a member's session end now.
+
+        Raises: StorageError. KeyError: there is no such group or member.
+        """
+        group = self._groups[group_id]
+        group.members[member_id]
+        if isinstance(group, ConsumerGroup):
+            self._consumer.remove(group, member_id)
+        else:
+            self._classic.leave(group, [Leaver(member_id, None)])
+
+    def rebalance(self, group_id: str) -> None:
+        """Begin a rebalance of a group with members. Nothing happens where one is under way.
+
+        Raises: StorageError. KeyError: there is no such group.
+        """
+        group = self._groups[group_id]
+        if isinstance(group, ConsumerGroup):
+            row = consumer_records.epoch_row(group_id, group.epoch + 1, group.metadata_hash)
+            self._append(group_id, [row])
+            group.epoch += 1
+        elif group.state in {ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE}:
+            self._classic.begin(group)
+
+
+def _empty_since(group: Group | None) -> int:
+    """Since when nobody reads with a group's offsets, by the wall clock; -1 where that was never otherwise."""
+    if isinstance(group, ClassicGroup):
+        return group.changed_ms if group.state is ClassicState.EMPTY else -1
+    return group.emptied_ms if group is not None else -1

@@ -1,0 +1,108 @@
+"""The deadlines of all groups and members: one heap and one timer of the loop, whatever their number.
+
+A deadline that is put off, as each heartbeat does, only changes a number; its place in the heap follows when it is
+reached. Used by the group coordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Due(enum.IntEnum):
+    """What a deadline is about."""
+
+    SESSION = 0  # a member was not heard of
+    PENDING = 1  # a member id was given out and never used
+    JOIN = 2  # a group waited long enough for its members
+    SYNC = 3  # a group waited long enough for its members to ask for their assignments
+    REVOCATION = 4  # a member must have given partitions up
+    LOAD = 5  # a group is loaded by its new coordinator
+
+
+class Key(NamedTuple):
+    """One deadline; the member is empty where it is the group's."""
+
+    due: Due
+    group_id: str
+    member_id: str = ""
+
+
+class Timers:
+    """Calls `fire` with a key when its time is up, once."""
+
+    def __init__(self, fire: Callable[[Key], None]) -> None:
+        self._fire = fire
+        self._deadlines: dict[Key, float] = {}  # of the loop's clock
+        self._queued: dict[Key, float] = {}  # where the key stands in the heap; never after its deadline
+        self._heap: list[tuple[float, Key]] = []
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._deadlines
+
+    def set(self, key: Key, seconds: float) -> None:
+        """Fire for the key after so many seconds from now, whatever was set for it before."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        self._deadlines[key] = deadline
+        queued = self._queued.get(key)
+        if queued is None or deadline < queued:
+            self._push(key, deadline)
+
+    def cancel(self, key: Key) -> None:
+        """Do not fire for the key."""
+        if self._deadlines.pop(key, None) is not None:
+            self._queued.pop(key, None)
+            # What is left of them in the heap goes when its time comes, or when it is more than what is in use.
+            if len(self._heap) > 2 * len(self._deadlines) + 64:
+                self._rebuild()
+
+    def close(self) -> None:
+        """Forget every deadline."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._deadlines.clear()
+        self._queued.clear()
+        self._heap.clear()
+
+    def _push(self, key: Key, deadline: float) -> None:
+        self._queued[key] = deadline
+        heapq.heappush(self._heap, (deadline, key))
+        if self._heap[0][0] == deadline:
+            self._arm()
+
+    def _rebuild(self) -> None:
+        self._heap = [(queued, key) for key, queued in self._queued.items()]
+        heapq.heapify(self._heap)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = asyncio.get_running_loop().call_at(self._heap[0][0], self._on_timer) if self._heap else None
+
+    def _on_timer(self) -> None:
+        self._handle = None
+        now = asyncio.get_running_loop().time()
+        fired: list[Key] = []
+        while self._heap and self._heap[0][0] <= now:
+            queued, key = heapq.heappop(self._heap)
+            if self._queued.get(key) != queued:
+                continue  # cancelled, or moved forward meanwhile
+            deadline = self._deadlines[key]
+            if deadline > now:
+                self._push(key, deadline)
+                continue
+            del self._deadlines[key], self._queued[key]
+            fired.append(key)
+        self._arm()
+        for key in fired:
+            self._fire(key)

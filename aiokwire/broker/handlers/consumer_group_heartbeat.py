@@ -1,0 +1,62 @@
+"""ConsumerGroupHeartbeat: v0-1
+
+The consumer protocol (KIP-848): a member says what it wants and has, and is told its epoch and what to have.
+
+Version notes:
+- v1: members name themselves (KIP-1082), and may subscribe by a regular expression
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.groups import Beat, Part, Told, by_topic
+from aiokwire.broker.handlers._groups import client_of
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import consumer_group_heartbeat as messages
+
+
+def handle(
+    request: messages.ConsumerGroupHeartbeatRequest, call: Call
+) -> messages.ConsumerGroupHeartbeatResponse | Awaitable[messages.ConsumerGroupHeartbeatResponse]:
+    """Answer at once."""
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    beat = Beat(
+        request.group_id,
+        request.member_id,
+        request.member_epoch,
+        client_of(call),
+        call.version,
+        request.instance_id,
+        request.rack_id,
+        request.rebalance_timeout_ms,
+        tuple(names) if names is not None else None,
+        request.subscribed_topic_regex,
+        request.server_assignor,
+        frozenset(Part(topic.topic_id, index) for topic in owned for index in topic.partitions)
+        if owned is not None
+        else None,
+    )
+    return call.state.groups.run(
+        request.group_id, lambda: _response(call.state.groups.beat(beat)), lambda code: _response(Told(code))
+    )
+
+
+def _response(told: Told) -> messages.ConsumerGroupHeartbeatResponse:
+    assignment = None
+    if told.assignment is not None:
+        assignment = messages.Assignment(
+            topic_partitions=[
+                messages.TopicPartitions(topic_id=topic_id, partitions=indices)
+                for topic_id, indices in by_topic(told.assignment).items()
+            ]
+        )
+    return messages.ConsumerGroupHeartbeatResponse(
+        error_code=told.code,
+        error_message=told.message if told.code is not ErrorCode.NONE else None,
+        member_id=told.member_id,
+        member_epoch=told.epoch,
+        heartbeat_interval_ms=told.interval_ms,
+        assignment=assignment,
+    )

@@ -1,0 +1,41 @@
+"""ListGroups: v0-5
+
+The groups that this node coordinates, by filters that must all fit.
+
+Version notes:
+- v4: states, asked for and answered; v5: types likewise
+"""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.groups import CONSUMER, ClassicGroup
+from aiokwire.broker.handlers._groups import group_fault
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import list_groups
+
+
+def handle(request: list_groups.ListGroupsRequest, call: Call) -> list_groups.ListGroupsResponse:
+    """Answer at once."""
+    states = {name.lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    response = list_groups.ListGroupsResponse()
+    for group_id in call.state.groups.ids():
+        if group_fault(call, group_id) is not ErrorCode.NONE:
+            continue
+        group = call.state.groups.find(group_id)
+        if group is None:
+            continue  # its first offsets wait for the end of a transaction
+        classic = isinstance(group, ClassicGroup)
+        kind = "classic" if classic else "consumer"
+        if (states and group.state.value.lower() not in states) or (types and kind not in types):
+            continue
+        response.groups.append(
+            list_groups.ListedGroup(
+                group_id=group_id,
+                protocol_type=group.protocol_type if isinstance(group, ClassicGroup) else CONSUMER,
+                group_state=group.state.value,
+                group_type=kind,
+            )
+        )
+    return response

@@ -1,0 +1,43 @@
+"""SyncGroup: v0-5
+
+The leader hands in who gets what; everybody gets their own part of it, once it is logged.
+
+Version notes:
+- v3: group instance ids (KIP-345)
+- v5: the protocol's type and name, checked and answered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.groups import Sync, Synced
+from aiokwire.protocol.messages import sync_group
+
+
+def handle(
+    request: sync_group.SyncGroupRequest, call: Call
+) -> sync_group.SyncGroupResponse | Awaitable[sync_group.SyncGroupResponse]:
+    """Answer at once where the assignment is there."""
+    asked = Sync(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        {one.member_id: one.assignment for one in request.assignments},
+    )
+    return call.state.groups.wait(
+        request.group_id, lambda reply: call.state.groups.sync(asked, reply), _response, Synced
+    )
+
+
+def _response(answer: Synced) -> sync_group.SyncGroupResponse:
+    return sync_group.SyncGroupResponse(
+        error_code=answer.code,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol,
+        assignment=answer.assignment,
+    )

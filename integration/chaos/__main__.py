@@ -1,0 +1,92 @@
+"""`python -m integration.chaos produce`: ten million records against a broker that is killed five times.
+
+Ends with status 1 when a promise was not kept, and says which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import logging
+import random
+import sys
+
+import uvloop
+
+from integration.chaos.faults import Kind, plan
+from integration.chaos.records import SIZE
+from integration.chaos.run import PARTITIONS, Outcome, run
+from integration.embedded import EmbeddedProcess
+from integration.kafka import KafkaServer, RealKafka
+
+# The full buffer, the deliveries that are under way, and what the allocator keeps of both between two outages.
+_MIB_ALLOWED = 400
+
+
+def main() -> int:
+    """The command."""
+    given = _arguments().parse_args()
+    logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # a broker that goes away is the point here
+    status = 0
+    for name in given.broker.split(","):
+        status |= _produce(name, given)
+    return status
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m integration.chaos", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    produce = verbs.add_parser("produce", help="acknowledged records, each there once and in order")
+    produce.add_argument("--broker", default="embedded,4.3.1", help="comma-separated: embedded, or Kafka releases")
+    produce.add_argument("--records", type=int, default=10_000_000)
+    produce.add_argument("--kills", type=int, default=5, help="SIGKILLs, spread over the run")
+    produce.add_argument("--stops", type=int, default=1, help="SIGTERMs among them")
+    produce.add_argument("--freezes", type=int, default=1, help="SIGSTOPs among them")
+    produce.add_argument("--seed", type=int, default=1)
+    produce.add_argument("--delivery-timeout-ms", type=float, default=120_000, help="a short one lets records fail")
+    return parser
+
+
+def _produce(name: str, given: argparse.Namespace) -> int:
+    server: KafkaServer = EmbeddedProcess() if name == "embedded" else RealKafka(name, full_speed=True)
+    kinds = [Kind.KILL] * given.kills + [Kind.STOP] * given.stops + [Kind.FREEZE] * given.freezes
+    faults = plan(random.Random(given.seed), given.records, kinds)
+    print(f"{name}: {given.records:,} values of {SIZE} bytes to {PARTITIONS} partitions, seed {given.seed}", flush=True)
+    server.start()
+    try:
+        work = run(
+            server,
+            given.records,
+            faults,
+            tell=functools.partial(print, flush=True),
+            delivery_timeout_ms=given.delivery_timeout_ms,
+        )
+        outcome = uvloop.run(work)
+    finally:
+        server.close()
+    wrong = list(outcome.faults)
+    if outcome.peak_mib > _MIB_ALLOWED:
+        wrong.append(f"the client held {outcome.peak_mib:.0f} MiB, of {_MIB_ALLOWED} that are allowed")
+    _report(outcome, wrong)
+    return 1 if wrong else 0
+
+
+def _report(outcome: Outcome, wrong: list[str]) -> None:
+    load, verdict = outcome.load, outcome.verdict
+    print(
+        f"  {load.accepted:,} accepted in {outcome.seconds:.1f} s ({outcome.cpu_seconds:.1f} s of the client's CPU), "
+        f"{load.refused:,} refused; {verdict.acknowledged:,} acknowledged "
+        f"({verdict.acknowledged_nowhere:,} without an offset), {verdict.failed:,} failed "
+        f"({verdict.failed_but_stored:,} of those stored); buffered {outcome.buffered}, at most {outcome.peak_mib:.0f} "
+        f"MiB held"
+    )
+    for error, count in load.errors.most_common():
+        print(f"  {count:,} times {error}")
+    for told in wrong:
+        print(f"  WRONG: {told}")
+    if not wrong:
+        print(f"  {verdict.stored:,} stored: every acknowledged record once, at its offset, in order")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""One heap and one timer for all deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+
+import anyio
+
+from aiokwire.broker.groups.timers import Due, Key, Timers
+
+
+class Fired:
+    """Notes what fires, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.timers = Timers(self._fire)
+        self._came = anyio.Event()
+
+    def _fire(self, key: Key) -> None:
+        self.keys.append(key.member_id)
+        self._came.set()
+        self._came = anyio.Event()
+
+    async def count(self, number: int) -> list[str]:
+        with anyio.fail_after(5):
+            while len(self.keys) < number:
+                await self._came.wait()
+        return self.keys
+
+
+def key(name: str) -> Key:
+    return Key(Due.SESSION, "g", name)
+
+
+async def test_keys_fire_in_the_order_of_their_deadlines() -> None:
+    fired = Fired()
+    for name, seconds in (("c", 0.03), ("a", 0.01), ("b", 0.02)):
+        fired.timers.set(key(name), seconds)
+    assert await fired.count(3) == ["a", "b", "c"]
+    assert len(fired.timers) == 0
+
+
+async def test_a_deadline_that_is_put_off_fires_once_and_late() -> None:
+    fired = Fired()
+    loop = asyncio.get_running_loop()
+    fired.timers.set(key("a"), 0.001)
+    begun = loop.time()
+    fired.timers.set(key("a"), 0.05)
+    fired.timers.set(key("b"), 0.02)
+    assert await fired.count(2) == ["b", "a"]
+    assert loop.time() - begun >= 0.049
+
+
+async def test_a_deadline_may_be_brought_forward() -> None:
+    fired = Fired()
+    fired.timers.set(key("a"), 1000)
+    fired.timers.set(key("a"), 0.001)
+    fired.timers.set(key("b"), 0.002)
+    assert await fired.count(2) == ["a", "b"]
+
+
+async def test_what_is_cancelled_does_not_fire() -> None:
+    fired = Fired()
+    fired.timers.set(key("a"), 0.001)
+    fired.timers.set(key("b"), 0.002)
+    fired.timers.cancel(key("a"))
+    fired.timers.cancel(key("unknown"))
+    assert await fired.count(1) == ["b"]
+    assert key("a") not in fired.timers
+
+
+async def test_the_heap_stays_small_however_often_deadlines_come_and_go() -> None:
+    fired = Fired()
+    for number in range(10_000):
+        fired.timers.set(key(str(number % 3)), 1000 + number)
+        fired.timers.cancel(key(str(number % 3)))
+    fired.timers.set(key("last"), 0.001)
+    assert len(fired.timers._heap) < 200
+    assert await fired.count(1) == ["last"]
+
+
+async def test_nothing_fires_after_the_end() -> None:
+    fired = Fired()
+    fired.timers.set(key("a"), 0.0)
+    fired.timers.close()
+    fired.timers.set(key("b"), 0.001)
+    assert await fired.count(1) == ["b"]

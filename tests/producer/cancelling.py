@@ -1,0 +1,103 @@
+"""Cancels a coroutine at a chosen await, in a chosen way; for tests that try them all."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+import anyio.lowlevel
+
+from aiokwire.producer import Producer
+
+# Options of a producer that does not wait long for anything.
+QUICK: dict[str, Any] = {
+    "retry_backoff_ms": 2,
+    "retry_backoff_max_ms": 10,
+    "metadata_min_interval_ms": 1,
+    "reconnect_backoff_ms": 2,
+    "reconnect_backoff_max_ms": 20,
+    "linger_ms": 1,
+}
+
+AT_ONCE = "as it begins to wait"
+LATER = "a turn of the loop later"
+IN_HAND = "with the result in hand"
+WAYS = (AT_ONCE, LATER, IN_HAND)
+
+
+class CancelAt:
+    """Awaits a coroutine and cancels the task at its `step`-th await; `reached` says whether there was one."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object], step: int, way: str) -> None:
+        self._coroutine = coroutine
+        self._step = step
+        self._way = way
+        self.reached = False
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        try:
+            for number in itertools.count(1):
+                waited_for = self._coroutine.send(None)
+                if number == self._step:
+                    self._cancel(waited_for)
+                try:
+                    yield waited_for
+                except BaseException as error:
+                    # As a task does it: what the wait ended with goes on inside.
+                    waited_for = self._coroutine.throw(error)
+                    while True:
+                        try:
+                            yield waited_for
+                        except BaseException as again:
+                            waited_for = self._coroutine.throw(again)
+                        else:
+                            waited_for = self._coroutine.send(None)
+        except StopIteration as end:
+            return end.value
+        raise AssertionError("unreachable")
+
+    def _cancel(self, waited_for: object) -> None:
+        self.reached = True
+        task = asyncio.current_task()
+        assert task is not None
+        if self._way == AT_ONCE:
+            task.cancel()
+        elif self._way == LATER or not isinstance(waited_for, asyncio.Future):
+            asyncio.get_running_loop().call_soon(_cancel_unless_done, task)
+        else:  # before the task's own callback, so that the task is resumed by a result and cancelled all the same
+            waited_for.add_done_callback(lambda _: _cancel_unless_done(task))
+
+
+def _cancel_unless_done(task: asyncio.Task[Any]) -> None:
+    if not task.done():
+        task.cancel()
+
+
+async def cancel_at(coroutine: Coroutine[Any, Any, object], step: int, way: str) -> tuple[bool, object]:
+    """Whether there was such a step, and what came out: a result, or the exception."""
+    attempt = CancelAt(coroutine, step, way)
+
+    async def run() -> object:
+        return await attempt
+
+    task = asyncio.get_running_loop().create_task(run())  # its cancellation is what is tried: no task group
+    done, _ = await asyncio.wait([task], timeout=10)
+    assert done, f"still waiting after a cancellation at step {step}, {way}"
+    if task.cancelled():
+        return attempt.reached, asyncio.CancelledError()
+    return attempt.reached, task.exception() or task.result()
+
+
+def assert_nothing_held(producer: Producer[Any, Any]) -> None:
+    assert producer._accumulator.used == 0
+    assert not producer._accumulator.live
+    assert not producer._accumulator.blocked
+    assert len(producer._line) == 0
+
+
+async def settle() -> None:
+    """What was just ended may need some turns of the loop to be gone."""
+    for _ in range(10):
+        await anyio.lowlevel.checkpoint()
