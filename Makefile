@@ -54,6 +54,8 @@ soak: build .venv/dev.stamp ## a producer for five minutes (MINUTES=60), and wha
 chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once (SEED=1 RECORDS=)
 	$(BIN)/python -m integration.chaos produce --broker embedded --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
+	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
+	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
 
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
