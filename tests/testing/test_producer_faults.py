@@ -196,7 +196,7 @@ async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
 
 async def test_an_expired_batch_does_not_poison_its_partition(kafka_broker: Broker, quick: Quick) -> None:
     kafka_broker.on(ApiKey.PRODUCE, times=None).error(ErrorCode.REQUEST_TIMED_OUT)
-    async with writer(kafka_broker, quick, request_timeout_ms=20, delivery_timeout_ms=60) as producer:
+    async with writer(kafka_broker, quick, request_timeout_ms=200, delivery_timeout_ms=400) as producer:
         with pytest.raises(DeliveryFailed, match="REQUEST_TIMED_OUT"):
             await producer.send("one", b"lost")
         kafka_broker.clear_rules()
