@@ -6,16 +6,19 @@ The network is `network.Network`'s; what leaves the loop by another way than the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import random
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.lowlevel
+import pytest
+from anyio._backends._asyncio import CancelScope
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
@@ -168,10 +171,38 @@ class SimLoop(asyncio.BaseEventLoop):
         return [handle for handle in scheduled if not handle.cancelled()]
 
 
+class _Ordered(dict[CancelScope, None]):
+    """What anyio needs of a set of scopes, in the order in which they were added."""
+
+    def add(self, scope: CancelScope) -> None:
+        self[scope] = None
+
+    def remove(self, scope: CancelScope) -> None:
+        del self[scope]
+
+    def discard(self, scope: CancelScope) -> None:
+        self.pop(scope, None)
+
+
+@contextlib.contextmanager
+def _scopes_in_order() -> Iterator[None]:
+    """anyio keeps a scope's children in a set, by their addresses: which of them is cancelled first would be chance."""
+    original = CancelScope.__init__
+
+    def ordered(scope: CancelScope, *args: Any, **options: Any) -> None:
+        original(scope, *args, **options)
+        scope._child_scopes = _Ordered()  # type: ignore[assignment]  # it is used as a set of these methods
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CancelScope, "__init__", ordered)
+        yield
+
+
 def run(loop: SimLoop, main: Coroutine[Any, Any, T]) -> T:
     """Run to the end on a loop that is closed afterwards."""
     try:
-        return loop.run_until_complete(main)
+        with _scopes_in_order():
+            return loop.run_until_complete(main)
     finally:
         for task in asyncio.all_tasks(loop):
             task.cancel()

@@ -67,3 +67,26 @@ def test_an_executor_is_refused() -> None:
 
     with pytest.raises(SeamBypassed):
         run(SimLoop(1), main())
+
+
+def test_what_waits_is_cancelled_in_the_order_in_which_it_began() -> None:
+    cancelled: list[int] = []
+
+    async def wait(number: int) -> None:
+        try:
+            with anyio.CancelScope():
+                await anyio.sleep_forever()
+        finally:
+            cancelled.append(number)
+
+    async def main() -> None:
+        for _ in range(20):
+            cancelled.clear()
+            async with anyio.create_task_group() as tasks:
+                for number in range(40):
+                    tasks.start_soon(wait, number)
+                await anyio.sleep(1)
+                tasks.cancel_scope.cancel()
+            assert cancelled == list(range(40))
+
+    run(SimLoop(1), main())
