@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.groups import Committer
+from aiokwire.broker.groups import Committer, too_long
 from aiokwire.broker.handlers._shared import find_topic, offset_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.clock import wall_ms
@@ -28,7 +28,7 @@ def handle(
     request: offset_commit.OffsetCommitRequest, call: Call
 ) -> offset_commit.OffsetCommitResponse | Awaitable[offset_commit.OffsetCommitResponse]:
     """Answer at once where the log of the offsets is there."""
-    if not request.group_id:
+    if not request.group_id or too_long(request.group_id):
         return _refusal(request, ErrorCode.INVALID_GROUP_ID)
     return call.state.groups.run(request.group_id, lambda: _commit(request, call), lambda code: _refusal(request, code))
 
