@@ -12,7 +12,7 @@ from aiokwire.broker.groups.beats import Beat, Told
 from aiokwire.broker.groups.classic import CONSUMER, ClassicGroup, ClassicMember
 from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
 from aiokwire.broker.groups.coordinator import Group, GroupCoordinator
-from aiokwire.broker.groups.requests import Client, Committer, Join, Joined, Leaver, Reply, Sync, Synced
+from aiokwire.broker.groups.requests import Client, Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicState, ConsumerState, MemberState
 
 __all__ = [
@@ -39,4 +39,5 @@ __all__ = [
     "Synced",
     "Told",
     "by_topic",
+    "too_long",
 ]

@@ -19,7 +19,7 @@ from aiokwire.broker.groups.consumer import (
     Part,
     Parts,
 )
-from aiokwire.broker.groups.requests import Client, Committer
+from aiokwire.broker.groups.requests import Client, Committer, too_long
 from aiokwire.error_codes import ErrorCode
 
 EPOCHS_IN_COMMITS_SINCE = 9  # of OffsetCommit and OffsetFetch
@@ -87,6 +87,8 @@ def _shape_fault(beat: Beat) -> str | None:
         return "GroupId can't be empty."
     if not beat.member_id and (beat.epoch != JOINING or beat.version >= OWN_IDS_SINCE):
         return "MemberId can't be empty."
+    if too_long(beat.group_id, beat.member_id, beat.instance_id, beat.regex):
+        return "A name is too long."
     if beat.instance_id == "" or beat.rack_id == "":
         return "InstanceId and RackId can't be empty strings."
     if beat.epoch < LEAVING_FOR_A_WHILE:

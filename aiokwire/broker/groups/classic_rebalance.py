@@ -27,6 +27,7 @@ from aiokwire.errors import StorageError
 logger = logging.getLogger(__name__)
 
 NEW_MEMBER_PATIENCE = 300.0  # seconds that a member may wait in its first join (Java: a constant, too)
+LEAST_WAIT = 1.0  # seconds between two looks for static members that did not come back
 _REBALANCES_FROM = frozenset({ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE})
 
 
@@ -185,7 +186,8 @@ class ClassicProtocol:
                 self._drop(group, member)
         if group.members and not group.elect():
             # static members only, none of which came back yet: they have until their sessions end
-            self._timers.set(Key(Due.JOIN, group.group_id), group.rebalance_timeout_ms / 1000)
+            seconds = max(group.rebalance_timeout_ms / 1000, LEAST_WAIT)
+            self._timers.set(Key(Due.JOIN, group.group_id), seconds)
             return
         group.initial_ms = None
         group.generation += 1

@@ -27,7 +27,7 @@ from aiokwire.broker.groups.consumer_protocol import ConsumerProtocol
 from aiokwire.broker.groups.consumer_records import Row
 from aiokwire.broker.groups.context import GroupContext
 from aiokwire.broker.groups.records import decode_key
-from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced
+from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
 from aiokwire.broker.groups.timers import Due, Key, Timers
 from aiokwire.broker.offsets import OffsetStore
@@ -219,7 +219,11 @@ class GroupCoordinator:
 
         Raises: StorageError.
         """
-        if not asked.group_id:
+        names = (asked.instance_id, asked.client.client_id, asked.protocol_type, *(name for name, _ in asked.protocols))
+        if too_long(*names):
+            reply.give(Joined(ErrorCode.INVALID_REQUEST, asked.member_id))
+            return
+        if not asked.group_id or too_long(asked.group_id):
             reply.give(Joined(ErrorCode.INVALID_GROUP_ID, asked.member_id))
             return
         least = self._configs.integer("group.min.session.timeout.ms")

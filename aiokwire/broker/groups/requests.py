@@ -12,6 +12,8 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 NO_GENERATION = -1
+# Bytes of a name that the records of groups can hold, with room for the member id that is made of it.
+LONGEST_NAME = 2**15 - 1 - 64
 
 
 class Client(NamedTuple):
@@ -123,3 +125,8 @@ class Reply(Generic[A]):
 
         self._tell = tell
         return future
+
+
+def too_long(*names: str | None) -> bool:
+    """Whether a name is longer than a record can hold: newer requests carry longer ones."""
+    return any(name is not None and len(name) * 4 > LONGEST_NAME < len(name.encode()) for name in names)

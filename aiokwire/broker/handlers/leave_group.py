@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.groups import Leaver
+from aiokwire.broker.groups import Leaver, too_long
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import leave_group
 
@@ -26,7 +26,7 @@ def handle(
     request: leave_group.LeaveGroupRequest, call: Call
 ) -> leave_group.LeaveGroupResponse | Awaitable[leave_group.LeaveGroupResponse]:
     """Answer at once."""
-    if not request.group_id:
+    if not request.group_id or too_long(request.group_id):
         return _refusal(ErrorCode.INVALID_GROUP_ID)
     return call.state.groups.run(request.group_id, lambda: _leave(request, call), _refusal)
 

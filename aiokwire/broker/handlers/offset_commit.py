@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.groups import Committer
+from aiokwire.broker.groups import Committer, too_long
 from aiokwire.broker.handlers._shared import find_topic, offset_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.clock import wall_ms
@@ -29,6 +29,8 @@ def handle(
 ) -> offset_commit.OffsetCommitResponse | Awaitable[offset_commit.OffsetCommitResponse]:
     """Answer at once where the log of the offsets is there."""
     # A group may have an empty name here, as in Kafka: consumers of long ago that were in no group committed so.
+    if too_long(request.group_id):
+        return _refusal(request, ErrorCode.INVALID_GROUP_ID)
     return call.state.groups.run(request.group_id, lambda: _commit(request, call), lambda code: _refusal(request, code))
 
 

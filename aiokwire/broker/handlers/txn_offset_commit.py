@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.groups import Committer
+from aiokwire.broker.groups import Committer, too_long
 from aiokwire.broker.handlers._shared import offset_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.broker.transactions import Identity
@@ -39,7 +39,7 @@ def handle(
 
 
 def _request_fault(request: messages.TxnOffsetCommitRequest) -> ErrorCode:
-    if not request.group_id:
+    if not request.group_id or too_long(request.group_id):
         return ErrorCode.INVALID_GROUP_ID
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST

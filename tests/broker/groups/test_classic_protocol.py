@@ -10,7 +10,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import join_group, leave_group, list_offsets
-from tests.broker.grouped import RawMember, close, started
+from tests.broker.grouped import ModernMember, RawMember, close, started
 from tests.broker.raw import RawClient
 
 
@@ -350,3 +350,21 @@ async def test_a_commit_is_a_sign_of_life() -> None:
             assert await watch.leave() is ErrorCode.NONE
             assert await one.commit(3) is ErrorCode.NONE
         await close(one, watch)
+
+
+async def test_names_that_no_record_can_hold_are_refused(broker: Broker) -> None:
+    one = await RawMember.connect(broker, "g" * 32_768)
+    one.send_join()
+    assert await one.take_join() is ErrorCode.INVALID_GROUP_ID
+    assert await one.commit(3, epoch=-1) is ErrorCode.INVALID_GROUP_ID
+    one.group = "g"
+    one.instance = "ü" * 20_000
+    one.send_join()
+    assert await one.take_join() is ErrorCode.INVALID_REQUEST
+    one.instance = None
+    one.send_join(protocols=(("p" * 40_000, b""),))
+    assert await one.take_join() is ErrorCode.INVALID_REQUEST
+    modern = ModernMember(broker, one.client, "m" * 40_000)
+    assert await modern.beat(join=True) is ErrorCode.INVALID_REQUEST
+    assert broker.state.groups.ids() == []
+    await close(one)

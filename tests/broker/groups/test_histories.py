@@ -13,6 +13,7 @@ from tests.broker.raw import RawClient
 
 TOPICS = {"t": 5, "u": 3}
 STEPS = 60
+WHAT = ("join", *["beat"] * 8, "lost", "leave", "away", "back", "evict", "want", "grow", "move")
 
 
 class ConsumerHistory:
