@@ -31,6 +31,7 @@ class RawMember:
         self.member_id = ""
         self.generation = -1
         self.joined: join_group.JoinGroupResponse | None = None
+        self.joining = False  # a JoinGroup is on its way
 
     @classmethod
     async def connect(
@@ -47,6 +48,7 @@ class RawMember:
         rebalance_ms: int = REBALANCE_MS,
         protocol_type: str = "consumer",
     ) -> None:
+        self.joining = True
         self.client.send(
             join_group.JoinGroupRequest(
                 group_id=self.group,
@@ -63,6 +65,7 @@ class RawMember:
 
     async def take_join(self, version: int = 9) -> ErrorCode:
         self.joined = await self.client.receive(join_group.JoinGroupResponse, version)
+        self.joining = False
         code = ErrorCode.of(self.joined.error_code)
         if code in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}:
             self.member_id = self.joined.member_id

@@ -87,10 +87,9 @@ def _shape_fault(beat: Beat) -> str | None:
         return "GroupId can't be empty."
     if not beat.member_id and (beat.epoch != JOINING or beat.version >= OWN_IDS_SINCE):
         return "MemberId can't be empty."
-    if too_long(beat.group_id, beat.member_id, beat.instance_id, beat.regex):
-        return "A name is too long."
-    if beat.instance_id == "" or beat.rack_id == "":
-        return "InstanceId and RackId can't be empty strings."
+    names = (beat.group_id, beat.member_id, beat.instance_id, beat.rack_id, beat.regex)
+    if too_long(*names) or beat.instance_id == "" or beat.rack_id == "":
+        return "A name is too long, or InstanceId or RackId are empty strings."
     if beat.epoch < LEAVING_FOR_A_WHILE:
         return f"MemberEpoch {beat.epoch} is invalid."
     if beat.epoch == LEAVING_FOR_A_WHILE and beat.instance_id is None:

@@ -353,18 +353,18 @@ async def test_a_commit_is_a_sign_of_life() -> None:
 
 
 async def test_names_that_no_record_can_hold_are_refused(broker: Broker) -> None:
-    one = await RawMember.connect(broker, "g" * 32_768)
+    one = await RawMember.connect(broker, "g" * 32_767)
     one.send_join()
     assert await one.take_join() is ErrorCode.INVALID_GROUP_ID
     assert await one.commit(3, epoch=-1) is ErrorCode.INVALID_GROUP_ID
     one.group = "g"
-    one.instance = "ü" * 20_000
+    one.instance = "ü" * 16_383
     one.send_join()
     assert await one.take_join() is ErrorCode.INVALID_REQUEST
     one.instance = None
-    one.send_join(protocols=(("p" * 40_000, b""),))
+    one.send_join(protocols=(("p" * 32_767, b""),))
     assert await one.take_join() is ErrorCode.INVALID_REQUEST
-    modern = ModernMember(broker, one.client, "m" * 40_000)
+    modern = ModernMember(broker, one.client, "m" * 32_767)
     assert await modern.beat(join=True) is ErrorCode.INVALID_REQUEST
     assert broker.state.groups.ids() == []
     await close(one)

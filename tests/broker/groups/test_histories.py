@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import anyio
 import pytest
 
 from aiokwire.broker import Broker
@@ -30,9 +31,7 @@ class ConsumerHistory:
     async def step(self) -> None:
         """One thing that happens."""
         one = self.rng.choice(self.members) if self.members else None
-        what = self.rng.choice(
-            ("join", *["beat"] * 8, "lost", "leave", "away", "back", "evict", "want", "grow", "move")
-        )
+        what = self.rng.choice(WHAT)
         if what == "join" and len(self.members) < 6:
             await self.join(self.rng.choice([None, f"i{self.made}"]))
         elif what == "back" and self.away:
@@ -131,60 +130,88 @@ async def test_the_consumer_protocol_never_gives_a_partition_twice(seed: int) ->
         await client.close()
 
 
+class ClassicHistory:
+    """Members of the classic protocol that come, go, come back and are evicted."""
+
+    def __init__(self, broker: Broker, rng: random.Random) -> None:
+        self.broker = broker
+        self.rng = rng
+        self.members: list[RawMember] = []
+        self.gone: list[RawMember] = []
+        self.made = 0
+        self.generation = 0
+
+    async def step(self) -> None:
+        """One thing that happens; afterwards everybody who is there joins again, and agrees with the others."""
+        what = self.rng.choice(("come", "come", "go", "evict", "restart"))
+        if what == "come" or not self.members:
+            await self.come()
+        else:
+            one = self.members.pop(self.rng.randrange(len(self.members)))
+            self.gone.append(one)
+            if what == "go":
+                assert await one.leave() is ErrorCode.NONE
+            elif what == "evict" or one.instance is None:
+                self.broker.evict("g", one.member_id)
+            else:
+                await self.restart(one)
+        if self.members:
+            await self.agree()
+            for one in self.gone:
+                assert await one.beat() in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
+        else:
+            assert self.broker.group("g").state == "Empty"
+
+    async def come(self) -> None:
+        """Be known to the group, so that its rebalance waits for this member, too."""
+        one = await RawMember.connect(self.broker, instance=self.rng.choice([None, f"i{self.made}"]))
+        self.made += 1
+        self.members.append(one)
+        if one.instance is None:
+            await one.get_id()
+        elif len(self.members) > 1:
+            one.send_join(protocols=self.protocols())
+            with anyio.fail_after(10):
+                while len(self.broker.group("g").members) < len(self.members):
+                    await anyio.lowlevel.checkpoint()
+
+    async def restart(self, old: RawMember) -> None:
+        """An instance is back in the generation that it had (KIP-345, KIP-814)."""
+        one = await RawMember.connect(self.broker, instance=old.instance)
+        one.send_join()
+        assert await one.take_join() is ErrorCode.NONE
+        assert one.generation == old.generation
+        assert self.broker.group("g").state == "Stable"
+        self.members.append(one)
+
+    def protocols(self) -> list[tuple[str, bytes]]:
+        return [("range", b"change %d" % self.made)]
+
+    async def agree(self) -> None:
+        """Everybody is told the same, of a generation after the last one, with one leader."""
+        for one in self.members:
+            if not one.joining:
+                one.send_join(protocols=self.protocols())
+        for one in self.members:
+            assert await one.take_join() is ErrorCode.NONE
+        (generation,) = {one.generation for one in self.members}
+        assert generation > self.generation
+        (leader,) = [one for one in self.members if one.leads]
+        assert leader.joined is not None
+        assert {one.member_id for one in leader.joined.members} == {one.member_id for one in self.members}
+        assignments = {one.member_id: one.member_id.encode() for one in self.members}
+        for one in self.members:
+            one.send_sync(assignments if one is leader else None)
+        for one in self.members:
+            assert await one.take_sync() == (ErrorCode.NONE, one.member_id.encode())
+        await rebalance(*self.members)
+        self.generation = self.members[0].generation
+
+
 @pytest.mark.parametrize("seed", range(15))
 async def test_members_of_a_classic_generation_agree_about_it(seed: int) -> None:
-    """Members come, go, change and are evicted; each rebalance ends with one leader and the same generation for all."""
-    rng = random.Random(seed)
     async with Broker(topics={"t": 1}, offsets_topic_num_partitions=1, rng=random.Random(seed)) as broker:
-        members: list[RawMember] = []
-        gone: list[RawMember] = []
-        generation = 0
-        for number in range(25):
-            what = rng.choice(("come", "come", "go", "evict", "restart"))
-            if what == "come" or not members:
-                members.append(await RawMember.connect(broker, instance=rng.choice([None, f"i{number}"])))
-                if members[-1].instance is None:
-                    await members[-1].get_id()
-            else:
-                one = members.pop(rng.randrange(len(members)))
-                gone.append(one)
-                if what == "go":
-                    assert await one.leave() is ErrorCode.NONE
-                elif what == "evict":
-                    broker.evict("g", one.member_id)
-                elif one.instance is not None:
-                    members.append(await RawMember.connect(broker, instance=one.instance))
-                else:
-                    broker.evict("g", one.member_id)
-            if not members:
-                assert broker.group("g").state == "Empty"
-                generation = broker.group("g").generation
-                continue
-            for member in members:
-                if member.generation >= 0:
-                    await member.beat()
-            for member in members:
-                member.send_join(protocols=(("range", b"change %d" % number),))
-            for member in members:
-                assert await member.take_join() is ErrorCode.NONE
-            await agree(members, generation)
-            generation = members[0].generation
-            for member in gone:
-                assert await member.beat() in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
-            await rebalance(*members)
-            generation = members[0].generation
-        await close(*members, *gone)
-
-
-async def agree(members: list[RawMember], before: int) -> None:
-    """Everybody is told the same, of a generation after the last one."""
-    (generation,) = {member.generation for member in members}
-    assert generation > before
-    (leader,) = [member for member in members if member.leads]
-    assert leader.joined is not None
-    assert {one.member_id for one in leader.joined.members} == {member.member_id for member in members}
-    assignments = {member.member_id: member.member_id.encode() for member in members}
-    for member in members:
-        member.send_sync(assignments if member is leader else None)
-    for member in members:
-        assert await member.take_sync() == (ErrorCode.NONE, member.member_id.encode())
+        history = ClassicHistory(broker, random.Random(seed))
+        for _ in range(25):
+            await history.step()
+        await close(*history.members, *history.gone)
