@@ -167,7 +167,7 @@ def test_sticky_is_as_even_as_javas_and_moves_no_more(racked: bool) -> None:
         assert ours_kept >= theirs_kept, figures
 
 
-@pytest.mark.parametrize(("first_lead", "then"), itertools.product(["ours", "Java"], repeat=2))
+@pytest.mark.parametrize(("first_lead", "then"), list(itertools.product(["ours", "Java"], repeat=2)))
 def test_a_cooperative_group_comes_to_rest_whoever_leads_it(first_lead: str, then: str) -> None:
     """The leader changes after the first round. Rounds of many groups at once, so that Java is asked once a round."""
     rng = random.Random(f"cooperative {first_lead} {then}")
@@ -175,9 +175,9 @@ def test_a_cooperative_group_comes_to_rest_whoever_leads_it(first_lead: str, the
     for _ in range(CASES // 4):
         topics = random_topics(rng, racked=True)
         first = random_members(rng, topics, racked=True)
-        before = ASSIGNORS["sticky"]().assign(first, topics)
+        start = ASSIGNORS["sticky"]().assign(first, topics)
         stay = rng.sample(sorted(first), rng.randint(0, len(first)))
-        groups.append((random_members(rng, topics, racked=True) | {one: first[one] for one in stay}, topics, before))
+        groups.append((random_members(rng, topics, racked=True) | {one: first[one] for one in stay}, topics, start))
     for round_number in itertools.count(1):
         assert round_number < 12, f"{len(groups)} groups do not come to rest"
         asked = [
