@@ -202,16 +202,16 @@ class ClassicMember:
             self._member_id = answer.member_id
             return MemberEvent.RETRY
         if answer.error_code:
-            return await self._after_refusal(
-                decisions.on_join_error(answer.error_code), answer.error_code, "JoinGroup"
-            )
+            return await self._after_refusal(decisions.on_join_error(answer.error_code), answer.error_code, "JoinGroup")
         return self._on_joined(answer, topics)
 
     def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
         self._member_id = answer.member_id
         assignor = next((each for each in self._options.assignors if each.name == answer.protocol_name), None)
         if assignor is None:
-            self._refuse(KafkaError(f"{self._who}: the coordinator chose {answer.protocol_name!r}, which was not offered"))
+            self._refuse(
+                KafkaError(f"{self._who}: the coordinator chose {answer.protocol_name!r}, which was not offered")
+            )
             return MemberEvent.REFUSED
         is_leader = answer.leader == answer.member_id
         generation = Generation(
@@ -356,9 +356,7 @@ class ClassicMember:
         leaving = Leaving(self._identity, reason)
         member_id, self._member_id = self._member_id, ""
         try:
-            await self._link.ask(
-                leaving.request, version=leaving.version, timeout=self._client.config.request_timeout
-            )
+            await self._link.ask(leaving.request, version=leaving.version, timeout=self._client.config.request_timeout)
         except KafkaError as error:
             logger.info("%s: member %s could not leave: %s", self._who, member_id, error)
 

@@ -1,7 +1,8 @@
 """The requests of a member of a classic group, in all their versions. Plain functions, used by `classic.py`.
 
-- JoinGroup: rebalance timeout from v1, instance id from v5, reason from v8. SyncGroup and Heartbeat: instance id from v3;
-  SyncGroup names the protocol from v5. LeaveGroup: a list of members from v3, with reasons from v5.
+- JoinGroup: rebalance timeout from v1, instance id from v5, reason from v8.
+- SyncGroup and Heartbeat: instance id from v3; SyncGroup names the protocol from v5.
+- LeaveGroup: a list of members from v3, with reasons from v5.
 """
 
 from __future__ import annotations

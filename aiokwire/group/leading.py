@@ -49,7 +49,7 @@ def share_out(assignor: Assignor, members: Mapping[str, MemberSubscription], clu
     taken: set[object] = set()
     for member_id, partitions in decided.items():
         if member_id not in members:
-            raise ProtocolViolation(f"the assignor {assignor.name!r} gave partitions to {member_id!r}, who is no member")
+            raise ProtocolViolation(f"the assignor {assignor.name!r} gave something to {member_id!r}, no member")
         for partition in partitions:
             if partition in taken:
                 raise ProtocolViolation(f"the assignor {assignor.name!r} gave {partition} to two members")

@@ -1,7 +1,7 @@
 """What a consumer and its group ask of each other, whichever protocol the group speaks. Nothing here does anything.
 
-    consumer (Host)  <-- revoke, lose, assign, fail --  Membership (classic, KIP-848)
-                     -- subscribe, polled, leave -->
+consumer (Host)  <-- revoke, lose, assign, fail --  Membership (classic, KIP-848)
+                 -- subscribe, polled, leave -->
 """
 
 from __future__ import annotations
