@@ -14,7 +14,7 @@ from aiokwire._version import __version__
 if TYPE_CHECKING:
     from aiokwire.admin import Admin
     from aiokwire.cluster import Client, ClientConfig
-    from aiokwire.consumer import Consumer, ConsumerConfig, ConsumerRecord, DeserializationError
+    from aiokwire.consumer import Consumer, ConsumerConfig, ConsumerRecord, DeserializationError, RebalanceListener
     from aiokwire.error_codes import ErrorCode
     from aiokwire.errors import (
         AuthorizationError,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         BrokerError,
         BufferFullError,
         ClosedError,
+        CommitFailed,
         ConfigurationError,
         ConnectionFailed,
         CorruptRecord,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "admin": ("Admin",),
     "cluster": ("Client", "ClientConfig"),
-    "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "DeserializationError"),
+    "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "DeserializationError", "RebalanceListener"),
     "error_codes": ("ErrorCode",),
     "errors": (
         "AuthorizationError",
@@ -74,6 +75,7 @@ _HOMES = {
         "BrokerError",
         "BufferFullError",
         "ClosedError",
+        "CommitFailed",
         "ConfigurationError",
         "ConnectionFailed",
         "CorruptRecord",
@@ -126,6 +128,7 @@ __all__ = [
     "Client",
     "ClientConfig",
     "ClosedError",
+    "CommitFailed",
     "Compression",
     "ConfigurationError",
     "ConnectionFailed",
@@ -153,6 +156,7 @@ __all__ = [
     "Producer",
     "ProducerConfig",
     "ProtocolViolation",
+    "RebalanceListener",
     "Record",
     "RecordMetadata",
     "RecordRejected",

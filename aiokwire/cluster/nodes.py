@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 MAIN = "main"
 COORDINATOR = "coordinator"
+JOIN = "join"  # a JoinGroup or SyncGroup is answered when the others of the group have come, too
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
 from aiokwire.errors import ConfigurationError
+from aiokwire.group import ASSIGNORS, Assignor
 from aiokwire.types import IsolationLevel, OffsetReset
 
 # What a fetch response may have beside its records.
 ENVELOPE_BYTES: Final = 64 * 1024
+
+# A choice of `enable_auto_commit`.
+ACKED: Final = "acked"
 
 Deserializer = Callable[[bytes], Any]
 
@@ -33,8 +37,22 @@ class ConsumerConfig(ClientConfig):
     `check_crcs`: whether the checksum of each batch is verified.
     `max_decompressed_bytes`: the most that one compressed batch may become.
     `max_poll_records`: what `getmany` gives at most when it is not told.
-    `group_id`: whose committed offsets say where assigned partitions begin, and take what is committed. The consumer
-        does not join the group.
+    `group_id`: with topics, the group that shares them out and that this consumer is a member of; with partitions, only
+        whose committed offsets say where they begin, and take what is committed.
+    `group_instance_id`: makes a static member, which keeps its partitions when it is back within the session timeout.
+    `client_rack`: where this consumer stands, for assignors that keep readers near replicas.
+    `partition_assignment_strategy`: names of assignors ("range", "roundrobin", "sticky", "cooperative-sticky"), or
+        objects of their shape; the group uses the first that all members have. Members keep their partitions while the
+        group rebalances when all that they list allow it, as "cooperative-sticky" does.
+    `session_timeout_ms`, `heartbeat_interval_ms`: the coordinator takes a member for dead after the one without any
+        heartbeat; they are sent that often.
+    `max_poll_interval_ms`: the longest time between two records (or lists, or batches) that are asked for; after it
+        the member leaves its group until the next is. Also how long a rebalance waits for this member.
+    `enable_auto_commit`: True: a member commits on its own what the application has finished: all that it was handed
+        before the record, list or batch that it has in hand, and what it told `ack`. "acked": only what it told `ack`.
+        False: nothing.
+    `auto_commit_interval_ms`: how often; also when partitions are given up, and at the end.
+    `rebalance_listener_timeout_ms`: how long a method of the rebalance listener may take.
     `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
     """
 
@@ -51,13 +69,19 @@ class ConsumerConfig(ClientConfig):
     key_deserializer: Deserializer | None = None
     value_deserializer: Deserializer | None = None
     group_id: str | None = None
+    group_instance_id: str | None = None
+    client_rack: str | None = None
+    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = "cooperative-sticky"
+    session_timeout_ms: float = 45_000
+    heartbeat_interval_ms: float = 3_000
+    max_poll_interval_ms: float = 300_000
+    enable_auto_commit: bool | str = True
+    auto_commit_interval_ms: float = 5_000
+    rebalance_listener_timeout_ms: float = 60_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.group_id is not None:
-            require_type("group_id", self.group_id, str, "a string")
-            if not self.group_id:
-                raise ConfigurationError("group_id must not be empty; leave it out, or name the group")
+        self._check_group()
         for name, parse in (("auto_offset_reset", parse_reset), ("isolation_level", IsolationLevel.parse)):
             try:
                 parse(getattr(self, name))
@@ -81,6 +105,34 @@ class ConsumerConfig(ClientConfig):
             if given is not None and not callable(given):
                 raise ConfigurationError(f"{name} must be a function of bytes, not {given!r} ({type(given).__name__})")
 
+    def _check_group(self) -> None:
+        for name in ("group_id", "group_instance_id", "client_rack"):
+            given = getattr(self, name)
+            if given is not None:
+                require_type(name, given, str, "a string")
+                if not given:
+                    raise ConfigurationError(f"{name} must not be empty; leave it out, or give it a value")
+        if self.group_instance_id is not None and self.group_id is None:
+            raise ConfigurationError("group_instance_id needs a group_id")
+        for name in (
+            "session_timeout_ms",
+            "heartbeat_interval_ms",
+            "max_poll_interval_ms",
+            "auto_commit_interval_ms",
+            "rebalance_listener_timeout_ms",
+        ):
+            require_number(name, getattr(self, name), minimum=1, maximum=INT32_MAX)
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ConfigurationError(
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be less than "
+                f"session_timeout_ms={self.session_timeout_ms}, by a factor of three or more"
+            )
+        if self.enable_auto_commit not in (True, False, ACKED):
+            raise ConfigurationError(
+                f"enable_auto_commit must be True, False or {ACKED!r}, not {self.enable_auto_commit!r}"
+            )
+        new_assignors(self.partition_assignment_strategy)
+
     @property
     def reset(self) -> OffsetReset | int:
         """The policy, or milliseconds since the epoch."""
@@ -89,6 +141,30 @@ class ConsumerConfig(ClientConfig):
     @property
     def isolation(self) -> IsolationLevel:
         return IsolationLevel.parse(self.isolation_level)
+
+
+def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Assignor, ...]:
+    """An assignor for each name; objects are taken as they are.
+
+    Raises: ConfigurationError: a name is unknown, an object is no assignor, one comes twice, or there is none.
+    """
+    chosen: list[Assignor] = []
+    for each in [given] if isinstance(given, str) or not isinstance(given, Sequence) else given:
+        if isinstance(each, str):
+            factory = ASSIGNORS.get(each.lower().replace("_", "-"))
+            if factory is None:
+                raise ConfigurationError(
+                    f"partition_assignment_strategy: there is no {each!r}; choose of {', '.join(ASSIGNORS)}"
+                )
+            chosen.append(factory())
+        elif all(hasattr(each, name) for name in ("name", "cooperative", "user_data", "assign", "on_assignment")):
+            chosen.append(each)
+        else:
+            raise ConfigurationError(f"partition_assignment_strategy: {each!r} is no assignor")
+    names = [assignor.name for assignor in chosen]
+    if not names or len(set(names)) < len(names):
+        raise ConfigurationError(f"partition_assignment_strategy: name each assignor once, at least one, not {names}")
+    return tuple(chosen)
 
 
 def parse_reset(given: object) -> OffsetReset | int:

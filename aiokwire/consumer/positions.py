@@ -78,6 +78,7 @@ class PartitionState:
         "fallback",
         "fetch_offset",
         "generation",
+        "held_back",
         "high_watermark",
         "in_flight",
         "last_stable_offset",
@@ -101,6 +102,7 @@ class PartitionState:
         self.topic_id = topic_id  # a topic made anew has another one: the position means nothing there
         self.machine: Machine[FetchState, FetchEvent] = Machine(str(tp), TRANSITIONS, FetchState.INITIALIZING)
         self.paused = False
+        self.held_back = False  # by its group: not to be fetched yet, or not any more; written by the coordination
         self.generation = 0  # goes up when the position is moved: what was asked for before is stale then
 
         # Positions. Handed over up to `position`, fetched up to `fetch_offset`; the chunks lie in between.
@@ -162,7 +164,8 @@ class PartitionState:
 
     def is_fetchable(self) -> bool:
         """Whether a fetch could be sent for it, memory and time aside."""
-        return self.machine.state is FetchState.FETCHING and not self.paused and self.error is None
+        state = self.machine.state
+        return state is FetchState.FETCHING and not self.paused and not self.held_back and self.error is None
 
     def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
         """Go on fetching at `offset`: a seek, or a look-up's result. Without chunks it is the position, too."""

@@ -233,7 +233,7 @@ class Upkeep:
             self._on_failure(current, failure)
         else:
             for state in current:
-                begin(state, found[state.tp], self._config.reset)
+                begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
         self._done()
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:

@@ -1,11 +1,19 @@
-"""What belongs to a group: the offsets that it committed, and who reads what. Used by the consumer.
+"""What belongs to a group: its members, the offsets that it committed, and who reads what. Used by the consumer.
 
-offsets          kept with the group's coordinator      offset_requests  the bytes, and what answers say
-assignors        who reads what                         subscription_format  what members tell one another
+membership       what consumer and group ask of each other   classic   a member, by the classic protocol
+states, decisions, generation, leading, heartbeats, link, options, classic_requests: its parts
+commit_gate      commits and joins take turns
+offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
+assignors        who reads what                              subscription_format  what members tell one another
 """
 
 from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
+from aiokwire.group.classic import ClassicMember
+from aiokwire.group.commit_gate import CommitGate
+from aiokwire.group.membership import Host, Membership
 from aiokwire.group.offsets import GroupOffsets
+from aiokwire.group.options import MemberOptions
+from aiokwire.group.states import TRANSITIONS, MemberEvent, MemberState
 from aiokwire.group.subscription_format import (
     MemberSubscription,
     decode_assignment,
@@ -16,9 +24,17 @@ from aiokwire.group.subscription_format import (
 
 __all__ = [
     "ASSIGNORS",
+    "TRANSITIONS",
     "Assignor",
+    "ClassicMember",
+    "CommitGate",
     "GroupOffsets",
+    "Host",
+    "MemberEvent",
+    "MemberOptions",
+    "MemberState",
     "MemberSubscription",
+    "Membership",
     "PartitionInfo",
     "decode_assignment",
     "decode_subscription",
