@@ -2,15 +2,20 @@
 
 membership       what consumer and group ask of each other   classic   a member, by the classic protocol
 states, decisions, generation, leading, heartbeats, link, options, classic_requests: its parts
+modern           a member, by the consumer protocol (KIP-848); modern_states, modern_decisions, modern_requests, beats,
+                 topic_names: its parts              auto      whichever of the two the broker speaks
 commit_gate      commits and joins take turns
 offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
 assignors        who reads what                              subscription_format  what members tell one another
 """
 
 from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
+from aiokwire.group.auto import AutoMember
 from aiokwire.group.classic import ClassicMember
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.membership import Host, Membership
+from aiokwire.group.modern import ModernMember
+from aiokwire.group.modern_states import ModernState
 from aiokwire.group.offsets import GroupOffsets
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.states import TRANSITIONS, MemberEvent, MemberState
@@ -26,6 +31,7 @@ __all__ = [
     "ASSIGNORS",
     "TRANSITIONS",
     "Assignor",
+    "AutoMember",
     "ClassicMember",
     "CommitGate",
     "GroupOffsets",
@@ -35,6 +41,8 @@ __all__ = [
     "MemberState",
     "MemberSubscription",
     "Membership",
+    "ModernMember",
+    "ModernState",
     "PartitionInfo",
     "decode_assignment",
     "decode_subscription",

@@ -1,4 +1,4 @@
-"""When a member of the consumer protocol beats: at the coordinator's interval, and at once when it has something to say."""
+"""When a member of the consumer protocol beats: at the coordinator's interval, and at once with something to say."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from aiokwire.group.beats import Beats
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.link import CoordinatorLink
 from aiokwire.group.membership import Host
-from aiokwire.group.modern_requests import JOINING, Beat, Description, Part, Parts, Place, leaving, told
+from aiokwire.group.modern_requests import JOINING, Beat, Description, Parts, Place, leaving, told
 from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.topic_names import names_of
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 NOTHING: Parts = frozenset()
 # How often the names of assigned topics are asked for that no broker has told yet (seconds).
 NAMES_INTERVAL = 1.0
+LONGEST_NAMES_INTERVAL = 30.0
 # How often a static member tries to join whose instance id is still somebody's (seconds).
 UNRELEASED_INTERVAL = 1.0
 
@@ -42,7 +43,8 @@ UNRELEASED_INTERVAL = 1.0
 class ModernMember:
     """See `Membership`."""
 
-    def __init__(self, client: Client, options: MemberOptions, host: Host) -> None:
+    def __init__(self, client: Client, options: MemberOptions, host: Host, *, may_fall_back: bool = False) -> None:
+        """`may_fall_back`: should this protocol not be spoken to the group, `run` ends, and the host is not told."""
         self.commits = CommitGate()  # always open: commits and this protocol do not get in each other's way
         self._client = client
         self._options = options
@@ -79,7 +81,7 @@ class ModernMember:
         self._beat_backoff = client.new_backoff()
         self._stumbles = 0  # epochs lost, and refusals, since one was stable
         self._unreleased_since: float | None = None
-        self._unserved: KafkaError | None = None  # why the broker does not speak the protocol
+        self._may_fall_back = may_fall_back
         self._working: anyio.CancelScope | None = None  # around the driver, while it runs
         self._departure: float | None = None  # the deadline of `leave`
         self._ended = anyio.Event()
@@ -97,11 +99,6 @@ class ModernMember:
     @property
     def state(self) -> ModernState:
         return self._machine.state
-
-    @property
-    def unserved(self) -> KafkaError | None:
-        """Why it ended, when that is because the broker does not speak this protocol to the group."""
-        return self._unserved
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -187,8 +184,7 @@ class ModernMember:
         try:
             answer = await self._ask(Beat(self._place, wanted, None, None))
         except UnsupportedVersion as error:
-            self._unserved = error
-            return ModernEvent.UNSERVED
+            return self._after_unserved(error)
         except KafkaError as error:
             return await self._after_failure(error)
         if answer.error_code:
@@ -199,7 +195,7 @@ class ModernMember:
         self._take(answer)
         self._acknowledge = False
         logger.info("%s: joined as %s with epoch %d", self._who, self._member_id, self._epoch)
-        self._beats.start(self._interval_of(answer))
+        self._beats.start(self._interval_of(answer) if self._wanted == wanted else 0.0)
         return ModernEvent.JOINED
 
     async def _reconcile(self) -> ModernEvent:
@@ -220,14 +216,17 @@ class ModernMember:
     async def _stay(self) -> ModernEvent:
         """STABLE: until something happens."""
         self._stumbles = 0
+        patience = NAMES_INTERVAL
         while True:
             self._woken = anyio.Event()
             if (event := decisions.gravest(self._pending)) is not None:
                 return event
-            nameless = any(part.topic_id not in self._names for part in self._target)
-            with anyio.move_on_after(NAMES_INTERVAL if nameless else float("inf")):
+            nameless = self._nameless
+            with anyio.move_on_after(patience if nameless else float("inf")):
                 await self._woken.wait()
-            if nameless:
+                continue
+            patience = min(2 * patience, LONGEST_NAMES_INTERVAL)
+            if await names_of(self._client, nameless):
                 return ModernEvent.TOLD
 
     async def _lose(self) -> ModernEvent:
@@ -344,8 +343,8 @@ class ModernMember:
         return answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval
 
     def _note_held(self, target: Parts) -> None:
-        """Have the coordinator told what of `target` is in force; it waits for that before it gives what was given up to
-        others, and more to this member."""
+        """Have the coordinator told what of `target` is in force: it waits for that before it gives what was given up
+        to others, and more to this member."""
         self._held = decisions.held_of(target, self._names, self._host.owned())
         self._acknowledge = True
         self._beats.prod()
@@ -367,8 +366,8 @@ class ModernMember:
         code = answer.error_code
         event = decisions.on_join_error(code)
         error = self._error(code, "ConsumerGroupHeartbeat", answer.error_message)
-        if event is ModernEvent.UNSERVED or code == ErrorCode.GROUP_ID_NOT_FOUND:
-            self._unserved = error
+        if event is ModernEvent.UNSERVED or (code == ErrorCode.GROUP_ID_NOT_FOUND and self._may_fall_back):
+            return self._after_unserved(error)
         if code == ErrorCode.UNRELEASED_INSTANCE_ID:
             return await self._after_unreleased(error)
         if event is ModernEvent.RETRY:
@@ -381,9 +380,17 @@ class ModernMember:
             self._host.fail(error, final=True)
         return event
 
+    def _after_unserved(self, error: BrokerError) -> ModernEvent:
+        """The broker does not speak this protocol, or not to this group."""
+        if self._may_fall_back:
+            logger.info("%s: the classic protocol it is: %s", self._who, error)
+        else:
+            self._host.fail(error, final=True)
+        return ModernEvent.UNSERVED
+
     async def _after_unreleased(self, error: BrokerError) -> ModernEvent:
-        """The instance id is still a member's: of the process that this one replaces, which ends with its session, or of
-        another one that lives."""
+        """The instance id is still a member's: of the process that this one replaces, which ends with its session, or
+        of another one that lives."""
         now = anyio.current_time()
         if self._unreleased_since is None:
             self._unreleased_since = now
@@ -416,9 +423,14 @@ class ModernMember:
         self._pending.add(event)
         self._woken.set()
 
-    def _on_metadata(self, _cluster: Cluster) -> None:
-        if any(part.topic_id not in self._names for part in self._target):
+    def _on_metadata(self, cluster: Cluster) -> None:
+        if any(cluster.topic_name(topic_id) is not None for topic_id in self._nameless):
             self._signal(ModernEvent.TOLD)
+
+    @property
+    def _nameless(self) -> set[bytes]:
+        """Topics of which partitions are assigned, but whose names nobody has told yet."""
+        return {part.topic_id for part in self._target} - self._names.keys()
 
     @property
     def _who(self) -> str:

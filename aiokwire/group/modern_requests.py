@@ -76,7 +76,9 @@ class Beat:
         if said is None or now.topics != said.topics:
             request.subscribed_topic_names = sorted(now.topics)
         if said is None or now.pattern != said.pattern:
-            request.subscribed_topic_regex = now.pattern if said is None else now.pattern or ""
+            # An empty one ends what an older heartbeat, or the member that a static one replaces, subscribed to.
+            unknown = self._joins and place.instance_id is None
+            request.subscribed_topic_regex = now.pattern if unknown else now.pattern or ""
         if said is None or now.rebalance_timeout_ms != said.rebalance_timeout_ms:
             request.rebalance_timeout_ms = now.rebalance_timeout_ms
         if said is None or now.assignor != said.assignor:

@@ -1,5 +1,5 @@
-"""The states of a member of a group that speaks the consumer protocol (KIP-848), and what moves it. Driven by `modern.py`
-alone.
+"""The states of a member of a group that speaks the consumer protocol (KIP-848), and what moves it. Driven by
+`modern.py` alone.
 
 UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats go on from the join's answer until the member is out
             epoch 0    give up, take up

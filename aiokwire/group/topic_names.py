@@ -1,11 +1,14 @@
-"""Names of topics of which only the ids are known: what the coordinator of a KIP-848 group assigns may match a pattern that
-nobody here has looked at.
+"""Names of topics of which only the ids are known: what the coordinator of a KIP-848 group assigns may match a pattern
+that nobody here has looked at.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from typing import Final
+
+import anyio
 
 from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError, UnsupportedVersion
@@ -15,7 +18,8 @@ from aiokwire.protocol.messages import metadata
 logger = logging.getLogger(__name__)
 
 # Since when Metadata can be asked by id (KIP-516).
-BY_ID_SINCE = 12
+BY_ID_SINCE: Final = 12
+PATIENCE: Final = 5.0  # seconds
 
 
 async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, str]:
@@ -33,7 +37,10 @@ async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, 
         return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False), version
 
     try:
-        answer = await client.ask_any(ask)
+        with anyio.fail_after(PATIENCE):
+            answer = await client.ask_any(ask)
+    except TimeoutError:
+        return found
     except KafkaError as error:
         logger.info("the names of %d assigned topics are not known yet: %s", len(missing), error)
         return found
