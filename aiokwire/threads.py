@@ -77,7 +77,7 @@ async def run_beside(
             while thread.is_alive():  # noqa: ASYNC110 - its last steps, of which it cannot tell
                 await anyio.sleep(0.001)
         if patience.cancelled_caught:
-            logger.warning("the thread %r has not ended %.1f s after it was told to", name, end_timeout)
+            logger.warning("the thread %r has not ended %.3f s after it was told to", name, end_timeout)
     if beside.error is not None:
         raise beside.error
 
