@@ -72,12 +72,14 @@ async def run_beside(
         await beside.ended.wait()
     finally:
         beside.cancel()
-        with anyio.move_on_after(end_timeout, shield=True) as patience:
-            await beside.ended.wait()
-            while thread.is_alive():  # noqa: ASYNC110 - its last steps, of which it cannot tell
-                await anyio.sleep(0.001)
-        if patience.cancelled_caught:
-            logger.warning("the thread %r has not ended %.3f s after it was told to", name, end_timeout)
+        try:
+            with anyio.move_on_after(end_timeout, shield=True):
+                await beside.ended.wait()
+                while thread.is_alive():  # noqa: ASYNC110 - its last steps, of which it cannot tell
+                    await anyio.sleep(0.001)
+        finally:
+            if thread.is_alive():
+                logger.warning("the thread %r has not ended %.3f s after it was told to", name, end_timeout)
     if beside.error is not None:
         raise beside.error
 

@@ -7,6 +7,7 @@ import threading
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import pytest
 
 from aiokwire.threads import run_beside, run_in_thread
@@ -44,7 +45,7 @@ async def test_what_runs_beside_has_a_thread_and_a_loop_of_its_own() -> None:
     seen: list[object] = []
 
     async def main(what: str) -> None:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         seen.extend([what, threading.get_ident(), asyncio.get_running_loop()])
 
     await run_beside(main, "told", name="beside")
