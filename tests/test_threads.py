@@ -82,21 +82,27 @@ async def test_a_cancelled_caller_ends_what_runs_beside_and_its_thread() -> None
     assert "to be cancelled" not in [thread.name for thread in threading.enumerate()]
 
 
-async def test_a_thread_that_does_not_end_is_left_to_itself_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    loop, started, release = asyncio.get_running_loop(), anyio.Event(), threading.Event()
+def test_a_thread_that_does_not_end_is_left_to_itself_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    release = threading.Event()
 
-    async def main() -> None:
-        loop.call_soon_threadsafe(started.set)
-        release.wait(10)
+    async def cancel_it() -> None:
+        loop, started = asyncio.get_running_loop(), anyio.Event()
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(lambda: run_beside(main, name="stuck", end_timeout=0.05))
-        await started.wait()
-        group.cancel_scope.cancel()
+        async def main() -> None:
+            loop.call_soon_threadsafe(started.set)
+            release.wait(10)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: run_beside(main, name="stuck", end_timeout=0.05))
+            await started.wait()
+            group.cancel_scope.cancel()
+
+    asyncio.run(cancel_it())  # here, where the suite lets a loop block
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "stuck"]
     release.set()
-    assert [record.message for record in caplog.records] == [
-        "the thread 'stuck' has not ended 0.050 s after it was told to"
-    ]
+    thread.join(10)
+    messages = [record.message for record in caplog.records]
+    assert messages == ["the thread 'stuck' has not ended 0.050 s after it was told to"]
 
 
 def test_on_a_simulated_loop_it_runs_on_that_loop() -> None:
