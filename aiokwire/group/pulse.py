@@ -29,6 +29,7 @@ from aiokwire.errors import KafkaError
 from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
 from aiokwire.threads import run_beside
+from aiokwire.watchdog import BlockedLoop, Watchdog
 
 # Makes the request and chooses its version, for what the coordinator offers and after the last answer without an error
 # since `start` (KIP-848: the member epoch is taken from it). It runs in the thread: it must be a pure function.
@@ -61,10 +62,16 @@ class _Order(NamedTuple):
 class Pulse:
     """The heartbeats of one member. All methods are for the user's loop; `run` is spawned once, as a task there."""
 
-    def __init__(self, client: Client, on_answer: OnAnswer) -> None:
-        """`on_answer` gets each answer, whatever its error code, and each failure; the next beat goes out by itself."""
+    def __init__(
+        self, client: Client, on_answer: OnAnswer, *, on_blocked: Callable[[BlockedLoop], None] | None = None
+    ) -> None:
+        """`on_answer` gets each answer, whatever its error code, and each failure; the next beat goes out by itself.
+
+        `on_blocked` is called after each time in which the loop was blocked for a second or more.
+        """
         self._client = client
         self._on_answer = on_answer
+        self._on_blocked = on_blocked
         self._term = 0
         self._urgent = 0
         self._order: _Order | None = None  # written here, read by the thread
@@ -113,8 +120,9 @@ class Pulse:
         """Beat until cancelled."""
         await self._begun.wait()
         heart = self._heart = _Heart(self)
+        watchdog = None if self._on_blocked is None else Watchdog(self._on_blocked)
         try:
-            await run_beside(heart.run, name=f"aiokwire heartbeats of {self._client.config.client_id}")
+            await run_beside(_both, heart, watchdog, name=f"aiokwire heartbeats of {self._client.config.client_id}")
         finally:
             self._heart = None
 
@@ -150,8 +158,17 @@ class Pulse:
             self._on_answer(order.beat, outcome)
 
 
+async def _both(heart: _Heart, watchdog: Watchdog | None) -> None:
+    """The thread."""
+    async with anyio.create_task_group() as group:
+        if watchdog is not None:
+            group.start_soon(watchdog.run)
+        await heart.run()
+        group.cancel_scope.cancel()
+
+
 class _Heart:
-    """The thread's side."""
+    """The thread's side of the heartbeats."""
 
     def __init__(self, pulse: Pulse) -> None:
         self.silent = False  # set here, unset by `polled`: the application makes no progress
