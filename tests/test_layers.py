@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "protocol": set(),
     "records": set(),
     "net": {"protocol"},
-    "cluster": {"net", "protocol"},
+    "cluster": {"net", "protocol", "records"},
     "broker": {"net", "protocol", "records"},
     "group": {"cluster", "net", "protocol"},
     "producer": {"cluster", "net", "protocol", "records"},

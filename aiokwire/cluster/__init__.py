@@ -11,6 +11,7 @@ fetch         a piece of a log, for who keeps state    supervisor  the task that
 from aiokwire.cluster.client import Client
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.coordinators import CoordinatorKind
+from aiokwire.cluster.fetch import Fetched
 from aiokwire.cluster.leaders import Answers
 from aiokwire.cluster.list_offsets import (
     EARLIEST,
@@ -47,6 +48,7 @@ __all__ = [
     "Controller",
     "Coordinator",
     "CoordinatorKind",
+    "Fetched",
     "Leader",
     "Metadata",
     "Node",

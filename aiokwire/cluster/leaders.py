@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 import anyio
 
 from aiokwire.backoff import Deadline
+from aiokwire.cluster.nodes import MAIN
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.types import TopicPartition
@@ -36,12 +37,14 @@ async def ask_leaders(
     questions: Mapping[TopicPartition, Q],
     ask: Callable[[Connection, Mapping[TopicPartition, Q], float], Awaitable[Answers[A]]],
     deadline: Deadline,
+    *,
+    lane: str = MAIN,
 ) -> dict[TopicPartition, A]:
     """The answer for each partition. `ask` asks one leader once, and has so many seconds for it.
 
     Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the last error.
     """
-    search = _Search(client, dict(questions), ask, deadline)
+    search = _Search(client, dict(questions), ask, deadline, lane)
     if questions:
         await client.metadata.wait_for_topics({tp.topic for tp in questions}, deadline.remaining)
     while search.missing:
@@ -61,6 +64,7 @@ class _Search(Generic[Q, A]):
         missing: dict[TopicPartition, Q],
         ask: Callable[[Connection, Mapping[TopicPartition, Q], float], Awaitable[Answers[A]]],
         deadline: Deadline,
+        lane: str,
     ) -> None:
         self.missing = missing
         self.found: dict[TopicPartition, A] = {}
@@ -68,6 +72,7 @@ class _Search(Generic[Q, A]):
         self._client = client
         self._question = ask
         self._deadline = deadline
+        self._lane = lane
         self._refused: KafkaError | None = None
         self._backoff = client.new_backoff()
 
@@ -94,7 +99,7 @@ class _Search(Generic[Q, A]):
 
     async def _ask(self, leader: int, questions: Mapping[TopicPartition, Q]) -> None:
         try:
-            connection = await self._client.connection(leader, timeout=self._deadline.remaining)
+            connection = await self._client.connection(leader, self._lane, timeout=self._deadline.remaining)
             patience = min(self._deadline.remaining, self._client.config.request_timeout)
             answers = await self._question(connection, questions, patience)
         except (ConnectionFailed, RequestTimedOut) as error:
