@@ -2,7 +2,7 @@
 
 membership       what consumer and group ask of each other   classic   a member, by the classic protocol
 states, decisions, generation, leading, heartbeats, link, options, classic_requests: its parts
-commit_gate      commits and joins take turns
+pulse            heartbeats while the loop is blocked        commit_gate          commits and joins take turns
 offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
 assignors        who reads what                              subscription_format  what members tell one another
 """
@@ -13,12 +13,13 @@ from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.membership import Host, Membership
 from aiokwire.group.offsets import GroupOffsets
 from aiokwire.group.options import MemberOptions
-from aiokwire.group.states import TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.pulse import Beat, Pulse
+from aiokwire.group.states import MemberEvent, MemberState
 
 __all__ = [
     "ASSIGNORS",
-    "TRANSITIONS",
     "Assignor",
+    "Beat",
     "ClassicMember",
     "CommitGate",
     "GroupOffsets",
@@ -27,4 +28,5 @@ __all__ = [
     "MemberOptions",
     "MemberState",
     "Membership",
+    "Pulse",
 ]
