@@ -89,11 +89,15 @@ async def test_an_eager_member_gives_everything_up_first(kafka_broker: Broker) -
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker, partition_assignment_strategy="range") as second:
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
-        assert told.events[:3] == [
-            ("assigned", t(0, 1, 2, 3)),
-            ("revoked", t(0, 1, 2, 3)),
-            ("assigned", set(first.assignment)),
-        ] or len(first.assignment) == 4
+        assert (
+            told.events[:3]
+            == [
+                ("assigned", t(0, 1, 2, 3)),
+                ("revoked", t(0, 1, 2, 3)),
+                ("assigned", set(first.assignment)),
+            ]
+            or len(first.assignment) == 4
+        )
 
 
 async def test_positions_of_kept_partitions_stay_and_nothing_is_read_twice(kafka_broker: Broker) -> None:
@@ -245,7 +249,8 @@ async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Brok
         (before,) = kafka_broker.group("g").members
         generation = kafka_broker.group("g").generation
         kafka_broker.rebalance("g")
-        await until(lambda: kafka_broker.group("g").generation > generation and kafka_broker.group("g").state == "Stable")
+        await until(lambda: kafka_broker.group("g").generation > generation)
+        await until(lambda: kafka_broker.group("g").state == "Stable")
         assert list(kafka_broker.group("g").members) == [before]
         assert told.events == [("assigned", t(0, 1, 2, 3))]
 
@@ -280,11 +285,8 @@ async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker)
     "fault", ["close", "close_after", ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 )
 async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
-    rule = kafka_broker.on(api, times=3)
-    if isinstance(fault, ErrorCode):
-        rule.error(fault)
-    else:
-        getattr(rule, fault)()
+    on = kafka_broker.on(api, times=3)
+    rule = on.error(fault) if isinstance(fault, ErrorCode) else on.close() if fault == "close" else on.close_after()
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
     assert rule.hits == 3
@@ -561,9 +563,7 @@ async def test_every_version_of_the_protocol_will_do(kafka_broker: Broker, age: 
     }
     least = {ApiKey.FETCH: 4, ApiKey.OFFSET_COMMIT: 2, ApiKey.OFFSET_FETCH: 1, ApiKey.LIST_OFFSETS: 1}
     offered = [
-        api_versions.ApiVersion(
-            api_key=int(key), min_version=0, max_version=max(version - age, least.get(key, 0))
-        )
+        api_versions.ApiVersion(api_key=int(key), min_version=0, max_version=max(version - age, least.get(key, 0)))
         for key, version in newest.items()
     ]
     kafka_broker.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))

@@ -31,9 +31,7 @@ async def broker(kafka_broker: Broker) -> Broker:
 
 
 def reader_of(broker: Broker, *partitions: TopicPartition) -> Consumer[bytes, bytes]:
-    return Consumer(
-        partitions=partitions, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest"
-    )
+    return Consumer(partitions=partitions, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest")
 
 
 def finished(reader: Consumer[Any, Any], tp: TopicPartition = ONE) -> int | None:
