@@ -7,12 +7,8 @@ says what was asked of whom, what came back, and what to do about it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from aiokwire.error_codes import ErrorCode
-
-if TYPE_CHECKING:
-    from aiokwire.types import TopicPartition
 
 
 class KafkaError(Exception):
@@ -232,7 +228,7 @@ class CommitFailed(KafkaError):
     """Offsets were not kept: this member does not have the `partitions` any more, and another one reads them, from
     where the group stands. There is nothing to repeat; the member is in its group again, or on its way."""
 
-    def __init__(self, message: str, *, partitions: Collection[TopicPartition] = ()) -> None:
+    def __init__(self, message: str, *, partitions: Collection[tuple[str, int]] = ()) -> None:
         super().__init__(message)
         self.partitions = frozenset(partitions)
 

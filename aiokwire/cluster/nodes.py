@@ -98,6 +98,10 @@ class Nodes:
         if node_id not in self._addresses:
             self._addresses[node_id] = address
 
+    def address(self, node_id: int) -> Address | None:
+        """Where a node is; None when it is not known."""
+        return self._addresses.get(node_id)
+
     def _drop(self, node_id: int, lane: str, slot: Slot) -> None:
         del self._slots[node_id, lane]
         slot.forgive()  # whoever pauses looks for the node's new place
@@ -222,14 +226,17 @@ class Nodes:
         spread = self._rng.uniform(0.8, 1.2) if slot.failures else 1.0
         return min(grown, limit) * spread / 1000
 
-    def new_connection(self, address: Address, node_id: int | None) -> Connection:
-        """A connection object of this client's kind, not connected."""
+    def new_connection(self, address: Address, node_id: int | None, *, unseen: bool = False) -> Connection:
+        """A connection object of this client's kind, not connected.
+
+        `unseen` by the hooks: it is for another thread's loop, and they are called on the client's only.
+        """
         return Connection(
             address,
             node_id=node_id,
             client_id=self._config.client_id,
             config=self._connection_config,
-            hooks=self._hooks,
+            hooks=None if unseen else self._hooks,
             may_be_old=not self._is_modern,
         )
 

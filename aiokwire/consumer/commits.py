@@ -46,7 +46,7 @@ class Commits:
         self.membership: Membership | None = None
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
-        self._known: dict[TopicPartition, int] = {}  # what this consumer committed last
+        self._known: dict[TopicPartition, int] = {}  # committed last: the automatic commit adds to it
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished, of what is being given up
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
@@ -80,6 +80,11 @@ class Commits:
         if before is None or before.offset <= offset:
             self._acked[tp] = OffsetAndMetadata(offset + 1)
 
+    def moved(self, tp: TopicPartition) -> None:
+        """The position was moved on purpose: what is committed from now on may lie before what was."""
+        self._known.pop(tp, None)
+        self._acked.pop(tp, None)
+
     def for_transactions(self) -> GroupMetadata:
         """See `Navigation.group_metadata`."""
         if self._automatic and self.membership is not None:
@@ -110,7 +115,7 @@ class Commits:
             acked = self._acked.get(tp)
             if acked is not None and (done is None or acked.offset > done.offset):
                 done = acked
-            if done is not None and done.offset != self._known.get(tp):
+            if done is not None and done.offset > self._known.get(tp, -1):
                 ready[tp] = done
         return ready
 
@@ -129,7 +134,10 @@ class Commits:
         self, partitions: Collection[TopicPartition], *, timeout: float, offsets: Offsets | None = None
     ) -> None:
         """Commit what is finished of `partitions`, or was when `offsets` were looked at; a failure is logged."""
-        ready = self.finished(list(partitions)) if offsets is None else offsets
+        cluster = self._client.cluster
+        chosen = self.finished(list(partitions)) if offsets is None else offsets
+        # a topic that was deleted is no place to commit to
+        ready = {tp: offset for tp, offset in chosen.items() if cluster.partition(tp) is not None}
         try:
             await self.commit(ready, timeout=timeout)
         except ClosedError:

@@ -287,6 +287,8 @@ class Navigation:
         """The position is about to be moved on purpose."""
         self._reader.buffer.drop(state)
         self._reader.in_hand.forget(state)
+        if self._commits is not None:
+            self._commits.moved(state.tp)
 
     def _timeout(self, timeout: float | None) -> float:
         return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout

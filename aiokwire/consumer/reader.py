@@ -114,8 +114,9 @@ class Reader:
     async def position(self, state: PartitionState) -> int:
         """A partition's position, as soon as it has one."""
         while True:
-            self._raise_if_stopped((state.tp,))
             position = state.position
+            if self._ended is None or position is None:  # a listener may ask for it while the consumer is closed
+                self._raise_if_stopped((state.tp,))
             if position is not None:
                 return position
             await self.buffer.changed()

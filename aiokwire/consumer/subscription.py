@@ -35,9 +35,7 @@ class Subscription:
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
         self.shared = False  # members of a group share the topics out
         self.states: dict[TopicPartition, PartitionState] = {}
-        self._seen: dict[
-            str, int
-        ] = {}  # partitions of each topic when it was first seen: others are new
+        self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: others are new
 
     @property
     def wanted_topics(self) -> frozenset[str]:

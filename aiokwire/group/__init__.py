@@ -3,8 +3,8 @@
 membership       what consumer and group ask of each other   classic   a member, by the classic protocol
 states, decisions, generation, leading, heartbeats, link, options, classic_requests: its parts
 modern           a member, by the consumer protocol (KIP-848); modern_states, modern_decisions, modern_requests, beats,
-                 topic_names: its parts              auto      whichever of the two the broker speaks
-commit_gate      commits and joins take turns
+                 topic_names: its parts                      auto   whichever of the two the broker speaks
+pulse            heartbeats while the loop is blocked        commit_gate          commits and joins take turns
 offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
 assignors        who reads what                              subscription_format  what members tell one another
 """
@@ -18,7 +18,8 @@ from aiokwire.group.modern import ModernMember
 from aiokwire.group.modern_states import ModernState
 from aiokwire.group.offsets import GroupOffsets
 from aiokwire.group.options import MemberOptions
-from aiokwire.group.states import TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.pulse import Beat, Pulse
+from aiokwire.group.states import MemberEvent, MemberState
 from aiokwire.group.subscription_format import (
     MemberSubscription,
     decode_assignment,
@@ -29,9 +30,9 @@ from aiokwire.group.subscription_format import (
 
 __all__ = [
     "ASSIGNORS",
-    "TRANSITIONS",
     "Assignor",
     "AutoMember",
+    "Beat",
     "ClassicMember",
     "CommitGate",
     "GroupOffsets",
@@ -44,6 +45,7 @@ __all__ = [
     "ModernMember",
     "ModernState",
     "PartitionInfo",
+    "Pulse",
     "decode_assignment",
     "decode_subscription",
     "encode_assignment",

@@ -59,11 +59,7 @@ class ClassicMember:
         self._cooperative = decisions.is_cooperative(assignor.cooperative for assignor in options.assignors)
         self._signals = decisions.Signals()
         self._heartbeats = Heartbeats(
-            interval=options.heartbeat_interval,
-            limit=options.max_poll_interval,
-            progressed_at=host.progressed_at,
-            signal=self._on_heartbeat,
-            backoff=client.new_backoff(),
+            client, self._link, options, progressed_at=host.progressed_at, signal=self._on_heartbeat
         )
         self._topics: frozenset[str] = frozenset()  # subscribed to
         self._member_id = ""
@@ -226,15 +222,7 @@ class ClassicMember:
         logger.info(
             "%s: joined generation %d as %s%s", self._who, generation.number, self._member_id, " (leader)" * is_leader
         )
-        request = heartbeat_request(self._identity, generation.number)
-
-        async def beat() -> int:
-            answer = await self._link.ask(
-                request, timeout=min(self._client.config.request_timeout, self._options.session_timeout)
-            )
-            return answer.error_code
-
-        self._heartbeats.start(beat)
+        self._heartbeats.start(heartbeat_request(self._identity, generation.number))
         return MemberEvent.JOINED
 
     async def _sync(self) -> MemberEvent:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import anyio
 
 from aiokwire.cluster import COORDINATOR, Client, CoordinatorKind
-from aiokwire.errors import ConnectionFailed, RequestTimedOut
+from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.decisions import MOVED
-from aiokwire.net import ApiVersions
+from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import Request, Response
 
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -38,7 +38,7 @@ class CoordinatorLink:
         UnsupportedVersion, ProtocolViolation; ClosedError.
         """
         client = self._client
-        node_id = await client.coordinators.find(CoordinatorKind.GROUP, self._group_id, timeout)
+        node_id, _ = await self.find(timeout)
         try:
             connection = await client.connection(node_id, lane, min(timeout, client.config.request_timeout))
             silent = connection.throttled_until - anyio.current_time()
@@ -47,10 +47,31 @@ class CoordinatorLink:
             picked = None if version is None else version(connection.versions)
             answer: ResponseT = await connection.request(request, timeout=timeout, version=picked)
         except (ConnectionFailed, RequestTimedOut) as error:
-            client.coordinators.forget_node(node_id)
-            client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")
+            self.lost(node_id, error)
             raise
         code: Any = getattr(answer, "error_code", 0)
         if code in MOVED:
-            client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
+            self.moved()
         return answer
+
+    async def find(self, timeout: float) -> tuple[int, Address]:
+        """The coordinator, as it is known or looked up.
+
+        Raises: BrokerError: the group may not be looked up; ConnectionFailed, RequestTimedOut: nobody said.
+        """
+        client = self._client
+        node_id = await client.coordinators.find(CoordinatorKind.GROUP, self._group_id, timeout)
+        address = client.nodes.address(node_id)
+        if address is None:
+            self.moved()
+            raise ConnectionFailed(f"the coordinator, node {node_id}, is not in the metadata", stage="resolve")
+        return node_id, address
+
+    def moved(self) -> None:
+        """It said that it is no coordinator of ours: look up again next time."""
+        self._client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
+
+    def lost(self, node_id: int, error: KafkaError) -> None:
+        """It did not answer: look up again next time."""
+        self._client.coordinators.forget_node(node_id)
+        self._client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")
