@@ -22,11 +22,12 @@ from aiokwire.group.beats import Beats
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.link import CoordinatorLink
 from aiokwire.group.membership import Host
-from aiokwire.group.modern_requests import JOINING, Beat, Description, Parts, Place, leaving, told
+from aiokwire.group.modern_requests import JOINING, Beat, Description, Parts, Place, Saying, leaving, told
 from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.topic_names import names_of
 from aiokwire.machine import Machine
+from aiokwire.protocol import Response
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from aiokwire.types import GroupMetadata
 
@@ -53,12 +54,7 @@ class ModernMember:
         self._machine: Machine[ModernState, ModernEvent] = Machine(
             f"group {options.group_id}", TRANSITIONS, ModernState.UNJOINED
         )
-        self._beats = Beats(
-            send=self._beat,
-            limit=options.max_poll_interval,
-            progressed_at=host.progressed_at,
-            expired=lambda: self._signal(ModernEvent.EXPIRED),
-        )
+        self._beats = Beats(client, self._link, options, self, progressed_at=host.progressed_at)
         # Which member this is, and what it wants.
         self._member_id = base64.urlsafe_b64encode(client.rng.randbytes(16)).decode().rstrip("=")
         self._wanted = Description(
@@ -78,7 +74,6 @@ class ModernMember:
         self._woken = anyio.Event()
         self._polled = anyio.Event()
         self._backoff = client.new_backoff()  # of joins that failed
-        self._beat_backoff = client.new_backoff()
         self._stumbles = 0  # epochs lost, and refusals, since one was stable
         self._unreleased_since: float | None = None
         self._may_fall_back = may_fall_back
@@ -110,7 +105,7 @@ class ModernMember:
     def subscribe(self, topics: frozenset[str], pattern: str | None = None) -> None:
         """See `Membership`; also with a `pattern` that the coordinator matches."""
         self._wanted = self._wanted._replace(topics=topics, pattern=pattern)
-        self._beats.prod()
+        self._beats.say()
 
     def polled(self) -> None:
         """See `Membership`."""
@@ -126,7 +121,7 @@ class ModernMember:
         now = self.metadata
         if code == ErrorCode.STALE_MEMBER_EPOCH:
             if now.generation == group.generation:
-                self._beats.prod()  # its answer tells the epoch
+                self._beats.say()  # its answer tells the epoch
             return now.generation >= 0
         event = decisions.on_commit_error(code)
         if event is None or now.generation != group.generation:
@@ -195,7 +190,9 @@ class ModernMember:
         self._take(answer)
         self._acknowledge = False
         logger.info("%s: joined as %s with epoch %d", self._who, self._member_id, self._epoch)
-        self._beats.start(self._interval_of(answer) if self._wanted == wanted else 0.0)
+        self._beats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
+        if self._wanted != wanted:
+            self._beats.say()
         return ModernEvent.JOINED
 
     async def _reconcile(self) -> ModernEvent:
@@ -296,33 +293,36 @@ class ModernMember:
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
-    async def _beat(self) -> float:
-        """One heartbeat; after how long the next is due."""
-        wanted, held, place = self._wanted, self._held, self._place
+    def next_saying(self) -> Saying:
+        """See `Speaker`."""
         says_held = self._acknowledge or self._said is None
-        self._acknowledge = False
-        try:
-            answer = await self._ask(Beat(place, wanted, self._said, held if says_held else None))
-        except KafkaError as error:
+        return Saying(self._place, self._wanted, self._said, self._held if says_held else None)
+
+    def on_answer(self, saying: Saying, outcome: Response | KafkaError) -> None:
+        """See `Speaker`."""
+        if isinstance(outcome, KafkaError):
             self._said = None  # it is not known what the coordinator has read
-            if not _is_passing(error):
-                self._refuse(error)
+            if _is_passing(outcome):
+                logger.info("%s: a heartbeat failed: %s", self._who, outcome)
             else:
-                logger.info("%s: a heartbeat failed: %s", self._who, error)
-            return self._beat_backoff.next()
-        if place != self._place:
-            return 0.0  # of a membership that has passed
-        if answer.error_code:
+                self._host.fail(outcome, final=False)
+                self._signal(ModernEvent.REFUSED)
+            return
+        assert isinstance(outcome, ConsumerGroupHeartbeatResponse)
+        if outcome.error_code:
             self._said = None
-            event = decisions.on_beat_error(answer.error_code)
-            if event is None:
-                return self._beat_backoff.next()
-            self._note(event, answer.error_code, "ConsumerGroupHeartbeat", answer.error_message)
-            return self._options.heartbeat_interval
-        self._said = wanted
-        self._beat_backoff.reset()
-        self._take(answer)
-        return self._interval_of(answer)
+            event = decisions.on_beat_error(outcome.error_code)
+            if event is not None:
+                self._note(event, outcome.error_code, "ConsumerGroupHeartbeat", outcome.error_message)
+            return
+        self._said = saying.now
+        if saying.held is not None and saying.held == self._held:
+            self._acknowledge = False
+        self._take(outcome)
+
+    def on_expired(self) -> None:
+        """See `Speaker`."""
+        self._signal(ModernEvent.EXPIRED)
 
     async def _ask(self, beat: Beat) -> ConsumerGroupHeartbeatResponse:
         return await self._link.ask(
@@ -339,15 +339,12 @@ class ModernMember:
             self._target = news.assignment
             self._signal(ModernEvent.TOLD)
 
-    def _interval_of(self, answer: ConsumerGroupHeartbeatResponse) -> float:
-        return answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval
-
     def _note_held(self, target: Parts) -> None:
         """Have the coordinator told what of `target` is in force: it waits for that before it gives what was given up
         to others, and more to this member."""
         self._held = decisions.held_of(target, self._names, self._host.owned())
         self._acknowledge = True
-        self._beats.prod()
+        self._beats.say()
 
     # --- what went wrong ----------------------------------------------------------------------------------------------
 
@@ -408,10 +405,6 @@ class ModernMember:
         if event in (ModernEvent.FENCED, ModernEvent.REFUSED):
             self._host.fail(error, final=event is ModernEvent.FENCED)
         self._signal(event)
-
-    def _refuse(self, error: KafkaError) -> None:
-        self._host.fail(error, final=False)
-        self._signal(ModernEvent.REFUSED)
 
     def _error(self, code: int, request: str, message: str | None = None) -> BrokerError:
         said = f" ({message})" if message else ""

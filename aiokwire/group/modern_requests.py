@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from aiokwire.errors import UnsupportedVersion
 from aiokwire.net import ApiVersions
+from aiokwire.protocol import Response
 from aiokwire.protocol.messages import consumer_group_heartbeat as messages
 
 JOINING: Final = 0  # epochs that are none
@@ -108,6 +110,26 @@ class Beat:
             if self._joins:
                 self.request.member_id = ""
         return picked
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Saying:
+    """What heartbeats say until there is something else to say; a pure function, for `Pulse`."""
+
+    place: Place
+    now: Description
+    said: Description | None
+    held: Parts | None
+
+    def __call__(
+        self, versions: ApiVersions, last: Response | None
+    ) -> tuple[messages.ConsumerGroupHeartbeatRequest, int]:
+        """With the epoch of the last answer, should it not have come to the member yet."""
+        place = self.place
+        if isinstance(last, messages.ConsumerGroupHeartbeatResponse):
+            place = place._replace(epoch=last.member_epoch)
+        beat = Beat(place, self.now, self.said, self.held)
+        return beat.request, beat.version(versions)
 
 
 def leaving(place: Place) -> messages.ConsumerGroupHeartbeatRequest:
