@@ -219,7 +219,8 @@ class Upkeep:
         failure: KafkaError | None = None
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         try:
-            found = await self._offsets.fetch(asked, stable=True, timeout=self._config.default_api_timeout)
+            timeout = self._config.default_api_timeout
+            found = await self._offsets.fetch(asked, stable=True, timeout=timeout, whole=False)
         except KafkaError as error:
             failure = error
         finally:
@@ -233,7 +234,11 @@ class Upkeep:
             self._on_failure(current, failure)
         else:
             for state in current:
-                begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
+                if state.tp in found:
+                    begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
+                else:
+                    self._client.metadata.request_update(f"{state.tp}: the coordinator does not know it")
+                    self._intake.back_off(state, "the group's offset is not to be had now")
         self._done()
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
