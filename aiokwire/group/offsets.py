@@ -41,8 +41,8 @@ class GroupOffsets:
         """What was committed; None where nothing was.
 
         `stable`: wait while a transaction is open that may change it (KIP-447; brokers since 2.5). What may succeed
-        later is repeated until `timeout` seconds are over. Not `whole`: what an answer has is not held up by what it has
-        not.
+        later is repeated until `timeout` seconds are over. Not `whole`: what an answer has is not held up by what it
+        lacks.
 
         Raises: BrokerError: the coordinator refuses, or went on saying that it cannot now; RequestTimedOut.
         """
