@@ -136,6 +136,14 @@ class OffsetReset(str, _Choice):
     NONE = "none"
 
 
+class GroupProtocol(str, _Choice):
+    """How members of a group come to know who reads what: among themselves, or from the coordinator (KIP-848)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    AUTO = "auto"  # the second where the broker serves it, else the first
+
+
 class TimestampType(int, _Choice):
     """Who set a record's timestamp; the values are those of the batch's attribute bit."""
 

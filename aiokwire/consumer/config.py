@@ -11,7 +11,7 @@ from aiokwire.cluster import ClientConfig
 from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
 from aiokwire.errors import ConfigurationError
 from aiokwire.group import ASSIGNORS, Assignor
-from aiokwire.types import IsolationLevel, OffsetReset
+from aiokwire.types import GroupProtocol, IsolationLevel, OffsetReset
 
 # What a fetch response may have beside its records.
 ENVELOPE_BYTES: Final = 64 * 1024
@@ -41,8 +41,12 @@ class ConsumerConfig(ClientConfig):
         whose committed offsets say where they begin, and take what is committed.
     `group_instance_id`: makes a static member, which keeps its partitions when it is back within the session timeout.
     `client_rack`: where this consumer stands, for assignors that keep readers near replicas.
-    `partition_assignment_strategy`: names of assignors ("range", "roundrobin", "sticky", "cooperative-sticky"), or
-        objects of their shape; the group uses the first that all members have. Members keep their partitions while the
+    `group_protocol`: "classic": members share partitions out among themselves; "consumer": the coordinator does it
+        (KIP-848, Kafka 4.0), which stops nobody whose partitions stay; "auto": the second where the broker serves it,
+        else the first. With "consumer" the broker's configuration has the session timeout and the heartbeat interval.
+    `group_remote_assignor`: the coordinator's assignor ("uniform", "range"), for "consumer"; None: its own choice.
+    `partition_assignment_strategy`: for "classic", names of assignors ("range", "roundrobin", "sticky",
+        "cooperative-sticky"), or objects of their shape; the group uses the first that all members have. Members keep their partitions while the
         group rebalances when all that they list allow it, as "cooperative-sticky" does.
     `session_timeout_ms`, `heartbeat_interval_ms`: the coordinator takes a member for dead after the one without any
         heartbeat; they are sent that often.
@@ -71,6 +75,8 @@ class ConsumerConfig(ClientConfig):
     group_id: str | None = None
     group_instance_id: str | None = None
     client_rack: str | None = None
+    group_protocol: str | GroupProtocol = "classic"
+    group_remote_assignor: str | None = None
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = "cooperative-sticky"
     session_timeout_ms: float = 45_000
     heartbeat_interval_ms: float = 3_000
@@ -82,7 +88,11 @@ class ConsumerConfig(ClientConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_group()
-        for name, parse in (("auto_offset_reset", parse_reset), ("isolation_level", IsolationLevel.parse)):
+        for name, parse in (
+            ("auto_offset_reset", parse_reset),
+            ("isolation_level", IsolationLevel.parse),
+            ("group_protocol", GroupProtocol.parse),
+        ):
             try:
                 parse(getattr(self, name))
             except ConfigurationError as error:
@@ -106,7 +116,7 @@ class ConsumerConfig(ClientConfig):
                 raise ConfigurationError(f"{name} must be a function of bytes, not {given!r} ({type(given).__name__})")
 
     def _check_group(self) -> None:
-        for name in ("group_id", "group_instance_id", "client_rack"):
+        for name in ("group_id", "group_instance_id", "client_rack", "group_remote_assignor"):
             given = getattr(self, name)
             if given is not None:
                 require_type(name, given, str, "a string")

@@ -22,8 +22,8 @@ from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
-from aiokwire.group import ClassicMember, MemberOptions, Membership
-from aiokwire.types import TopicPartition
+from aiokwire.group import AutoMember, ClassicMember, Host, MemberOptions, Membership, ModernMember
+from aiokwire.types import GroupProtocol, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +80,18 @@ def member_options(config: ConsumerConfig) -> MemberOptions:
         session_timeout=config.session_timeout_ms / 1000,
         heartbeat_interval=config.heartbeat_interval_ms / 1000,
         max_poll_interval=config.max_poll_interval_ms / 1000,
+        remote_assignor=config.group_remote_assignor,
     )
+
+
+def new_member(client: Client, config: ConsumerConfig, host: Host) -> Membership:
+    """By the protocol that was asked for."""
+    kinds: dict[GroupProtocol, Callable[[Client, MemberOptions, Host], Membership]] = {
+        GroupProtocol.CLASSIC: ClassicMember,
+        GroupProtocol.CONSUMER: ModernMember,
+        GroupProtocol.AUTO: AutoMember,
+    }
+    return kinds[GroupProtocol.parse(config.group_protocol)](client, member_options(config), host)
 
 
 class Coordination:
@@ -143,7 +154,7 @@ class Coordination:
         """Join, in the background. The client has started, and knows the topics."""
         if self._pattern is not None:
             self._choose(self._pattern.topics(self._client.cluster))
-        membership = ClassicMember(self._client, member_options(self._config), self)
+        membership = new_member(self._client, self._config, self)
         self._membership = self._commits.membership = membership
         self._reader.in_hand.on_read = membership.polled
         membership.subscribe(self._subscription.topics)

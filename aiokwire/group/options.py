@@ -15,6 +15,7 @@ class MemberOptions:
     assignors: tuple[Assignor, ...]  # the first that all members have is used
     instance_id: str | None = None
     rack_id: str | None = None
+    remote_assignor: str | None = None  # of the coordinator, with the consumer protocol; None: whichever it prefers
     session_timeout: float = 45.0
     heartbeat_interval: float = 3.0
     max_poll_interval: float = 300.0  # also how long the group waits for this member in a rebalance

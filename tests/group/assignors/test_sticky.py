@@ -34,7 +34,7 @@ def remembering(members: Group, before: Given, generation: int = 1) -> Group:
 
 
 def settle(members: Group, partitions: Topics, before: Given) -> tuple[Given, int]:
-    """What a cooperative group comes to, and in how many rounds. Checks that no partition has two owners at any time."""
+    """What a cooperative group comes to, and in how many rounds. No partition has two owners at any time."""
     held: dict[str, list[TopicPartition]] = {name: list(before.get(name, ())) for name in members}
     for rounds in range(1, 10):
         given_out = cooperative(remembering(members, held, rounds), partitions)
