@@ -38,8 +38,13 @@ class Intake:
         self._served = 0  # counts answers with data: the order in which partitions are asked for
         self.on_reset = _nothing  # called when a partition needs its position looked up; set by the upkeep
 
-    def take(self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], who: str) -> None:
-        """Judge every partition of a response; what came for a position that was left meanwhile is dropped."""
+    def take(
+        self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], who: str, *, full: bool
+    ) -> None:
+        """Judge every partition of a response; what came for a position that was left meanwhile is dropped.
+
+        `full`: whether it should have every partition, not only those with news (see `fetch_session`).
+        """
         size = sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
         lease = Lease(self._buffer, size)
         self._addresses = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
@@ -52,7 +57,7 @@ class Intake:
         finally:
             lease.release()
         for asked in missing.values():
-            if not asked.is_stale:
+            if full and not asked.is_stale:
                 self.back_off(asked.state, f"{who} left it out of its answer")
 
     def _judge(self, answer: Answer, lease: Lease, who: str) -> None:
