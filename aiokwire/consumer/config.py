@@ -30,6 +30,8 @@ class ConsumerConfig(ClientConfig):
     `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer; a larger batch still comes through.
     `fetch_memory`: bytes held for all partitions together, fetches that are on their way counted. One batch that is
         larger than its share may exceed it.
+    `client_rack`: where this client runs, as brokers call it (their `broker.rack`). Where the brokers have a
+        `replica.selector.class`, partitions are then read from a replica in that rack (KIP-392).
     `check_crcs`: whether the checksum of each batch is verified.
     `max_decompressed_bytes`: the most that one compressed batch may become.
     `max_poll_records`: what `getmany` gives at most when it is not told.
@@ -45,6 +47,7 @@ class ConsumerConfig(ClientConfig):
     fetch_max_bytes: int = 50 * 1024 * 1024
     max_partition_fetch_bytes: int = 1024 * 1024
     fetch_memory: int = 64 * 1024 * 1024
+    client_rack: str = ""
     check_crcs: bool = True
     max_decompressed_bytes: int = 256 * 1024 * 1024
     max_poll_records: int = 500
@@ -68,6 +71,7 @@ class ConsumerConfig(ClientConfig):
         require_int("fetch_max_bytes", self.fetch_max_bytes, minimum=1, maximum=INT32_MAX)
         require_int("max_partition_fetch_bytes", self.max_partition_fetch_bytes, minimum=1, maximum=INT32_MAX)
         require_int("fetch_memory", self.fetch_memory, minimum=1)
+        require_type("client_rack", self.client_rack, str, "a string")
         require_bool("check_crcs", self.check_crcs)
         if self.fetch_max_bytes + ENVELOPE_BYTES > self.receive_message_max_bytes:
             raise ConfigurationError(

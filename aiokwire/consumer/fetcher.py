@@ -19,6 +19,7 @@ import anyio.abc
 
 from aiokwire.backoff import Backoff
 from aiokwire.cluster import Client
+from aiokwire.consumer.closest_replica import rack_for
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
 from aiokwire.consumer.fetch_responses import fetch_request
@@ -30,7 +31,7 @@ from aiokwire.consumer.fetch_session import (
     plan_turn,
     session_after,
 )
-from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.intake import Intake, Sender
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
@@ -52,7 +53,7 @@ class BrokerLane:
         self.node_id = node_id
         self.lane = Lane.MAIN if main is None else Lane.SIDE
         self.main = self if main is None else main
-        self.ended = False  # the broker leads nothing of ours any more; written by `regroup`
+        self.ended = False  # the broker serves nothing of ours any more; written by `regroup`
         self.plan: FetchPlan | None = None  # what is in flight
         self.bounded = True  # see FIRST_BOUNDED_VERSION; what the last connection offered
         self.silent_until = 0.0  # after a failure, on the loop's clock
@@ -95,18 +96,18 @@ class Fetcher:
         self._reader = reader
         self._buffer = reader.buffer
         self._limits = Limits.of(config)
-        self._led: dict[int, list[PartitionState]] = {}  # by the node that leads them; written by `regroup`
+        self._led: dict[int, list[PartitionState]] = {}  # by the node to fetch from; written by `regroup`
         self._lanes: dict[int, tuple[BrokerLane, BrokerLane]] = {}
         self._reserved = 0  # bytes that the fetches in flight may bring
 
     # --- told by others -----------------------------------------------------------------------------------------------
 
     def regroup(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Leaders or assigned partitions changed: start what is missing, wake the rest."""
+        """Who is fetched from, or what is assigned, changed: start what is missing, wake the rest."""
         led: dict[int, list[PartitionState]] = {}
         for state in self._states.values():
-            if state.leader is not None:
-                led.setdefault(state.leader, []).append(state)
+            if state.source is not None:
+                led.setdefault(state.source, []).append(state)
         self._led = led
         for node_id in [node_id for node_id in self._lanes if node_id not in led]:
             for lane in self._lanes.pop(node_id):
@@ -122,9 +123,9 @@ class Fetcher:
 
     def wake(self, state: PartitionState) -> None:
         """A partition may have become fetchable."""
-        if state.leader is None:
+        if state.source is None:
             return
-        for lane in self._lanes.get(state.leader, ()):
+        for lane in self._lanes.get(state.source, ()):
             if lane.plan is None:
                 lane.wake()
 
@@ -141,7 +142,7 @@ class Fetcher:
     # --- a lane -------------------------------------------------------------------------------------------------------
 
     async def run_lane(self, lane: BrokerLane) -> None:
-        """Fetch from one broker for as long as it leads a partition of ours."""
+        """Fetch from one broker for as long as it serves a partition of ours."""
         try:
             await self._run_lane(lane)
         finally:
@@ -200,6 +201,7 @@ class Fetcher:
         self._client.metadata.request_update(f"fetching from node {lane.node_id}: {error}")
         transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
         if transient or (isinstance(error, BrokerError) and error.retriable):
+            self._intake.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
             logger.info("fetching from node %d failed, again in %.3f s: %s", lane.node_id, delay, error)
             return
         # A broker that answers what cannot be read, or refuses for good: whoever reads must know.
@@ -216,14 +218,17 @@ class Fetcher:
         session = lane.session if lane.connection is connection else lane.session.restarted()
         turn = plan_turn(session, plan.asked, ids, version)
         lane.connection, lane.session = connection, session.restarted()  # as long as the answer is not there
-        response = await self._ask(lane, connection, plan, fetch_request(plan, turn, self._isolation, ids), version)
+        now = asyncio.get_running_loop().time()
+        rack = rack_for((asked.state for asked in plan.asked), self._config.client_rack, now)
+        request = fetch_request(plan, turn, self._isolation, ids, rack)
+        response = await self._ask(lane, connection, plan, request, version)
         lane.session = session_after(session, turn, response.error_code, response.session_id)
         if response.error_code in SESSION_ERRORS and not turn.is_full:
             logger.debug("%s: %s; beginning a new session", connection.who, ErrorCode.of(response.error_code).name)
             return
         if response.error_code:
             raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
-        self._intake.take(response, plan, ids, connection.who, full=turn.is_full)
+        self._intake.take(response, plan, ids, Sender(lane.node_id, connection.who, turn.is_full))
         if lane.lane is Lane.SIDE:
             lane.main.wake()
 
@@ -243,6 +248,8 @@ class Fetcher:
             for asked in plan.asked:
                 if not asked.is_stale:
                     asked.state.in_flight = False
+                if asked.state.source != lane.node_id:
+                    self.wake(asked.state)  # it was given to another node meanwhile, whose lanes waited for this end
 
     def _end_session(self, lane: BrokerLane) -> None:
         """Let the broker forget the lane's session: it has slots for so many. Nobody waits for its answer.

@@ -88,10 +88,13 @@ class PartitionState:
         "lost",
         "machine",
         "paused",
+        "replica",
+        "replica_until",
         "reset_reason",
         "reset_to",
         "retry_at",
         "served",
+        "shun_until",
         "topic_id",
         "tp",
     )
@@ -119,12 +122,17 @@ class PartitionState:
 
         # What the leader said last.
         self.lost = False  # the cluster has no such partition, and the reader was told
-        self.leader: int | None = None  # by the metadata; written by the fetcher
+        self.leader: int | None = None  # by the metadata; written by the upkeep
         self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
         self.high_watermark = UNKNOWN
         self.last_stable_offset = UNKNOWN
         self.log_start_offset = UNKNOWN
         self.end_offset = UNKNOWN  # the one of the two that bounds a reader of this isolation level
+
+        # Who is fetched from, if not the leader: see `closest_replica`. Times on the loop's clock.
+        self.replica: int | None = None
+        self.replica_until = 0.0
+        self.shun_until = 0.0
 
         # Fetching: written by the fetcher.
         self.in_flight = False  # a fetch or a look-up of this generation is on its way
@@ -138,6 +146,11 @@ class PartitionState:
     @property
     def state(self) -> FetchState:
         return self.machine.state
+
+    @property
+    def source(self) -> int | None:
+        """The node to fetch from."""
+        return self.leader if self.replica is None else self.replica
 
     @property
     def position(self) -> int | None:

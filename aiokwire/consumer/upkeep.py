@@ -15,6 +15,7 @@ import anyio
 import anyio.abc
 
 from aiokwire.cluster import Client, Cluster, ask_leader
+from aiokwire.consumer.closest_replica import expire
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
@@ -58,10 +59,16 @@ class Upkeep:
         self._followed = -1  # version of the snapshot that is in force here
         self._regroup = True  # leaders or partitions changed since the lanes were told
         intake.on_reset = self.wake
+        intake.on_source = self.regroup
 
     def wake(self) -> None:
         """A position has to be looked up, or the assignment changed."""
         self._woken.set()
+
+    def regroup(self) -> None:
+        """A partition is to be fetched from another node."""
+        self._regroup = True
+        self.wake()
 
     def on_metadata(self, cluster: Cluster) -> None:
         """The metadata's listener."""
@@ -82,10 +89,12 @@ class Upkeep:
                 while True:
                     self._woken = anyio.Event()
                     self._follow(self._client.cluster)
-                    if self._regroup:
+                    now = asyncio.get_running_loop().time()
+                    expired, until = expire(self._subscription.states.values(), now)
+                    if self._regroup or expired:
                         self._regroup = False
                         self._fetcher.regroup(tasks)
-                    until = self._look_up(tasks)
+                    until = min(until, self._look_up(tasks))
                     with anyio.CancelScope(deadline=until):
                         await self._woken.wait()
         except Exception as error:
@@ -111,14 +120,21 @@ class Upkeep:
             leader = cluster.leader(state.tp)
             self._notice_loss(state, cluster, lost=known is None)
             if leader != state.leader:
-                state.leader = leader
-                self._regroup = True
+                self._on_new_leader(state, leader)
             if known is None or known.leader_epoch <= state.leader_epoch:
                 continue
             if needs_validation(state, known.leader_epoch):
                 state.interrupt()
                 state.machine.fire(FetchEvent.NEW_LEADER)
             state.leader_epoch = known.leader_epoch
+
+    def _on_new_leader(self, state: PartitionState, leader: int | None) -> None:
+        """What is in flight to the old one is not waited for: the lanes of the new one would not know when it ends."""
+        state.leader = leader
+        state.replica = None  # the new one may know a better
+        if state.state is FetchState.FETCHING:
+            state.interrupt()
+        self._regroup = True
 
     def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
         """Tell the reader, once, that a partition is gone or may not be read any more."""
