@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 from aiokwire.cluster import Client
 from aiokwire.consumer.closest_replica import prefer, turn_back
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
+from aiokwire.consumer.damage import damaged, offset_behind
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease, select_visible
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
 from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import CorruptRecord, RecordRejected
+from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
 from aiokwire.protocol.messages import fetch
 from aiokwire.records import read_batches
 from aiokwire.types import IsolationLevel, OffsetReset
@@ -81,7 +82,11 @@ class Intake:
         elif answer.verdict is Verdict.RETRY:
             self.back_off(state, str(error_of(answer, who)))
         else:
-            state.fail(error_of(answer, who))
+            error: KafkaError = error_of(answer, who)
+            if answer.verdict is Verdict.CORRUPT:
+                offset = answer.asked.offset
+                error = damaged(state, f"the broker cannot read its log there: {error}", offset, offset + 1)
+            state.fail(error)
             self._buffer.report(state)
 
     def _on_records(self, answer: Answer, lease: Lease, sender: Sender) -> None:
@@ -108,7 +113,7 @@ class Intake:
             if sender.node_id != state.leader:
                 self.leave_replica([state], sender.node_id, str(error))
                 return
-            state.fail(error)
+            state.fail(damaged(state, error, asked.offset, offset_behind(data.records, asked.offset)))
             self._buffer.report(state)
             return
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]

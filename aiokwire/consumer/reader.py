@@ -15,6 +15,7 @@ import anyio
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.batches import Batch, deserialize
 from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.damage import damaged
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
@@ -247,5 +248,5 @@ class Reader:
         state: PartitionState = chunk.partition
         state.interrupt()
         self.buffer.drop(state)
-        state.fail(error)
+        state.fail(damaged(state, error, chunk.start, chunk.batch.next_offset))
         self.buffer.report(state)
