@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.consumer.reset_policy import ResetTarget, parse_reset
 from aiokwire.errors import ConfigurationError
 from aiokwire.types import IsolationLevel, OffsetReset
 
@@ -23,7 +24,8 @@ class ConsumerConfig(ClientConfig):
     """What a consumer can be told; everything that `ClientConfig` takes, and:
 
     `auto_offset_reset`: where to start without a position, or with one that the broker no longer has: "earliest",
-        "latest", "none" (an error), or a point in time (an aware datetime, or milliseconds since the epoch).
+        "latest", "nearest" (the closer end of the log; without a position the earliest), "none" (an error), a point in
+        time (an aware datetime, or milliseconds since the epoch), or so long ago ("by_duration:PT1H", or a timedelta).
     `isolation_level`: "read_committed" leaves out records of aborted and open transactions, "read_uncommitted"
         does not.
     `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has that many bytes, or after that time.
@@ -40,7 +42,7 @@ class ConsumerConfig(ClientConfig):
     `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
     """
 
-    auto_offset_reset: str | int | datetime.datetime | OffsetReset = "latest"
+    auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset = "latest"
     isolation_level: str | IsolationLevel = "read_committed"
     fetch_min_bytes: int = 1
     fetch_max_wait_ms: float = 500
@@ -86,26 +88,10 @@ class ConsumerConfig(ClientConfig):
                 raise ConfigurationError(f"{name} must be a function of bytes, not {given!r} ({type(given).__name__})")
 
     @property
-    def reset(self) -> OffsetReset | int:
-        """The policy, or milliseconds since the epoch."""
+    def reset(self) -> ResetTarget:
+        """What `auto_offset_reset` means."""
         return parse_reset(self.auto_offset_reset)
 
     @property
     def isolation(self) -> IsolationLevel:
         return IsolationLevel.parse(self.isolation_level)
-
-
-def parse_reset(given: object) -> OffsetReset | int:
-    """A reset policy, or a point in time in milliseconds since the epoch.
-
-    Raises: ConfigurationError: for anything else.
-    """
-    if isinstance(given, datetime.datetime):
-        if given.tzinfo is None:
-            raise ConfigurationError(f"{given!r}: a datetime must carry its time zone")
-        return round(given.timestamp() * 1000)
-    if isinstance(given, int) and not isinstance(given, bool):
-        if given < 0:
-            raise ConfigurationError(f"{given!r}: milliseconds since the epoch cannot be negative")
-        return given
-    return OffsetReset.parse(given)

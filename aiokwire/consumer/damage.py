@@ -21,7 +21,7 @@ _SMALLEST_BATCH: Final = 61
 _COUNT_AT: Final = 57
 
 
-def offset_behind(records: bytes | memoryview, position: int) -> int:
+def offset_behind(records: bytes | bytearray | memoryview, position: int) -> int:
     """The offset after the damaged batch with which `records` begin, which was fetched for `position`."""
     data = memoryview(records).cast("B")
     if len(data) < _PREFIX:

@@ -62,6 +62,8 @@ class Intake:
                 missing.pop(answer.asked.state.tp, None)
                 if not answer.asked.is_stale:
                     self._judge(answer, lease, sender)
+                    if self._buffer.on_progress is not None:
+                        self._buffer.on_progress(answer.asked.state)
         finally:
             lease.release()
         for asked in missing.values():

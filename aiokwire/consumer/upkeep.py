@@ -19,9 +19,11 @@ from aiokwire.consumer.closest_replica import expire
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
-from aiokwire.consumer.offset_reset import apply_reset, begin, error_without_policy, time_of
+from aiokwire.consumer.offset_reset import begin, error_without_policy, report, settle
+from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.reset_policy import time_of
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
@@ -47,6 +49,7 @@ class Upkeep:
         fetcher: Fetcher,
         intake: Intake,
         offsets: GroupOffsets | None,
+        plug: Plug,
     ) -> None:
         self._client = client
         self._config = config
@@ -55,6 +58,7 @@ class Upkeep:
         self._fetcher = fetcher
         self._intake = intake
         self._offsets = offsets  # where partitions begin; None: by the reset policy
+        self._plug = plug
         self._woken = anyio.Event()
         self._followed = -1  # version of the snapshot that is in force here
         self._regroup = True  # leaders or partitions changed since the lanes were told
@@ -219,11 +223,7 @@ class Upkeep:
             if state.generation != generation:
                 continue  # sought meanwhile
             if tp in answers.found:
-                offset = answers.found[tp]
-                if offset.offset < 0:
-                    state.ask_for_reset(OffsetReset.LATEST, f"no record is as late as {state.reset_to}")
-                else:
-                    apply_reset(state, offset)
+                settle(state, answers.found[tp], self._plug)
             else:
                 self._on_error(state, answers.again.get(tp) or answers.refused[tp])
         self._done()
@@ -289,14 +289,11 @@ class Upkeep:
             state.fail(error_without_policy(state))
             self._reader.buffer.report(state)
             return
-        logger.warning(
-            "%s: position reset from %d to %d: the new leader's log of epoch %d ends there",
-            state.tp,
-            before,
-            min(before, end),
-            state.epoch,
-        )
-        state.move_to(min(before, end))
+        reason = f"the new leader's log of epoch {state.epoch} ends there"
+        after = min(before, end)
+        state.move_to(after)
+        if after < before:
+            report(state, before, after, reason, self._plug)
 
     def _on_failure(self, states: Sequence[PartitionState], error: KafkaError) -> None:
         transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
