@@ -98,6 +98,7 @@ class Memory:
     reserved: int  # fetches in flight
     share: int  # the most for one fetch
     enough: int  # the most held by a partition that is asked for
+    batch: int = 0  # the largest batch that came so far: brokers send one whole, whatever the limit
 
 
 def plan_fetch(
@@ -128,7 +129,7 @@ def plan_fetch(
             candidates.append(state)
     grant = min(memory.share, limits.memory - memory.held - memory.reserved)
     if memory.held or memory.reserved:
-        if grant < min(memory.share, limits.partition_bytes, SMALLEST_GRANT):
+        if grant < min(memory.share, max(memory.batch, min(limits.partition_bytes, SMALLEST_GRANT))):
             return None
     else:
         grant = memory.share  # nothing to wait for: even a budget that is too small makes progress

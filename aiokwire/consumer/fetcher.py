@@ -181,6 +181,7 @@ class Fetcher:
             reserved=self._reserved,
             share=self._limits.share(len(self._led)),
             enough=self._limits.enough(len(self._led), len(self._states)),
+            batch=self._intake.largest_batch,
         )
         return plan_fetch(
             states,
@@ -267,9 +268,10 @@ class Fetcher:
     def _make_room(self) -> bool:
         """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
         room = self._limits.memory - self.in_use
+        needed = max(self._limits.partition_bytes, min(self._intake.largest_batch, self._limits.share(len(self._led))))
         reader = self._reader
         return (
-            room < self._limits.partition_bytes
+            room < needed
             and self._buffer.is_awaited
             and self._buffer.current(reader.wanted) is None
             and self._buffer.shed(list(self._states.values()), reader.wanted)

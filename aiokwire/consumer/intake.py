@@ -45,6 +45,7 @@ class Intake:
         self._isolation = config.isolation
         self._buffer = buffer
         self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the present response (KIP-951)
+        self.largest_batch = 0  # bytes
         self._served = 0  # counts answers with data: the order in which partitions are asked for
         # Set by the upkeep; called when a partition needs its position looked up, and when it is to be fetched from
         # another node.
@@ -123,8 +124,10 @@ class Intake:
         if visible.end <= asked.offset:
             self._ask_for_more(state, asked.limit)
             return
-        if max(batch.size for batch in batches) <= self._config.max_partition_fetch_bytes:
+        largest = max(batch.size for batch in batches)
+        if largest <= self._config.max_partition_fetch_bytes:
             state.limit = 0
+        self.largest_batch = max(self.largest_batch, largest)
         self._served += 1
         state.served = self._served
         self._buffer.add(state, visible, lease)
