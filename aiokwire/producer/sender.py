@@ -60,6 +60,11 @@ class Sender:
         self._load: Load = []  # planned, waiting for the task to compress it
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=dispatcher.rng)
 
+    @property
+    def free(self) -> bool:
+        """Whether another request may be sent, as soon as there is a batch for it."""
+        return not self._busy and self.in_flight < self._config.max_in_flight_requests_per_connection
+
     # --- at once ----------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
@@ -288,7 +293,7 @@ class Sender:
                 await self._work()
             finally:
                 self._busy = False
-            self.pump()
+            self._dispatcher.pump()
 
     async def _work(self) -> None:
         try:
