@@ -267,6 +267,12 @@ class Dispatcher:
             if sender.ready:
                 sender.pump()
 
+    def on_encoded(self, batch: Batch) -> None:
+        """A batch has its final bytes: compressed ones need less room."""
+        self.accumulator.release_plain(batch)
+        if len(self.line):
+            self.line.serve()
+
     def after_answer(self) -> None:
         """Room came back, and a sender has a free place."""
         self.line.serve()

@@ -152,6 +152,7 @@ class Sender:
             except Exception as error:
                 self._cannot_encode(partition, batch, error)
                 return False
+            self._dispatcher.on_encoded(batch)
         return True
 
     async def _sealed_in_thread(self, partition: Partition, batch: Batch) -> bool:
@@ -162,6 +163,7 @@ class Sender:
         except Exception as error:
             self._cannot_encode(partition, batch, error)
             return False
+        self._dispatcher.on_encoded(batch)
         return True
 
     def _cannot_encode(self, partition: Partition, batch: Batch, error: Exception) -> None:
