@@ -460,7 +460,7 @@ def test_patterns_are_checked() -> None:
         ((re.compile(b"a"),), "not of bytes"),
     ):
         with pytest.raises(InvalidArgument, match=say):
-            Consumer(*wrong, group_id="g")  # type: ignore[arg-type]  # wrong on purpose
+            Consumer(*wrong, group_id="g")
     with pytest.raises(InvalidArgument, match="give a group_id"):
         Consumer(re.compile("a"))
 
@@ -586,4 +586,4 @@ def test_options_of_a_group_are_checked() -> None:
         ({"partition_assignment_strategy": []}, "at least one"),
     ):
         with pytest.raises(ConfigurationError, match=say):
-            Consumer("t", **options)  # type: ignore[arg-type]  # wrong on purpose
+            Consumer("t", **options)
