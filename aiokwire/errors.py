@@ -54,15 +54,22 @@ class ProtocolViolation(KafkaError):
 
 
 class CorruptRecord(ProtocolViolation):
-    """A batch or record is damaged, or unreadable for its codec. The position stays before it."""
+    """A batch or record is damaged, or unreadable for its codec. The position stays before it.
 
-    def __init__(self, message: str, *, topic: str = "", partition: int = -1, offset: int = -1) -> None:
+    `next_offset` is where to seek to go on without it: all records of the damaged batch are left out. -1 where it does
+    not come from a consumer.
+    """
+
+    def __init__(
+        self, message: str, *, topic: str = "", partition: int = -1, offset: int = -1, next_offset: int = -1
+    ) -> None:
         if topic:
             message = f"{topic}[{partition}] at offset {offset}: {message}"
         super().__init__(message)
         self.topic = topic
         self.partition = partition
         self.offset = offset
+        self.next_offset = next_offset
 
 
 # --- the producer -----------------------------------------------------------------------------------------------------

@@ -133,7 +133,8 @@ class OffsetReset(str, _Choice):
 
     EARLIEST = "earliest"
     LATEST = "latest"
-    NONE = "none"
+    NEAREST = "nearest"  # whichever end of the log is closer; without a position, the earliest
+    NONE = "none"  # nowhere: an error
 
 
 class GroupProtocol(str, _Choice):

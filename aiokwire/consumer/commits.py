@@ -175,7 +175,9 @@ class Commits:
                         return
                     except BrokerError as error:
                         if not membership.refused(error.code, group):
-                            raise self._lost(offsets, error) if error.code in GONE else error from None
+                            if error.code in GONE:
+                                raise self._lost(offsets, error) from error
+                            raise
                         last = error
                 waiting.deadline = deadline.at
                 await self._client.pause(backoff.next())

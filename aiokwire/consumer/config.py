@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiokwire.cluster import ClientConfig
 from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.consumer.reset_policy import ResetTarget, parse_reset
 from aiokwire.errors import ConfigurationError
 from aiokwire.group import ASSIGNORS, Assignor
 from aiokwire.types import GroupProtocol, IsolationLevel, OffsetReset
@@ -27,27 +28,29 @@ class ConsumerConfig(ClientConfig):
     """What a consumer can be told; everything that `ClientConfig` takes, and:
 
     `auto_offset_reset`: where to start without a position, or with one that the broker no longer has: "earliest",
-        "latest", "none" (an error), or a point in time (an aware datetime, or milliseconds since the epoch).
+        "latest", "nearest" (the closer end of the log; without a position the earliest), "none" (an error), a point in
+        time (an aware datetime, or milliseconds since the epoch), or so long ago ("by_duration:PT1H", or a timedelta).
     `isolation_level`: "read_committed" leaves out records of aborted and open transactions, "read_uncommitted"
         does not.
     `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has that many bytes, or after that time.
     `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer; a larger batch still comes through.
     `fetch_memory`: bytes held for all partitions together, fetches that are on their way counted. One batch that is
         larger than its share may exceed it.
+    `client_rack`: where this client runs, as brokers call it (their `broker.rack`). Where the brokers have a
+        `replica.selector.class`, partitions are then read from a replica in that rack (KIP-392).
     `check_crcs`: whether the checksum of each batch is verified.
     `max_decompressed_bytes`: the most that one compressed batch may become.
     `max_poll_records`: what `getmany` gives at most when it is not told.
     `group_id`: with topics, the group that shares them out and that this consumer is a member of; with partitions, only
         whose committed offsets say where they begin, and take what is committed.
     `group_instance_id`: makes a static member, which keeps its partitions when it is back within the session timeout.
-    `client_rack`: where this consumer stands, for assignors that keep readers near replicas.
     `group_protocol`: "classic": members share partitions out among themselves; "consumer": the coordinator does it
         (KIP-848, Kafka 4.0), which stops nobody whose partitions stay; "auto": the second where the broker serves it,
         else the first. With "consumer" the broker's configuration has the session timeout and the heartbeat interval.
     `group_remote_assignor`: the coordinator's assignor ("uniform", "range"), for "consumer"; None: its own choice.
     `partition_assignment_strategy`: for "classic", names of assignors ("range", "roundrobin", "sticky",
-        "cooperative-sticky"), or objects of their shape; the group uses the first that all members have. Members keep their partitions while the
-        group rebalances when all that they list allow it, as "cooperative-sticky" does.
+        "cooperative-sticky"), or objects of their shape; the group uses the first that all members have. Members keep
+        their partitions while the group rebalances when all that they list allow it, as "cooperative-sticky" does.
     `session_timeout_ms`, `heartbeat_interval_ms`: the coordinator takes a member for dead after the one without any
         heartbeat; they are sent that often.
     `max_poll_interval_ms`: the longest time between two records (or lists, or batches) that are asked for; after it
@@ -60,13 +63,14 @@ class ConsumerConfig(ClientConfig):
     `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
     """
 
-    auto_offset_reset: str | int | datetime.datetime | OffsetReset = "latest"
+    auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset = "latest"
     isolation_level: str | IsolationLevel = "read_committed"
     fetch_min_bytes: int = 1
     fetch_max_wait_ms: float = 500
     fetch_max_bytes: int = 50 * 1024 * 1024
     max_partition_fetch_bytes: int = 1024 * 1024
     fetch_memory: int = 64 * 1024 * 1024
+    client_rack: str = ""
     check_crcs: bool = True
     max_decompressed_bytes: int = 256 * 1024 * 1024
     max_poll_records: int = 500
@@ -74,7 +78,6 @@ class ConsumerConfig(ClientConfig):
     value_deserializer: Deserializer | None = None
     group_id: str | None = None
     group_instance_id: str | None = None
-    client_rack: str | None = None
     group_protocol: str | GroupProtocol = "classic"
     group_remote_assignor: str | None = None
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = "cooperative-sticky"
@@ -102,6 +105,7 @@ class ConsumerConfig(ClientConfig):
         require_int("fetch_max_bytes", self.fetch_max_bytes, minimum=1, maximum=INT32_MAX)
         require_int("max_partition_fetch_bytes", self.max_partition_fetch_bytes, minimum=1, maximum=INT32_MAX)
         require_int("fetch_memory", self.fetch_memory, minimum=1)
+        require_type("client_rack", self.client_rack, str, "a string")
         require_bool("check_crcs", self.check_crcs)
         if self.fetch_max_bytes + ENVELOPE_BYTES > self.receive_message_max_bytes:
             raise ConfigurationError(
@@ -116,7 +120,7 @@ class ConsumerConfig(ClientConfig):
                 raise ConfigurationError(f"{name} must be a function of bytes, not {given!r} ({type(given).__name__})")
 
     def _check_group(self) -> None:
-        for name in ("group_id", "group_instance_id", "client_rack", "group_remote_assignor"):
+        for name in ("group_id", "group_instance_id", "group_remote_assignor"):
             given = getattr(self, name)
             if given is not None:
                 require_type(name, given, str, "a string")
@@ -144,8 +148,8 @@ class ConsumerConfig(ClientConfig):
         new_assignors(self.partition_assignment_strategy)
 
     @property
-    def reset(self) -> OffsetReset | int:
-        """The policy, or milliseconds since the epoch."""
+    def reset(self) -> ResetTarget:
+        """What `auto_offset_reset` means."""
         return parse_reset(self.auto_offset_reset)
 
     @property
@@ -175,19 +179,3 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
     if not names or len(set(names)) < len(names):
         raise ConfigurationError(f"partition_assignment_strategy: name each assignor once, at least one, not {names}")
     return tuple(chosen)
-
-
-def parse_reset(given: object) -> OffsetReset | int:
-    """A reset policy, or a point in time in milliseconds since the epoch.
-
-    Raises: ConfigurationError: for anything else.
-    """
-    if isinstance(given, datetime.datetime):
-        if given.tzinfo is None:
-            raise ConfigurationError(f"{given!r}: a datetime must carry its time zone")
-        return round(given.timestamp() * 1000)
-    if isinstance(given, int) and not isinstance(given, bool):
-        if given < 0:
-            raise ConfigurationError(f"{given!r}: milliseconds since the epoch cannot be negative")
-        return given
-    return OffsetReset.parse(given)

@@ -27,6 +27,7 @@ from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.navigation import Navigation
+from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
@@ -155,10 +156,13 @@ class Consumer(Navigation, Generic[K, V]):
         self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)
         self._reader = Reader(self.config, self._on_room, self._on_wait)
+        plug = Plug(hooks)
+        if plug.wants_ends:
+            self._reader.buffer.on_progress = plug.progress
         intake = Intake(self._client, self.config, self._reader.buffer)
         self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake)
         self._upkeep = Upkeep(
-            self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets
+            self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets, plug
         )
         self._commits: Commits | None = None
         self._coordination: Coordination | None = None

@@ -76,7 +76,7 @@ def member_options(config: ConsumerConfig) -> MemberOptions:
         group_id=config.group_id,
         assignors=new_assignors(config.partition_assignment_strategy),
         instance_id=config.group_instance_id,
-        rack_id=config.client_rack,
+        rack_id=config.client_rack or None,
         session_timeout=config.session_timeout_ms / 1000,
         heartbeat_interval=config.heartbeat_interval_ms / 1000,
         max_poll_interval=config.max_poll_interval_ms / 1000,

@@ -15,6 +15,7 @@ import anyio
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.batches import Batch, deserialize
 from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.damage import damaged
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
 from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
@@ -267,5 +268,5 @@ class Reader:
         state: PartitionState = chunk.partition
         state.interrupt()
         self.buffer.drop(state)
-        state.fail(error)
+        state.fail(damaged(state, error, chunk.start, chunk.batch.next_offset))
         self.buffer.report(state)

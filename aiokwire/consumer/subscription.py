@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from aiokwire.cluster import Cluster
-from aiokwire.consumer.positions import PartitionState, ResetTarget
+from aiokwire.consumer.positions import UNKNOWN, PartitionState
+from aiokwire.consumer.reset_policy import ResetTarget
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.types import OffsetReset, TopicPartition
 
@@ -94,6 +95,7 @@ class Subscription:
         that has just started may not know it yet.
         """
         changes = Changes()
+        before: dict[TopicPartition, int] = {}  # positions in topics that were made anew
         for state in list(self.states.values()):
             topic_id = cluster.topic_id(state.tp.topic) or b""
             if topic_id in NO_ID or topic_id == state.topic_id:
@@ -103,10 +105,14 @@ class Subscription:
                 continue
             logger.warning("%s: the topic was deleted and made anew; reading the new one from its start", state.tp)
             changes.removed.append(self.states.pop(state.tp))
+            if state.fetch_offset != UNKNOWN:
+                before[state.tp] = state.fetch_offset
             if self.shared or not self.topics:
                 changes.added.append(self._add(state.tp, topic_id, OffsetReset.EARLIEST, "the topic was made anew"))
         for name in sorted(self.topics):
             self._follow_topic(name, cluster, changes)
+        for state in changes.added:
+            state.reset_from = before.get(state.tp)
         return changes
 
     def _follow_topic(self, name: str, cluster: Cluster, changes: Changes) -> None:

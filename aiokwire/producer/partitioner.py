@@ -1,7 +1,7 @@
 """Which partition a record without one goes to.
 
 The default is compiled into the accumulator: murmur2 of the key, as Java's client has it; records without a key
-stick to one partition for 64 KiB, then `plan_sticky` chooses the next one. A partitioner of the user's own is asked
+stick to one partition for 256 KiB, then `plan_sticky` chooses the next one. A partitioner of the user's own is asked
 per record.
 """
 
