@@ -18,6 +18,7 @@ from aiokwire.errors import (
     BrokerError,
     ConfigurationError,
     FencedError,
+    InvalidArgument,
     InvalidRequestError,
     UnsupportedVersion,
 )
@@ -26,7 +27,7 @@ from aiokwire.protocol.messages import api_versions, metadata
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker
-from aiokwire.types import OffsetAndMetadata, TopicPartition
+from aiokwire.types import BrokerPattern, OffsetAndMetadata, TopicPartition
 from tests.consumer import groups
 from tests.consumer.groups import Told, assigned, fill, t, until
 from tests.group.aside import broker_aside
@@ -60,7 +61,7 @@ async def short_broker() -> AsyncIterator[Broker]:
         yield broker
 
 
-def member(broker: Broker, *topics: str | re.Pattern[str], **options: Any) -> Consumer[bytes, bytes]:
+def member(broker: Broker, *topics: str | re.Pattern[str] | BrokerPattern, **options: Any) -> Consumer[bytes, bytes]:
     return groups.member(broker, *topics, **{"group_protocol": "consumer", **options})
 
 
@@ -180,6 +181,47 @@ async def test_a_compiled_pattern_is_matched_here(kafka_broker: Broker) -> None:
         await kafka_broker.create_topic("v", 1)
         await reader.partitions_for_topic("v")
         await until(lambda: {tp.topic for tp in reader.assignment} == {"t", "u", "v"})
+
+
+async def test_a_broker_pattern_is_matched_by_the_coordinator(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 2, 1, "u")
+    async with member(kafka_broker, BrokerPattern("[uv]")) as reader:
+        assert {(await reader.getone(timeout=5)).topic for _ in range(2)} == {"u"}
+        await kafka_broker.create_topic("v", 1)
+        await until(lambda: {tp.topic for tp in reader.assignment} == {"u", "v"})
+        await fill(kafka_broker, 1, 1, "v")
+        assert (await reader.getone(timeout=5)).topic == "v"
+        await reader.subscribe("t")
+        await assigned(reader, 0, 1, 2, 3)
+        await reader.subscribe(BrokerPattern("u"))
+        await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
+    asked = {name for one in kafka_broker.journal.requests(metadata.MetadataRequest) for name in _names(one)}
+    assert asked >= {"u", "v"}
+
+
+def _names(request: metadata.MetadataRequest) -> list[str | None]:
+    assert request.topics is not None, "nobody asks for all topics"
+    return [topic.name for topic in request.topics]
+
+
+async def test_a_broker_pattern_that_is_wrong_is_named(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, BrokerPattern("(")) as reader:
+        with pytest.raises(BrokerError, match="INVALID_REGULAR_EXPRESSION"):
+            await reader.getone(timeout=5)
+
+
+def test_a_broker_pattern_goes_alone_and_with_its_protocol() -> None:
+    pattern = BrokerPattern("t.*")
+    cases: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+        ((pattern,), {"group_id": "g"}, 'needs group_protocol="consumer"'),
+        ((pattern,), {"group_id": "g", "group_protocol": "auto"}, 'needs group_protocol="consumer"'),
+        ((pattern, "t"), {"group_id": "g", "group_protocol": "consumer"}, "a topic is a name"),
+        ((BrokerPattern(""),), {"group_id": "g", "group_protocol": "consumer"}, "matches no topic"),
+        ((pattern,), {}, "a topic is a name"),
+    ]
+    for topics, options, say in cases:
+        with pytest.raises(InvalidArgument, match=say):
+            Consumer(*topics, **options)
 
 
 async def test_what_is_assigned_waits_for_its_topics_name(kafka_broker: Broker) -> None:
