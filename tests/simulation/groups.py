@@ -1,6 +1,6 @@
-"""Random histories of a group: members that come, go, die, are cut off and change their minds, while brokers and coordinators
-move. What must hold: a partition has one owner in a generation; no record is passed over; no commit goes back; in the end
-everything was read, and that is committed.
+"""Random histories of a group: members that come, go, die, are cut off and change their minds, while brokers and
+coordinators move. What must hold: a partition has one owner in a generation; no record is passed over; no commit goes
+back; in the end everything was read, and that is committed.
 
 A plan is drawn from a seed, played on simulated time, and judged while it goes on.
 """
@@ -62,6 +62,7 @@ class Plan:
     statics: bool
     events: tuple[Event, ...]
     cut: float
+    dawdles: bool  # listeners take their time
 
 
 def draw(seed: int) -> Plan:
@@ -84,6 +85,7 @@ def draw(seed: int) -> Plan:
         statics=rng.random() < 0.3,
         events=tuple(sorted(events, key=lambda event: event.at)),
         cut=rng.choice((0.0, 0.0, 0.02)),
+        dawdles=rng.random() < 0.5,
     )
 
 
@@ -154,15 +156,29 @@ class Member(RebalanceListener):
         }
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """The generation is known only where commits are by hand: asking for it ends the automatic ones."""
         self._loop.note(self.name, "assigned", *sorted(partitions))
+        self._owns(partitions)
+        await self._dawdle()
+
+    async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self._loop.note(self.name, "gives up", *sorted(partitions))
+        self._owns(partitions)
+        await self._dawdle()
+
+    async def lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self._loop.note(self.name, "lost", *sorted(partitions))
+        await self._dawdle()
+
+    def _owns(self, partitions: Collection[TopicPartition]) -> None:
+        """The generation is known only where commits are by hand: asking for it ends the automatic ones."""
         if not self._plan.automatic and self._consumer is not None:
             generation = self._consumer.group_metadata().generation
             for tp in sorted(partitions):
                 self._ledger.owns(self.name, generation, tp)
 
-    async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        self._loop.note(self.name, "gives up", *sorted(partitions))
+    async def _dawdle(self) -> None:
+        if self._plan.dawdles and self._rng.random() < 0.3:
+            await anyio.sleep(self._rng.uniform(0, 2))
 
     async def run(self, topics: tuple[str, ...]) -> None:
         """Until its scope is cancelled."""
@@ -189,13 +205,10 @@ class Member(RebalanceListener):
             if self.topics:
                 await consumer.subscribe(*self.topics.pop(), listener=self)
             records = await consumer.getmany(self._rng.randint(1, 40), timeout=self._rng.uniform(0.0, 1.0))
-            generation = -1 if self._plan.automatic else consumer.group_metadata().generation
             for record in records:
-                tp = TopicPartition(record.topic, record.partition)
-                self._ledger.saw(self.name, tp, record.offset)
-                if not self._plan.automatic:
-                    self._ledger.owns(self.name, generation, tp)
-            self._loop.note(self.name, generation, len(records))
+                self._ledger.saw(self.name, TopicPartition(record.topic, record.partition), record.offset)
+            self._owns({TopicPartition(record.topic, record.partition) for record in records})
+            self._loop.note(self.name, "has", len(records))
             work, self.work = self.work or self._rng.expovariate(20), 0.0
             await anyio.sleep(work)
             self._due = self._due or bool(records)
@@ -274,7 +287,9 @@ class GroupHistory:
             while self._loop.elapsed < self.plan.storm:
                 for _ in range(self._rng.randint(1, 20)):
                     self.asked += 1
-                    await producer.submit(TOPIC, b"w:%d:" % self.asked, partition=self._rng.randrange(self.plan.partitions))
+                    await producer.submit(
+                        TOPIC, b"w:%d:" % self.asked, partition=self._rng.randrange(self.plan.partitions)
+                    )
                 await anyio.sleep(self._rng.expovariate(3))
             await producer.flush(timeout=90)
             await producer.close(timeout=5)
