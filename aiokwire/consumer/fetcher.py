@@ -147,6 +147,7 @@ class Fetcher:
             await self._run_lane(lane)
         finally:
             self._end_session(lane)
+            self.wake_all()  # what its last fetch had reserved may be what others waited for
 
     async def _run_lane(self, lane: BrokerLane) -> None:
         clock = asyncio.get_running_loop().time

@@ -34,7 +34,7 @@ STRATEGIES = ["cooperative-sticky", "range", "roundrobin", "sticky"]
 
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
-    return {"nodes": 3, "topics": {"t": 4, "u": 2}, "auto_create_topics": False}
+    return {"nodes": 3, "topics": {"t": 4, "u": 2, "one": 1}, "auto_create_topics": False}
 
 
 async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_broker: Broker) -> None:
@@ -112,6 +112,20 @@ async def test_positions_of_kept_partitions_stay_and_nothing_is_read_twice(kafka
                     mine += await first.getmany()
             places = [(record.partition, record.offset) for record in mine if (record.topic, record.partition) in kept]
             assert sorted(places) == sorted((tp.partition, offset) for tp in kept for offset in range(10))
+
+
+async def test_memory_that_fetches_of_given_up_partitions_hold_is_waited_for(kafka_broker: Broker) -> None:
+    """The lanes of a member that gave everything up had all the memory; when they ended nobody told the new ones."""
+    options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000, "fetch_max_wait_ms": 500}
+    async with member(kafka_broker, "one", **options) as reader:
+        for lanes in (1, 2):  # each has half of the memory until its fetch is answered
+            await until(lambda lanes=lanes: reader.memory_in_use == lanes * 500_000)  # type: ignore[misc]  # bound now
+            generation = kafka_broker.group("g").generation
+            kafka_broker.rebalance("g")
+            await until(lambda before=generation: kafka_broker.group("g").generation > before)  # type: ignore[misc]  # as above
+            await until(lambda: kafka_broker.group("g").state == "Stable")
+        await fill(kafka_broker, 1, topic="one")
+        assert (await reader.getone(timeout=5)).offset == 0
 
 
 # --- listeners --------------------------------------------------------------------------------------------------------
