@@ -539,6 +539,18 @@ async def test_auto_falls_back_to_the_classic_protocol(kafka_broker: Broker, why
     assert kafka_broker.group("g").state == "Empty"
 
 
+async def test_a_member_that_leaves_while_it_finds_out_joins_by_no_protocol(kafka_broker: Broker) -> None:
+    held = kafka_broker.on(BEAT).hold()
+    joins = kafka_broker.on(ApiKey.JOIN_GROUP, times=None).observe()
+    async with member(kafka_broker, group_protocol="auto") as reader:
+        await held.arrived()
+        await reader.assign([TopicPartition("t", 0)])
+        held.release()
+        await fill(kafka_broker, 1, 1)
+        assert (await reader.getone(timeout=5)).offset == 0
+    assert joins.hits == 0
+
+
 async def test_auto_uses_the_consumer_protocol_where_there_is_one(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_protocol="auto") as reader:
         await assigned(reader, 0, 1, 2, 3)
