@@ -130,6 +130,15 @@ class Commits:
             if state is not None and tp not in self._settled:
                 self._settled[tp] = self._done(state)
 
+    async def commit_last(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
+        """Commit what is finished of partitions that are given up, and what `commit_soon` was told of them."""
+        chosen = self.finished(partitions)
+        for tp in partitions:
+            told = self._soon.pop(tp, None)
+            if told is not None and (tp not in chosen or chosen[tp].offset < told.offset):
+                chosen[tp] = told
+        await self.commit_finished((), timeout=timeout, offsets=chosen)
+
     async def commit_finished(
         self, partitions: Collection[TopicPartition], *, timeout: float, offsets: Offsets | None = None
     ) -> None:

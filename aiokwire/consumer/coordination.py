@@ -229,7 +229,7 @@ class Coordination:
         self._commits.settle(partitions)
         self._hold_back(partitions)
         left = max(0.0, deadline - anyio.current_time())
-        await self._commits.commit_finished(partitions, timeout=min(left / 2, self._config.default_api_timeout))
+        await self._commits.commit_last(partitions, timeout=min(left / 2, self._config.default_api_timeout))
         await self._tell("revoked", partitions, max(0.0, deadline - anyio.current_time()))
         self._drop(partitions)
 

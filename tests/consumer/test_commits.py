@@ -77,6 +77,15 @@ async def test_a_commit_nobody_waits_for_is_done_and_the_last_one_counts(kafka_b
             reader.commit_nowait({ONE: -1})
 
 
+async def test_a_commit_nobody_waits_for_is_not_lost_at_the_end(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        reader.commit_nowait({ONE: 8})
+        await anyio.lowlevel.checkpoint()
+        reader.commit_nowait({ONE: 9})
+    assert await committed(kafka_broker) == [9]
+
+
 async def test_only_a_group_keeps_offsets(kafka_broker: Broker) -> None:
     async with Consumer("t", bootstrap_servers=kafka_broker.bootstrap_servers) as reader:
         with pytest.raises(ConfigurationError, match="group_id"):
