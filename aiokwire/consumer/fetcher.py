@@ -24,6 +24,7 @@ from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
 from aiokwire.consumer.fetch_responses import fetch_request
 from aiokwire.consumer.fetch_session import (
+    FIRST_VERSION,
     FIRST_VERSION_BY_ID,
     SESSION_ERRORS,
     FetchSession,
@@ -263,7 +264,10 @@ class Fetcher:
             return
         nothing = FetchPlan(asked=(), max_bytes=0, max_wait_ms=0, min_bytes=0)
         with contextlib.suppress(KafkaError):  # the connection may be lost, and with it our manners
-            connection.send(fetch_request(nothing, turn, self._isolation, {})).add_done_callback(_settle)
+            version = connection.versions.pick(fetch.FetchRequest, None if turn.by_id else FIRST_VERSION_BY_ID - 1)
+            if version >= FIRST_VERSION:  # this connection may have been taken for one of an older broker
+                request = fetch_request(nothing, turn, self._isolation, {})
+                connection.send(request, version=version).add_done_callback(_settle)
 
     def _make_room(self) -> bool:
         """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
