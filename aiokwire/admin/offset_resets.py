@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from aiokwire.errors import InvalidArgument
@@ -19,6 +19,7 @@ class ResetKind(enum.Enum):
     CURRENT = enum.auto()
     TIME = enum.auto()
     SHIFT = enum.auto()
+    OFFSET = enum.auto()
     OFFSETS = enum.auto()
 
 
@@ -56,9 +57,9 @@ class ResetTo:
         return cls(ResetKind.SHIFT, by)
 
     @classmethod
-    def offset(cls, offset: int, partitions: Iterable[TopicPartition]) -> Self:
-        """The same offset in these partitions."""
-        return cls(ResetKind.OFFSETS, offsets=dict.fromkeys(partitions, offset))
+    def offset(cls, offset: int) -> Self:
+        """The same offset in each partition."""
+        return cls(ResetKind.OFFSET, offset)
 
     @classmethod
     def to_offsets(cls, offsets: Mapping[TopicPartition, int]) -> Self:
@@ -107,6 +108,8 @@ def _wanted(
         if before is None:
             raise InvalidArgument(f"{tp}: nothing was committed, so there is nothing to shift")
         return before.offset + to.number
+    if to.kind is ResetKind.OFFSET:
+        return to.number
     if tp not in to.offsets:
         raise InvalidArgument(f"{tp}: no offset was given for it")
     return to.offsets[tp]

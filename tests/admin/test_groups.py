@@ -214,7 +214,7 @@ async def test_an_open_transaction_is_waited_for_when_stable_offsets_are_asked_f
         (ResetTo.shift(100), RECORDS),
         (ResetTo.shift(-100), 0),
         (ResetTo.to_offsets({T0: 8}), 8),
-        (ResetTo.offset(2, [T0]), 2),
+        (ResetTo.offset(2), 2),
     ],
     ids=lambda value: f"{value.kind.name} {value.number}" if isinstance(value, ResetTo) else None,
 )
