@@ -151,7 +151,7 @@ def test_what_we_delete_is_gone_for_the_tool(group: Group) -> None:
 def test_a_member_that_we_remove_joins_again(group: Group) -> None:
     consumer = group.member()
     try:
-        until(lambda: len(consumer.owned) == PARTITIONS, "assigned", consumer)
+        until(lambda: consumer.consumed == PARTITIONS * EACH, "consumed", consumer)
         before = group.ask(lambda admin: admin.describe_group(group.name))
         removed = group.ask(lambda admin: admin.remove_members(group.name, reason="a test"))
         assert list(removed.check()) == [one.member_id for one in before.members]
