@@ -104,6 +104,9 @@ class Accumulator:
     def release(self, batch: Batch) -> None:
         """A batch's bytes are on no socket any more: their room is free."""
 
+    def release_plain(self, batch: Batch) -> None:
+        """A batch was compressed: what its bytes were made of is free, and it holds no more than them from now on."""
+
     def finish(self, batch: Batch) -> None:
         """A batch is done or split: it is no longer waited for by a flush."""
 

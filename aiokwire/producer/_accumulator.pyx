@@ -37,7 +37,9 @@ SUBMIT = MODE_SUBMIT
 SEND = MODE_SEND
 
 # The sticky partition changes after so many bytes (KIP-794): fine enough to spread, coarse enough to fill batches.
-cdef Py_ssize_t STICKY_BYTES = 64 * 1024
+cdef Py_ssize_t STICKY_BYTES = 256 * 1024
+# The clocks are read after so many bytes.
+cdef Py_ssize_t CLOCK_BYTES = 128 * 1024
 # `submit` lets the loop turn after so many bytes, so that sockets are served while a loop only submits.
 cdef Py_ssize_t TURN_BYTES = 256 * 1024
 
@@ -67,7 +69,7 @@ cdef class Accumulator:
     cdef Py_ssize_t since_turn          # bytes taken since the loop turned
     cdef Py_ssize_t since_clocks        # bytes taken since the clocks were read
     cdef double delivery_timeout
-    cdef readonly double now            # the loop's clock, read once per turn and per 64 KiB
+    cdef readonly double now            # the loop's clock, read once per turn and per 128 KiB
     cdef int64_t wall
     cdef int64_t opened                 # batches so far
     cdef unsigned long thread
@@ -246,7 +248,7 @@ cdef class Accumulator:
         batch.size += before
         self.used += before
         self.since_clocks += before
-        if self.since_clocks > STICKY_BYTES:
+        if self.since_clocks > CLOCK_BYTES:
             self._tick()
         if batch.count == 0:
             batch.first_key = key
@@ -326,6 +328,19 @@ cdef class Accumulator:
         cdef BatchBuilder builder = batch.drop_bytes()
         self.used -= batch.size
         batch.size = 0
+        self._take_back(batch, builder)
+
+    def release_plain(self, Batch batch):
+        """A batch was compressed: what its bytes were made of is free, and it holds no more than them from now on."""
+        cdef BatchBuilder builder = batch.builder
+        if builder is None or builder.magic != 2 or not PyBytes_CheckExact(batch.data):
+            return
+        self.used += PyBytes_GET_SIZE(batch.data) - batch.size
+        batch.size = PyBytes_GET_SIZE(batch.data)
+        batch.builder = None
+        self._take_back(batch, builder)
+
+    cdef _take_back(self, Batch batch, BatchBuilder builder):
         cdef Py_ssize_t kept = self.kept - batch.lent
         self.kept = kept
         batch.lent = 0

@@ -89,6 +89,7 @@ class Dispatcher:
         self._senders: dict[int, Sender] = {}
         self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
         self._urgent: dict[Partition, None] = {}  # their open batch is awaited
+        self._due: dict[Partition, Batch] = {}  # open batches that need not linger: they grow until they can leave
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -253,14 +254,24 @@ class Dispatcher:
         self.pump()
 
     def pump(self) -> None:
-        """Seal what is due, and let the senders send."""
-        now = self.now()
+        """Let the senders send, and seal what is due as far as it can leave."""
         if self._urgent:
             self._seal_urgent()
-        self._seal_lingered(now, everything=len(self.line) > 0)
+        self._end_lingers(self.now(), everything=len(self.line) > 0)
+        self._pump_senders()
+        while self._due and self._seal_due():
+            self._pump_senders()
+
+    def _pump_senders(self) -> None:
         for sender in self._senders.values():
             if sender.ready:
                 sender.pump()
+
+    def on_encoded(self, batch: Batch) -> None:
+        """A batch has its final bytes: compressed ones need less room."""
+        self.accumulator.release_plain(batch)
+        if len(self.line):
+            self.line.serve()
 
     def after_answer(self) -> None:
         """Room came back, and a sender has a free place."""
@@ -280,7 +291,8 @@ class Dispatcher:
                 del self._urgent[partition]
                 self._seal(partition)
 
-    def _seal_lingered(self, now: float, *, everything: bool = False) -> None:
+    def _end_lingers(self, now: float, *, everything: bool = False) -> None:
+        """Which open batches have waited long enough."""
         opened = self._opened
         linger = self._config.linger
         while opened:
@@ -289,11 +301,31 @@ class Dispatcher:
                 return
             opened.popleft()
             if partition.open is batch:
+                self._due[partition] = batch
+
+    def _seal_due(self) -> bool:
+        """Seal the open batches that are due and could leave at once; the others may as well grow. Says whether any."""
+        sealed = False
+        for partition, batch in list(self._due.items()):
+            if partition.open is not batch:
+                del self._due[partition]
+            elif partition.leader < 0 or planning.leaves_at_once(
+                partition,
+                free=self._sender(partition.leader).free,
+                idempotent=self.idempotence.enabled,
+            ):
+                del self._due[partition]
                 self._seal(partition)
+                sealed = True
+        return sealed
 
     def seal_everything(self) -> None:
-        """A flush: no batch lingers."""
-        self._seal_lingered(0.0, everything=True)
+        """A flush: no batch lingers, and none grows."""
+        self._end_lingers(0.0, everything=True)
+        due, self._due = self._due, {}
+        for partition, batch in due.items():
+            if partition.open is batch:
+                self._seal(partition)
         self.pump()
 
     async def flush(self) -> None:
@@ -435,7 +467,7 @@ class Dispatcher:
     def on_unreachable(self, node_id: int, partitions: list[Partition], error: KafkaError) -> None:
         """No connection to a node: its batches wait, and know why."""
         for partition in partitions:
-            for batch in partition.queue:
+            for batch in (*partition.queue, *([] if partition.open is None else [partition.open])):
                 batch.last_error = error.with_traceback(None)
             self.topics.refresh(partition.topic, f"node {node_id} cannot be reached: {error}")
 

@@ -31,6 +31,12 @@ def lingered(created: float, now: float, linger: float) -> bool:
     return now >= created + linger  # the very sum that the timer was set to
 
 
+def leaves_at_once(partition: Partition, *, free: bool, idempotent: bool) -> bool:
+    """Whether an open batch that has lingered would leave if it were sealed now: its broker takes another request, and
+    no batch of its partition is before it. One that would only queue up gathers records instead."""
+    return free and not partition.queue and (idempotent or not partition.in_flight)
+
+
 def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flight: int) -> bool:
     """Whether the partition's next batch may go to its broker now.
 

@@ -60,6 +60,11 @@ class Sender:
         self._load: Load = []  # planned, waiting for the task to compress it
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=dispatcher.rng)
 
+    @property
+    def free(self) -> bool:
+        """Whether another request may be sent, as soon as there is a batch for it."""
+        return not self._busy and self.in_flight < self._config.max_in_flight_requests_per_connection
+
     # --- at once ----------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
@@ -147,6 +152,7 @@ class Sender:
             except Exception as error:
                 self._cannot_encode(partition, batch, error)
                 return False
+            self._dispatcher.on_encoded(batch)
         return True
 
     async def _sealed_in_thread(self, partition: Partition, batch: Batch) -> bool:
@@ -157,6 +163,7 @@ class Sender:
         except Exception as error:
             self._cannot_encode(partition, batch, error)
             return False
+        self._dispatcher.on_encoded(batch)
         return True
 
     def _cannot_encode(self, partition: Partition, batch: Batch, error: Exception) -> None:
@@ -288,7 +295,7 @@ class Sender:
                 await self._work()
             finally:
                 self._busy = False
-            self.pump()
+            self._dispatcher.pump()
 
     async def _work(self) -> None:
         try:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aiokwire.producer._accumulator import NOWAIT, SEND, SUBMIT, Accumulator
 from aiokwire.producer._delivery import Batch, outcomes, pending_in
 from aiokwire.producer._partition import Partition, Topic
+from aiokwire.records import read_batches
 from aiokwire.types import Compression
 from tests.producer.test_planning import Silent
 
@@ -98,6 +99,36 @@ async def test_the_limit_is_hard_and_room_comes_back() -> None:
         accumulator.release(batch)
     assert accumulator.used == 0
     assert not accumulator.live
+
+
+async def test_compressed_bytes_are_all_that_a_batch_holds() -> None:
+    accumulator, topic = made(batch_size=1 << 20, count=1)
+    while accumulator.used < 500_000:
+        accumulator.append("t", b"x" * 500, None, 0, None, None, NOWAIT)
+    (batch,) = batches_of(topic)
+    accumulator.seal(topic.partitions[0])
+    plain = batch.size
+    batch.seal(Compression.GZIP, None)
+    accumulator.release_plain(batch)
+    assert isinstance(batch.data, bytes)
+    assert accumulator.used == batch.size == len(batch.data) < plain / 10
+    assert len(next(iter(read_batches(batch.data, "t", 0))).records()) == batch.count
+    accumulator.release_plain(batch)
+    accumulator.finish(batch)
+    accumulator.release(batch)
+    assert accumulator.used == 0
+
+
+async def test_what_is_not_compressed_keeps_its_bytes() -> None:
+    accumulator, topic = made(count=1)
+    accumulator.append("t", b"x" * 500, None, 0, None, None, NOWAIT)
+    (batch,) = batches_of(topic)
+    accumulator.seal(topic.partitions[0])
+    batch.seal(Compression.NONE, None)
+    held = accumulator.used
+    accumulator.release_plain(batch)
+    assert accumulator.used == batch.size == held
+    assert len(next(iter(read_batches(batch.data, "t", 0))).records()) == 1
 
 
 records = st.lists(

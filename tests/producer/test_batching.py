@@ -58,6 +58,39 @@ async def test_a_slow_broker_is_given_less(quick: Quick) -> None:
     assert second < first / 2
 
 
+# --- how long a batch grows -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+async def test_a_batch_grows_until_its_broker_takes_another_request(quick: Quick, *, flushed: bool) -> None:
+    """Its linger is over at once, but it could only queue up; a flush does not wait for more."""
+    gate, came = anyio.Event(), anyio.Event()
+
+    async def hold(request: produce.ProduceRequest) -> bool | None:
+        came.set()
+        await gate.wait()
+        return None
+
+    async with scripted_cluster() as cluster:
+        cluster.node.on_request = hold
+        script = cluster.node.on_partition = Script()
+        options = {**quick, "linger_ms": 0, "max_in_flight_requests_per_connection": 1}
+        async with Producer(cluster.bootstrap_servers, **options) as producer:
+            await producer.submit("t", b"first")
+            with anyio.fail_after(5):
+                await came.wait()
+            for number in range(100):
+                await producer.submit("t", b"%d" % number)
+                await anyio.lowlevel.checkpoint()
+                if flushed and number == 49:
+                    with anyio.move_on_after(0):
+                        await producer.flush()
+            gate.set()
+            await producer.flush(timeout=5)
+        assert cluster.values() == [b"first", *(b"%d" % number for number in range(100))]
+        assert len(script.data) == (3 if flushed else 2)
+
+
 # --- compression ------------------------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,15 @@ async def test_with_idempotence_a_partition_has_up_to_five_batches_on_their_way(
     assert not fits(partition)
 
 
+async def test_a_batch_that_could_only_queue_up_gathers_records_instead() -> None:
+    (partition,) = await partitions(1, 1)
+    assert not planning.leaves_at_once(partition, free=True, idempotent=True), "one of its partition is before it"
+    send(partition)
+    assert planning.leaves_at_once(partition, free=True, idempotent=True)
+    assert not planning.leaves_at_once(partition, free=False, idempotent=True), "its broker takes no request now"
+    assert not planning.leaves_at_once(partition, free=True, idempotent=False), "it is muted"
+
+
 async def test_a_batch_that_came_back_waits_for_those_behind_it() -> None:
     (partition,) = await partitions(1, 3)
     first, second = send(partition), send(partition)
