@@ -104,7 +104,7 @@ class Watchdog:
         self._noticed = asked, () if late or self._sign is not None else self._look()
         if self._sign is not None:  # it came before the line above
             self._here.call_soon_threadsafe(self._tell, self._sign)
-        while self._sign is None and not self._here.is_closed():
+        while self._sign is None and not self._here.is_closed():  # noqa: ASYNC110 - an Event belongs to one loop
             await anyio.sleep(self._threshold)
 
     def _look(self) -> tuple[Frame, ...]:
