@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from aiokwire.transforming import transform
     from aiokwire.types import (
         Acks,
+        BrokerPattern,
         Compression,
         GroupMetadata,
         Headers,
@@ -73,6 +74,7 @@ _HOMES = {
         "AuthorizationError",
         "BrokerClosed",
         "BrokerError",
+        "BrokerPattern",
         "BufferFullError",
         "ClosedError",
         "CommitFailed",
@@ -103,6 +105,7 @@ _HOMES = {
     "transforming": ("transform",),
     "types": (
         "Acks",
+        "BrokerPattern",
         "Compression",
         "GroupMetadata",
         "Headers",
@@ -124,6 +127,7 @@ __all__ = [
     "AuthorizationError",
     "BrokerClosed",
     "BrokerError",
+    "BrokerPattern",
     "BufferFullError",
     "Client",
     "ClientConfig",

@@ -38,6 +38,13 @@ class RecordMetadata(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
 
+class BrokerPattern(NamedTuple):
+    """A subscription by pattern that the group's coordinator matches (KIP-848): a regular expression in RE2's syntax,
+    for whole names of topics."""
+
+    pattern: str
+
+
 class OffsetAndMetadata(NamedTuple):
     """A committed position: the offset of the next record to read, and the committer's note."""
 

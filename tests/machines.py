@@ -15,6 +15,7 @@ import aiokwire
 from aiokwire.broker.groups import states as group
 from aiokwire.broker.transactions import states as broker_transaction
 from aiokwire.consumer import positions
+from aiokwire.group import modern_states
 from aiokwire.group import states as member
 from aiokwire.machine import mermaid
 from aiokwire.net import states as connection
@@ -47,6 +48,12 @@ MACHINES = [
         transaction.TransactionState.UNINITIALIZED,
     ),
     Drawn("Member of a group", "A member, by the classic protocol.", member, member.MemberState.UNJOINED),
+    Drawn(
+        "Member of a group, KIP-848",
+        "A member, by the consumer protocol.",
+        modern_states,
+        modern_states.ModernState.UNJOINED,
+    ),
     Drawn("Partition of a consumer", "What a partition waits for.", positions, positions.FetchState.INITIALIZING),
     Drawn(
         "Transaction in the broker",

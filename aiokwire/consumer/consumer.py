@@ -35,7 +35,7 @@ from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.group import GroupOffsets
 from aiokwire.hooks import Hooks
-from aiokwire.types import TopicPartition
+from aiokwire.types import BrokerPattern, TopicPartition
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -90,7 +90,7 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[K, V],
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
         listener: RebalanceListener | None = ...,
         key_deserializer: Callable[[bytes], K],
@@ -103,7 +103,7 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[bytes, V],
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
         listener: RebalanceListener | None = ...,
         value_deserializer: Callable[[bytes], V],
@@ -115,7 +115,7 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[K, bytes],
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
         listener: RebalanceListener | None = ...,
         key_deserializer: Callable[[bytes], K],
@@ -127,7 +127,7 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[bytes, bytes],
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
         listener: RebalanceListener | None = ...,
         hooks: Hooks | None = ...,
@@ -137,7 +137,7 @@ class Consumer(Navigation, Generic[K, V]):
 
     def __init__(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = None,
         listener: RebalanceListener | None = None,
         hooks: Hooks | None = None,
@@ -243,7 +243,7 @@ class Consumer(Navigation, Generic[K, V]):
 
     async def subscribe(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | BrokerPattern,
         exclude: re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
@@ -252,12 +252,13 @@ class Consumer(Navigation, Generic[K, V]):
 
         A compiled pattern instead of names stands for all topics whose whole name matches it, and not `exclude`; it
         needs a `group_id`. Topics and partitions that are added later are noticed and read from their start.
+        A `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
 
         Raises: BrokerError: a topic does not exist or is forbidden; InvalidArgument: a pattern without a group, or
         beside names; a listener without a group.
         """
         self._check_open_if_started()
-        if self._started and not any(isinstance(topic, re.Pattern) for topic in topics):
+        if self._started and not any(isinstance(topic, (re.Pattern, BrokerPattern)) for topic in topics):
             await self._find_topics(checked_topics(topics))
         self._choose(topics, exclude, listener)
         if not self._started:
@@ -287,7 +288,7 @@ class Consumer(Navigation, Generic[K, V]):
 
     def _choose(
         self,
-        topics: tuple[str | re.Pattern[str], ...],
+        topics: tuple[str | re.Pattern[str] | BrokerPattern, ...],
         exclude: re.Pattern[str] | None,
         listener: RebalanceListener | None,
     ) -> None:
@@ -302,6 +303,8 @@ class Consumer(Navigation, Generic[K, V]):
                 self._upkeep.forget(state)
         elif pattern is not None:
             coordination.subscribe_pattern(pattern, told)
+        elif len(topics) == 1 and isinstance(topics[0], BrokerPattern):
+            coordination.subscribe_broker_pattern(topics[0], told)
         else:
             coordination.subscribe(checked_topics(topics), told)
 

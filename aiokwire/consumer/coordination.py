@@ -23,7 +23,7 @@ from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
 from aiokwire.group import AutoMember, ClassicMember, Host, MemberOptions, Membership, ModernMember
-from aiokwire.types import GroupProtocol, TopicPartition
+from aiokwire.types import BrokerPattern, GroupProtocol, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,9 @@ class Pattern:
         )
 
 
-def checked_pattern(topics: tuple[str | re.Pattern[str], ...], exclude: re.Pattern[str] | None) -> Pattern | None:
+def checked_pattern(
+    topics: tuple[str | re.Pattern[str] | BrokerPattern, ...], exclude: re.Pattern[str] | None
+) -> Pattern | None:
     """The pattern that was given instead of names; None for names.
 
     Raises: InvalidArgument: one beside names, or of bytes; something to exclude without one.
@@ -116,6 +118,7 @@ class Coordination:
         self._commits = commits
         self._listener: RebalanceListener | None = None
         self._pattern: Pattern | None = None
+        self._broker_pattern: str | None = None
         self._membership: Membership | None = None
         self._is_committing = False  # the automatic commit's task runs
 
@@ -127,19 +130,40 @@ class Coordination:
         self._look_for(None)
         self._choose(frozenset(topics))
 
+    def subscribe_broker_pattern(self, pattern: BrokerPattern, listener: RebalanceListener | None) -> None:
+        """Share what the coordinator finds to match.
+
+        Raises: InvalidArgument: the protocol has no such patterns.
+        """
+        if GroupProtocol.parse(self._config.group_protocol) is not GroupProtocol.CONSUMER:
+            raise InvalidArgument('a BrokerPattern needs group_protocol="consumer"; a compiled pattern works with all')
+        if not pattern.pattern:
+            raise InvalidArgument("an empty BrokerPattern matches no topic")
+        self._listener = listener
+        self._look_for(None)
+        self._choose(frozenset(), broker_pattern=pattern.pattern)
+
     def subscribe_pattern(self, pattern: Pattern, listener: RebalanceListener | None) -> None:
         """Share what matches now, and what will."""
         self._listener = listener
         self._look_for(pattern)
         self._choose(pattern.topics(self._client.cluster))
 
-    def _choose(self, topics: frozenset[str], *, later: Iterable[str] = ()) -> None:
+    def _choose(self, topics: frozenset[str], *, later: Iterable[str] = (), broker_pattern: str | None = None) -> None:
+        self._broker_pattern = broker_pattern
         for state in self._subscription.share(topics, later=later):
             self._upkeep.forget(state)
         if self._membership is not None:
             self._client.metadata.pin(self._subscription.wanted_topics)
-            self._membership.subscribe(topics)
+            self._subscribe(self._membership)
             self._upkeep.follow()
+
+    def _subscribe(self, membership: Membership) -> None:
+        topics = self._subscription.topics
+        if isinstance(membership, ModernMember):
+            membership.subscribe(topics, self._broker_pattern)
+        else:
+            membership.subscribe(topics)
 
     def _look_for(self, pattern: Pattern | None) -> None:
         if pattern is not None and self._pattern is None:
@@ -157,7 +181,7 @@ class Coordination:
         membership = new_member(self._client, self._config, self)
         self._membership = self._commits.membership = membership
         self._reader.in_hand.on_read = membership.polled
-        membership.subscribe(self._subscription.topics)
+        self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")
         if not self._is_committing:
             self._is_committing = True

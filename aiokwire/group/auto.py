@@ -19,11 +19,7 @@ class AutoMember:
         self._classic = ClassicMember(client, options, host)
         self.commits = self._classic.commits  # open unless that one joins
         self._member: Membership = self._modern
-
-    @property
-    def member(self) -> Membership:
-        """The one that is used now."""
-        return self._member
+        self._leaving = False
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -50,10 +46,11 @@ class AutoMember:
     async def run(self) -> None:
         """See `Membership`."""
         await self._modern.run()
-        if self._modern.state is ModernState.UNSERVED:
+        if self._modern.state is ModernState.UNSERVED and not self._leaving:
             self._member = self._classic
             await self._classic.run()
 
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
+        self._leaving = True
         await self._member.leave(timeout, reason=reason)

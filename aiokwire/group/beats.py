@@ -64,12 +64,15 @@ class Beats:
         self._changed = anyio.Event()
         self._backoff = client.new_backoff()
 
-    def start(self, interval: float) -> None:
-        """Begin a term: beat, first after an interval, for the coordinator has just heard of this member."""
+    async def start(self, interval: float) -> None:
+        """Begin a term: beat, first after an interval, for the coordinator has just heard of this member. From here on
+        the loop may be blocked."""
         self._interval = interval
         self._given = None
         self._urgent = False
         self._changed.set()
+        if self._target is not None or await self._aim():
+            self._hand_over()
 
     def stop(self) -> None:
         """Beat no more; what is on its way is not answered any more."""

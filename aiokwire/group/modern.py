@@ -190,7 +190,7 @@ class ModernMember:
         self._take(answer)
         self._acknowledge = False
         logger.info("%s: joined as %s with epoch %d", self._who, self._member_id, self._epoch)
-        self._beats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
+        await self._beats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
         if self._wanted != wanted:
             self._beats.say()
         return ModernEvent.JOINED

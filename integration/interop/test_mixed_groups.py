@@ -188,3 +188,33 @@ def test_ours_and_aiokafkas_share_a_group(server: EmbeddedProcess) -> None:
         until(lambda: sum(len(one.values) for one in (first, second, ours)) >= 120, "read on")
     check_values(120, first, second, ours)
     assert not ours.faults
+
+
+def test_ours_javas_and_librdkafkas_share_a_group_that_the_coordinator_leads(server: EmbeddedProcess) -> None:
+    """KIP-848. Members come in one after the other, and leave in the same order."""
+    with ExitStack() as stack:
+        ours = Ours(server, "g", group_protocol="consumer")
+        stack.callback(ours.stop)
+        until(lambda: len(ours.owned) == PARTITIONS, "alone")
+        other = Member(server, "g", group_protocol="consumer")
+        stack.callback(other.stop)
+        until(shared(ours, other), "with librdkafka")
+        java = VerifiableConsumer(server.bootstrap_servers, TOPIC, "g", "--group-protocol", "consumer")
+        stack.callback(java.kill)
+        until(shared(ours, other, java), "with Java", java)
+        fill(server, 120)
+        until(lambda: len(ours.values) + len(other.values) + java.consumed >= 120, "read", java)
+        ours.stop()
+        until(shared(other, java), "without ours", java)
+        again = Ours(server, "g", group_protocol="auto")
+        stack.callback(again.stop)
+        until(shared(again, other, java), "with ours again", java)
+        other.stop()
+        until(shared(again, java), "without librdkafka", java)
+        fill(server, 120, 120)
+        until(lambda: sum(len(one.values) for one in (ours, again, other)) + java.consumed >= 240, "read on", java)
+        java.stop()
+        until(lambda: len(again.owned) == PARTITIONS, "ours alone")
+    assert sum(len(one.values) for one in (ours, again, other)) + java.consumed == 240
+    assert not ours.faults + again.faults
+    assert not other.faults

@@ -11,7 +11,7 @@ import anyio
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer, RebalanceListener
 from aiokwire.producer import Producer
-from aiokwire.types import TopicPartition
+from aiokwire.types import BrokerPattern, TopicPartition
 
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 2,
@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {
 }
 
 
-def member(broker: Broker, *topics: str | re.Pattern[str], **options: Any) -> Consumer[bytes, bytes]:
+def member(broker: Broker, *topics: str | re.Pattern[str] | BrokerPattern, **options: Any) -> Consumer[bytes, bytes]:
     """A member of group g."""
     given = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "g", **QUICK, **options}
     return Consumer(*(topics or ("t",)), **given)
