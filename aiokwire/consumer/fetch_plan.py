@@ -100,6 +100,14 @@ class Memory:
     enough: int  # the most held by a partition that is asked for
     batch: int = 0  # the largest batch that came so far: brokers send one whole, whatever the limit
 
+    def grant(self, limits: Limits) -> int:
+        """The bytes that the next fetch may bring; 0 when it has to wait for room."""
+        if not self.held and not self.reserved:
+            return self.share  # nothing to wait for: even a budget that is too small makes progress
+        room = min(self.share, limits.memory - self.held - self.reserved)
+        needed = min(self.share, max(self.batch, min(limits.partition_bytes, SMALLEST_GRANT)))
+        return room if room >= needed else 0
+
 
 def plan_fetch(
     states: Iterable[PartitionState],
@@ -127,13 +135,8 @@ def plan_fetch(
             continue
         elif lane is Lane.MAIN or _suits_side_lane(state, main):
             candidates.append(state)
-    grant = min(memory.share, limits.memory - memory.held - memory.reserved)
-    if memory.held or memory.reserved:
-        if grant < min(memory.share, max(memory.batch, min(limits.partition_bytes, SMALLEST_GRANT))):
-            return None
-    else:
-        grant = memory.share  # nothing to wait for: even a budget that is too small makes progress
-    if not candidates:
+    grant = memory.grant(limits)
+    if not candidates or not grant:
         return None
     candidates.sort(key=_served)
     asked = _within(candidates, grant, limits.partition_bytes, bounded)

@@ -24,6 +24,7 @@ from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
 from aiokwire.consumer.fetch_responses import fetch_request
 from aiokwire.consumer.fetch_session import (
+    FIRST_VERSION,
     FIRST_VERSION_BY_ID,
     SESSION_ERRORS,
     FetchSession,
@@ -99,6 +100,7 @@ class Fetcher:
         self._led: dict[int, list[PartitionState]] = {}  # by the node to fetch from; written by `regroup`
         self._lanes: dict[int, tuple[BrokerLane, BrokerLane]] = {}
         self._reserved = 0  # bytes that the fetches in flight may bring
+        self._starved: set[BrokerLane] = set()  # that found no room, and sleep
 
     # --- told by others -----------------------------------------------------------------------------------------------
 
@@ -123,11 +125,19 @@ class Fetcher:
 
     def wake(self, state: PartitionState) -> None:
         """A partition may have become fetchable."""
+        self._offer_room()
         if state.source is None:
             return
         for lane in self._lanes.get(state.source, ()):
             if lane.plan is None:
                 lane.wake()
+
+    def _offer_room(self) -> None:
+        """Wake who waits for room, of whichever broker, when there is some: nobody else would."""
+        if self._starved and self._memory().grant(self._limits):
+            for lane in self._starved:
+                lane.wake()
+            self._starved.clear()
 
     def wake_all(self) -> None:
         for lanes in self._lanes.values():
@@ -146,6 +156,7 @@ class Fetcher:
         try:
             await self._run_lane(lane)
         finally:
+            self._starved.discard(lane)
             self._end_session(lane)
             self.wake_all()  # what its last fetch had reserved may be what others waited for
 
@@ -162,6 +173,8 @@ class Fetcher:
             if plan is None:
                 if self._make_room():
                     continue
+                if not self._memory().grant(self._limits):
+                    self._starved.add(lane)
                 await lane.sleep(next_retry(self._led[lane.node_id], now))
                 continue
             connection = self._client.connection_nowait(lane.node_id, lane.lane.value)
@@ -176,22 +189,23 @@ class Fetcher:
                 self._on_failure(lane, plan, error, clock())
 
     def _plan(self, lane: BrokerLane, now: float) -> FetchPlan | None:
-        states = self._led[lane.node_id]
-        memory = Memory(
+        return plan_fetch(
+            self._led[lane.node_id],
+            now=now,
+            limits=self._limits,
+            memory=self._memory(),
+            lane=lane.lane,
+            main=lane.main.plan,
+            bounded=lane.bounded,
+        )
+
+    def _memory(self) -> Memory:
+        return Memory(
             held=self._buffer.held,
             reserved=self._reserved,
             share=self._limits.share(len(self._led)),
             enough=self._limits.enough(len(self._led), len(self._states)),
             batch=self._intake.largest_batch,
-        )
-        return plan_fetch(
-            states,
-            now=now,
-            limits=self._limits,
-            memory=memory,
-            lane=lane.lane,
-            main=lane.main.plan,
-            bounded=lane.bounded,
         )
 
     def _learn(self, lane: BrokerLane, connection: Connection) -> None:
@@ -247,6 +261,7 @@ class Fetcher:
         finally:
             lane.plan = None
             self._reserved -= plan.max_bytes
+            self._offer_room()
             for asked in plan.asked:
                 if not asked.is_stale:
                     asked.state.in_flight = False
@@ -264,7 +279,10 @@ class Fetcher:
             return
         nothing = FetchPlan(asked=(), max_bytes=0, max_wait_ms=0, min_bytes=0)
         with contextlib.suppress(KafkaError):  # the connection may be lost, and with it our manners
-            connection.send(fetch_request(nothing, turn, self._isolation, {})).add_done_callback(_settle)
+            version = connection.versions.pick(fetch.FetchRequest, None if turn.by_id else FIRST_VERSION_BY_ID - 1)
+            if version >= FIRST_VERSION:  # this connection may have been taken for one of an older broker
+                request = fetch_request(nothing, turn, self._isolation, {})
+                connection.send(request, version=version).add_done_callback(_settle)
 
     def _make_room(self) -> bool:
         """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
