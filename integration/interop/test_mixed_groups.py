@@ -111,6 +111,11 @@ def shared(*members: Owner) -> Callable[[], bool]:
     return check
 
 
+def read_by(*readers: Any) -> int:
+    """How many records these were handed."""
+    return sum(len(one.values) for one in readers)
+
+
 def check_values(count: int, *readers: Any) -> None:
     counts = Counter(value for one in readers for value in one.values)
     assert set(counts) == {b"%d" % number for number in range(count)}
@@ -128,14 +133,14 @@ def test_ours_and_librdkafkas_share_a_group_and_lead_it_in_turn(server: Embedded
             stack.callback(one.stop)
         until(shared(other, *ours), "librdkafka leads")
         fill(server, 120)
-        until(lambda: sum(len(one.values) for one in (other, *ours)) >= 120, "read")
+        until(lambda: read_by(other, *ours) >= 120, "read")
         other.stop()
         until(shared(*ours), "ours lead")
         again = Member(server, "g", partition_assignment_strategy=strategy)
         stack.callback(again.stop)
         until(shared(again, *ours), "librdkafka follows")
         fill(server, 120, 120)
-        until(lambda: sum(len(one.values) for one in (other, again, *ours)) >= 240, "read on")
+        until(lambda: read_by(other, again, *ours) >= 240, "read on")
     check_values(240, other, again, *ours)
     assert not [fault for one in ours for fault in one.faults]
     assert not other.faults + again.faults
@@ -185,7 +190,7 @@ def test_ours_and_aiokafkas_share_a_group(server: EmbeddedProcess) -> None:
         stack.callback(second.stop)
         until(shared(second, ours), "ours lead")
         fill(server, 60, 60)
-        until(lambda: sum(len(one.values) for one in (first, second, ours)) >= 120, "read on")
+        until(lambda: read_by(first, second, ours) >= 120, "read on")
     check_values(120, first, second, ours)
     assert not ours.faults
 

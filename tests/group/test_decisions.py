@@ -89,9 +89,10 @@ def test_an_eager_member_gives_everything_up_before_a_join_a_cooperative_one_wha
 
 
 def test_what_is_assigned_is_reconciled_with_what_is_owned() -> None:
+    nothing: frozenset[TopicPartition] = frozenset()
     plan = decisions.plan_reconciliation({A0, A1}, [A1, B0], cooperative=True)
-    assert (plan.revoke, plan.add, plan.rejoin) == (frozenset({A0}), frozenset({B0}), True)
+    assert plan == decisions.Reconciliation(frozenset({A0}), frozenset({B0}), True)
     plan = decisions.plan_reconciliation({A0}, [A0, B0], cooperative=True)
-    assert (plan.revoke, plan.add, plan.rejoin) == (frozenset(), frozenset({B0}), False), "nobody waits, so nobody joins again"
+    assert plan == decisions.Reconciliation(nothing, frozenset({B0}), False), "nobody waits, so nobody joins again"
     plan = decisions.plan_reconciliation((), [A0], cooperative=False)
-    assert (plan.revoke, plan.add, plan.rejoin) == (frozenset(), frozenset({A0}), False)
+    assert plan == decisions.Reconciliation(nothing, frozenset({A0}), False)

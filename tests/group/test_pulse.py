@@ -28,7 +28,7 @@ from aiokwire.watchdog import BlockedLoop
 from tests.broker.grouped import ModernMember, RawMember, close, rebalance, started
 from tests.group.aside import broker_aside
 
-SESSION_MS = 500
+SESSION_MS = 800
 PATIENCE = 10.0
 
 
@@ -110,7 +110,7 @@ async def test_a_blocked_loop_costs_a_member_nothing() -> None:
             pulse.start(classic(broker, member))
             await answers.more(1)
             before = beats(broker)
-            block(4 * SESSION_MS / 1000)
+            block(3 * SESSION_MS / 1000)
             sent = beats(broker) - before
             status = broker.group("g")
             assert (status.state, list(status.members)) == ("Stable", [member.member_id])
@@ -124,7 +124,7 @@ async def test_a_blocked_loop_costs_a_member_nothing() -> None:
 async def test_without_beats_the_same_member_is_evicted() -> None:
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
         member = await joined(broker)
-        block(4 * SESSION_MS / 1000)
+        block(3 * SESSION_MS / 1000)
         assert broker.group("g").members == {}
         await close(member)
 
@@ -134,7 +134,7 @@ async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_i
         async with pulsing(broker) as (pulse, answers):
             member = await joined(broker)
             pulse.start(classic(broker, member, patience=0.3))
-            block(1.2)
+            block(0.3 + 2 * SESSION_MS / 1000)
             assert broker.group("g").members == {}
             before = beats(broker)
             pulse.polled()
