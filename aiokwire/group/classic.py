@@ -308,9 +308,10 @@ class ClassicMember:
         if expired:
             logger.warning(
                 "%s: no record was asked for within max_poll_interval_ms=%d: leaving the group until one is; work in "
-                "smaller steps, or raise the limit",
+                "smaller steps, or raise the limit%s",
                 self._who,
                 round(self._options.max_poll_interval * 1000),
+                f"; {self._heartbeats.blocked}" if self._heartbeats.blocked is not None else "",
             )
         await self._let_go()
         await self._send_leave("max_poll_interval_ms was exceeded" if expired else "refused by the coordinator")

@@ -18,6 +18,7 @@ from aiokwire.group.options import MemberOptions
 from aiokwire.group.pulse import Beat, Pulse
 from aiokwire.group.states import MemberEvent
 from aiokwire.protocol import Request, Response
+from aiokwire.watchdog import BlockedLoop
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,8 @@ class Heartbeats:
         self._options = options
         self._progressed_at = progressed_at
         self._signal = signal
-        self._pulse = Pulse(client, self._on_answer)
+        self.blocked: BlockedLoop | None = None  # the last time in which the loop was blocked
+        self._pulse = Pulse(client, self._on_answer, on_blocked=self._on_blocked)
         self._request: Request[Any] | None = None  # for the generation of now; None: not to beat
         self._is_new = False  # the pulse does not know the request yet
         self._is_lost = False  # the coordinator has to be looked up again
@@ -142,6 +144,9 @@ class Heartbeats:
         event = on_beat_error(code)
         if event is not None:
             self._signal(event, code)
+
+    def _on_blocked(self, blocked: BlockedLoop) -> None:
+        self.blocked = blocked
 
     def _look_up(self) -> None:
         self._is_lost = True
