@@ -7,6 +7,8 @@ import dataclasses
 import pytest
 
 from tests.simulation.groups import Plan, draw, play
+from tests.simulation.test_scenarios import World, simulate
+from tests.simulation.world import TOPIC
 
 SEEDS = [3, 34, 47, *range(200, 206)]
 
@@ -28,3 +30,20 @@ def test_each_protocol_keeps_its_promises_in_the_same_history(protocol: str) -> 
 
 def test_a_seed_gives_the_same_history_again() -> None:
     assert play(7).trace_hash == play(7).trace_hash != play(8).trace_hash
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_an_idle_member_hardly_wakes_the_loop_and_survives_a_long_outage(protocol: str) -> None:
+    async def main(world: World) -> None:
+        async with world.consumer(group_id="g", group_protocol=protocol) as consumer:
+            assert await consumer.getmany(timeout=5) == []
+            assert len(consumer.assignment) == 2
+            assert await world.turns_per_second(600) < 40
+            await world.host.die(power=False)
+            assert await world.turns_per_second(600) < 60
+            await world.host.revive()
+            async with world.producer() as producer:
+                await producer.send(TOPIC, b"a:0:")
+            assert (await consumer.getone(timeout=10)).value == b"a:0:"
+
+    simulate(main)
