@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from aiokwire.consumer.fetch_plan import Asked
 from aiokwire.error_codes import ErrorCode
@@ -35,13 +35,7 @@ SESSION_ERRORS: Final = frozenset(
 
 Key = tuple[str | bytes, int]  # a topic's name, or its id, and a partition
 
-
-class Row(NamedTuple):
-    """What a broker knows of one partition."""
-
-    offset: int
-    leader_epoch: int
-    limit: int
+Row = tuple[int, int, int]  # what a broker knows of one partition: offset, leader epoch, limit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,9 +78,10 @@ def plan_turn(session: FetchSession, asked: Sequence[Asked], ids: Mapping[str, b
     rows: dict[Key, Row] = {}
     changed: list[Asked] = []
     for one in asked:
-        topic, partition = one.state.tp
+        state, _, offset, leader_epoch, limit = one
+        topic, partition = state.tp
         key = (ids.get(topic, ZERO_UUID) if by_id else topic, partition)
-        row = rows[key] = Row(one.offset, one.leader_epoch, one.limit)
+        row = rows[key] = (offset, leader_epoch, limit)
         if known.get(key) != row:
             changed.append(one)
     if session.epoch == INITIAL_EPOCH or session.by_id != by_id:
