@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from aiokwire.errors import KafkaError
@@ -25,10 +25,19 @@ class InvalidTransition(KafkaError):
 class Machine(Generic[StateT, EventT]):
     """A state, moved by a table."""
 
-    __slots__ = ("_table", "name", "state")
+    __slots__ = ("_on_move", "_table", "name", "state")
 
-    def __init__(self, name: str, table: Mapping[tuple[StateT, EventT], StateT], initial: StateT) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: Mapping[tuple[StateT, EventT], StateT],
+        initial: StateT,
+        *,
+        on_move: Callable[[StateT], None] | None = None,
+    ) -> None:
+        """`on_move` is called with each new state, also with one that is the old one again."""
         self.name = name
+        self._on_move = on_move
         self.state = initial
         self._table = table
 
@@ -47,6 +56,8 @@ class Machine(Generic[StateT, EventT]):
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s: %s --%s--> %s", self.name, self.state.name, event.name, target.name)
         self.state = target
+        if self._on_move is not None:
+            self._on_move(target)
         return target
 
     def __repr__(self) -> str:

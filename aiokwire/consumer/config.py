@@ -60,6 +60,8 @@ class ConsumerConfig(ClientConfig):
         False: nothing.
     `auto_commit_interval_ms`: how often; also when partitions are given up, and at the end.
     `rebalance_listener_timeout_ms`: how long a method of the rebalance listener may take.
+    `stalled_after_ms`: a partition that should go on and has not for so long is told to be stalled, in the log, in
+        `Consumer.health` and as an event.
     `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
     """
 
@@ -87,6 +89,7 @@ class ConsumerConfig(ClientConfig):
     enable_auto_commit: bool | str = True
     auto_commit_interval_ms: float = 5_000
     rebalance_listener_timeout_ms: float = 60_000
+    stalled_after_ms: float = 30_000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,6 +137,7 @@ class ConsumerConfig(ClientConfig):
             "max_poll_interval_ms",
             "auto_commit_interval_ms",
             "rebalance_listener_timeout_ms",
+            "stalled_after_ms",
         ):
             require_number(name, getattr(self, name), minimum=1, maximum=INT32_MAX)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:

@@ -23,7 +23,9 @@ from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.coordination import Coordination, checked_pattern
+from aiokwire.consumer.events import LIMIT, Events, EventStream
 from aiokwire.consumer.fetcher import Fetcher
+from aiokwire.consumer.health import ConsumerHealth
 from aiokwire.consumer.intake import Intake
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.navigation import Navigation
@@ -32,8 +34,9 @@ from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
+from aiokwire.consumer.vigil import Vigil
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
-from aiokwire.group import GroupOffsets
+from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
 from aiokwire.types import BrokerPattern, TopicPartition
 
@@ -156,11 +159,12 @@ class Consumer(Navigation, Generic[K, V]):
         self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)
         self._reader = Reader(self.config, self._on_room, self._on_wait)
-        plug = Plug(hooks)
+        self._events = Events()
+        self._plug = plug = Plug(hooks, self._events)
         if plug.wants_ends:
             self._reader.buffer.on_progress = plug.progress
         intake = Intake(self._client, self.config, self._reader.buffer)
-        self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake)
+        self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake, plug)
         self._upkeep = Upkeep(
             self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets, plug
         )
@@ -176,7 +180,18 @@ class Consumer(Navigation, Generic[K, V]):
                 self._fetcher,
                 self._upkeep,
                 self._commits,
+                MemberStatus(self._offsets.group_id, self._events.publish),
             )
+        self._vigil = Vigil(
+            self._client,
+            self.config,
+            self._subscription,
+            self._reader,
+            self._fetcher,
+            self._upkeep,
+            self._coordination,
+            self._events,
+        )
         self._starting = anyio.Lock()
         self._started = False
         self._closed = False
@@ -206,6 +221,7 @@ class Consumer(Navigation, Generic[K, V]):
             await self._find_topics(self._subscription.wanted_topics)
             self._upkeep.follow()
             self._client.spawn(self._upkeep.run, name="consumer upkeep")
+            self._client.spawn(self._vigil.run, name="consumer vigil")
             self._join()
             self._started = True
         finally:
@@ -225,6 +241,7 @@ class Consumer(Navigation, Generic[K, V]):
         self._closed = True
         self._reader.close()
         await self._client.close(timeout=deadline.remaining)
+        self._events.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -389,6 +406,24 @@ class Consumer(Navigation, Generic[K, V]):
             raise InvalidArgument(f"max_records must be at least 1, not {max_records!r}")
         only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
         return await self._reader.many(limit, timeout, only)
+
+    # --- how it is ----------------------------------------------------------------------------------------------------
+
+    def health(self) -> ConsumerHealth:
+        """How the consumer is now: of each partition what it waits for, and since when; the group; the loop. Costs no
+        request, and may be asked from start to end, on the consumer's loop."""
+        return self._vigil.health()
+
+    def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream:
+        """What happens to the consumer from now on: partitions that stall and go on, resets, rebalances, coordinators
+        lost and found, brokers that throttle, a blocked loop; with `ends`, partitions whose end was reached. Keeps
+        `limit` events for a listener that is busy; the oldest are dropped, and counted."""
+        stream = self._events.listen(ends=ends, limit=limit)
+        if ends:
+            self._reader.buffer.on_progress = self._plug.progress
+            for state in self._subscription.states.values():
+                self._plug.progress(state)
+        return stream
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 

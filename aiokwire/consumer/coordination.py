@@ -22,8 +22,8 @@ from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
-from aiokwire.group import AutoMember, ClassicMember, Host, MemberOptions, Membership, ModernMember
-from aiokwire.types import BrokerPattern, GroupProtocol, TopicPartition
+from aiokwire.group import AutoMember, ClassicMember, Host, MemberOptions, Membership, MemberStatus, ModernMember
+from aiokwire.types import BrokerPattern, GroupMetadata, GroupProtocol, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -86,14 +86,14 @@ def member_options(config: ConsumerConfig) -> MemberOptions:
     )
 
 
-def new_member(client: Client, config: ConsumerConfig, host: Host) -> Membership:
+def new_member(client: Client, config: ConsumerConfig, host: Host, status: MemberStatus) -> Membership:
     """By the protocol that was asked for."""
-    kinds: dict[GroupProtocol, Callable[[Client, MemberOptions, Host], Membership]] = {
+    kinds: dict[GroupProtocol, Callable[[Client, MemberOptions, Host, MemberStatus], Membership]] = {
         GroupProtocol.CLASSIC: ClassicMember,
         GroupProtocol.CONSUMER: ModernMember,
         GroupProtocol.AUTO: AutoMember,
     }
-    return kinds[GroupProtocol.parse(config.group_protocol)](client, member_options(config), host)
+    return kinds[GroupProtocol.parse(config.group_protocol)](client, member_options(config), host, status)
 
 
 class Coordination:
@@ -108,7 +108,9 @@ class Coordination:
         fetcher: Fetcher,
         upkeep: Upkeep,
         commits: Commits,
+        status: MemberStatus,
     ) -> None:
+        self.status = status  # of the membership of now, and of those before
         self._client = client
         self._config = config
         self._subscription = subscription
@@ -178,7 +180,7 @@ class Coordination:
         """Join, in the background. The client has started, and knows the topics."""
         if self._pattern is not None:
             self._choose(self._pattern.topics(self._client.cluster))
-        membership = new_member(self._client, self._config, self)
+        membership = new_member(self._client, self._config, self, self.status)
         self._membership = self._commits.membership = membership
         self._reader.in_hand.on_read = membership.polled
         self._subscribe(membership)
@@ -191,6 +193,11 @@ class Coordination:
     @property
     def is_member(self) -> bool:
         return self._membership is not None
+
+    @property
+    def metadata(self) -> GroupMetadata | None:
+        """The member and its generation; None without a membership."""
+        return None if self._membership is None else self._membership.metadata
 
     def rejoin(self, reason: str) -> None:
         """Have the group rebalanced."""

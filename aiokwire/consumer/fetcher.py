@@ -32,7 +32,9 @@ from aiokwire.consumer.fetch_session import (
     plan_turn,
     session_after,
 )
+from aiokwire.consumer.health import Source
 from aiokwire.consumer.intake import Intake, Sender
+from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
@@ -44,6 +46,8 @@ from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+# A fetch that is answered so much later than the broker was to wait at most is called unanswered (seconds).
+SLOW_ANSWER: Final = 5.0
 FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a large batch comes through (KIP-74)
 
 
@@ -61,6 +65,8 @@ class BrokerLane:
         self.backoff = backoff
         self.session = FetchSession()
         self.connection: Connection | None = None  # where the session was begun
+        self.trouble = ""  # why the last fetch of either lane failed; empty when it did not; kept by the main lane
+        self.asked_at = 0.0  # when what is in flight was sent, on the loop's clock
         self._woken = anyio.Event()
 
     def wake(self) -> None:
@@ -88,8 +94,10 @@ class Fetcher:
         states: Mapping[TopicPartition, PartitionState],
         reader: Reader,
         intake: Intake,
+        plug: Plug,
     ) -> None:
         self._client = client
+        self._plug = plug
         self._config = config
         self._isolation = config.isolation
         self._intake = intake
@@ -149,6 +157,18 @@ class Fetcher:
         """Bytes held and reserved."""
         return self._buffer.held + self._reserved
 
+    def source_of(self, state: PartitionState) -> Source:
+        """What bears on the next fetch of a partition."""
+        lanes = () if state.source is None else self._lanes.get(state.source, ())
+        asked = [lane.asked_at for lane in lanes if lane.plan is not None]
+        return Source(
+            trouble=next((lane.trouble for lane in lanes if lane.trouble), ""),
+            throttled_until=0.0 if state.source is None else self._client.throttled_until(state.source),
+            asked_at=min(asked, default=None),
+            patience=self._config.fetch_max_wait_ms / 1000 + SLOW_ANSWER,
+            has_room=self._memory().grant(self._limits) > 0,
+        )
+
     # --- a lane -------------------------------------------------------------------------------------------------------
 
     async def run_lane(self, lane: BrokerLane) -> None:
@@ -164,8 +184,11 @@ class Fetcher:
         clock = asyncio.get_running_loop().time
         while not lane.ended:
             lane.begin()
-            silent = max(lane.silent_until, self._client.throttled_until(lane.node_id))
+            throttled = self._client.throttled_until(lane.node_id)
+            silent = max(lane.silent_until, throttled)
             now = clock()  # one moment for plan and sleep: what falls due in between would be slept through
+            if throttled > now:
+                self._plug.throttled(lane.node_id, throttled, now)
             if silent > now:
                 await anyio.sleep_until(silent)
                 continue
@@ -185,6 +208,7 @@ class Fetcher:
                     continue  # the world went on meanwhile: plan anew
                 await self._fetch(lane, connection, plan)
                 lane.backoff.reset()
+                lane.main.trouble = ""
             except KafkaError as error:
                 self._on_failure(lane, plan, error, clock())
 
@@ -213,6 +237,7 @@ class Fetcher:
 
     def _on_failure(self, lane: BrokerLane, plan: FetchPlan, error: KafkaError, now: float) -> None:
         delay = lane.backoff.next()
+        lane.main.trouble = str(error)
         lane.silent_until = now + delay
         self._client.metadata.request_update(f"fetching from node {lane.node_id}: {error}")
         transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
@@ -253,6 +278,7 @@ class Fetcher:
     ) -> fetch.FetchResponse:
         timeout = self._config.request_timeout_ms / 1000 + plan.max_wait_ms / 1000
         lane.plan = plan
+        lane.asked_at = asyncio.get_running_loop().time()
         self._reserved += plan.max_bytes
         for asked in plan.asked:
             asked.state.in_flight = True

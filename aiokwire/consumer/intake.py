@@ -202,6 +202,7 @@ class Intake:
         if state.backoff is None:
             state.backoff = self._client.new_backoff()
         delay = state.backoff.next()
+        state.trouble = reason
         state.retry_at = asyncio.get_running_loop().time() + delay
         attempt = state.backoff.attempts
         level = logging.INFO if attempt in LOGGED_ATTEMPTS or attempt % 100 == 0 else logging.DEBUG

@@ -1,9 +1,12 @@
-"""The consumer's side of `Hooks`: calls the user's methods, and keeps their faults away from the records."""
+"""What the consumer tells: to the user's `Hooks`, whose faults are kept away from the records, and to those who listen
+to its events.
+"""
 
 from __future__ import annotations
 
 import logging
 
+from aiokwire.consumer.events import Events, PartitionEnd, PositionReset, Throttled
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.hooks import Hooks
 
@@ -11,15 +14,19 @@ logger = logging.getLogger("aiokwire.consumer")
 
 
 class Plug:
-    """What the consumer's parts tell. A hook that nobody overrides costs nothing."""
+    """What the consumer's parts tell. A hook that nobody overrides costs nothing, nor do events without a listener."""
 
-    def __init__(self, hooks: Hooks | None) -> None:
+    def __init__(self, hooks: Hooks | None, events: Events | None = None) -> None:
+        self.events = Events() if events is None else events
         self._hooks = hooks if hooks is not None else Hooks()
         self.wants_resets = type(self._hooks).on_reset is not Hooks.on_reset
         self.wants_ends = type(self._hooks).on_partition_end is not Hooks.on_partition_end
+        self._throttles: dict[int, float] = {}  # until when, of those that were told
 
     def reset(self, state: PartitionState, before: int | None, after: int, reason: str) -> None:
         """A position was set by a policy."""
+        if self.events.wanted:
+            self.events.publish(PositionReset(state.tp, before, after, reason))
         if not self.wants_resets:
             return
         try:
@@ -29,14 +36,26 @@ class Plug:
 
     def progress(self, state: PartitionState) -> None:
         """A partition's position or its end moved: tell when the one has come to the other."""
+        if not self.wants_ends and not self.events.wanted:
+            return
         position, end = state.position, state.end_offset
-        if not self.wants_ends or position is None or end == UNKNOWN or position < end or state.told_end == end:
+        if position is None or end == UNKNOWN or position < end or state.told_end == end:
             return
         state.told_end = end
+        if self.events.wanted:
+            self.events.publish(PartitionEnd(state.tp, end))
+        if not self.wants_ends:
+            return
         try:
             self._hooks.on_partition_end(*state.tp, end)
         except Exception:
             self._complain("on_partition_end")
+
+    def throttled(self, node_id: int, until: float, now: float) -> None:
+        """A broker is not fetched from until then; once for each time, though each of its lanes says so."""
+        if self.events.wanted and self._throttles.get(node_id, 0.0) < until:
+            self._throttles[node_id] = until
+            self.events.publish(Throttled(node_id, until - now))
 
     def _complain(self, name: str) -> None:
         logger.exception("hook %s of %r raised", name, self._hooks)

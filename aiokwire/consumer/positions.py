@@ -98,6 +98,7 @@ class PartitionState:
         "told_end",
         "topic_id",
         "tp",
+        "trouble",
     )
 
     def __init__(self, tp: TopicPartition, topic_id: bytes = b"") -> None:
@@ -142,6 +143,7 @@ class PartitionState:
         self.in_flight = False  # a fetch or a look-up of this generation is on its way
         self.retry_at = 0.0  # not before this time on the loop's clock
         self.backoff: Backoff | None = None  # of retries; None while all goes well
+        self.trouble = ""  # why it is tried again, with a backoff
         self.served = 0  # when it last brought data: who waited longest is asked for first
         self.limit = 0  # bytes asked for in one fetch when more than the configured limit is needed (old brokers)
 

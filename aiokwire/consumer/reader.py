@@ -69,6 +69,11 @@ class Reader:
         self.feed.current = None
         self.buffer.notify()
 
+    @property
+    def ended(self) -> KafkaError | None:
+        """Why nothing is handed over any more."""
+        return self._ended
+
     # --- the ways to read ---------------------------------------------------------------------------------------------
 
     async def one(self) -> Any:

@@ -5,6 +5,7 @@ states, decisions, generation, leading, heartbeats, link, options, classic_reque
 modern           a member, by the consumer protocol (KIP-848); modern_states, modern_decisions, modern_requests, beats,
                  topic_names: its parts                      auto   whichever of the two the broker speaks
 pulse            heartbeats while the loop is blocked        commit_gate          commits and joins take turns
+status           how a member is, for health and events
 offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
 assignors        who reads what                              subscription_format  what members tell one another
 """
@@ -20,6 +21,15 @@ from aiokwire.group.offsets import GroupOffsets
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.pulse import Beat, Pulse
 from aiokwire.group.states import MemberEvent, MemberState
+from aiokwire.group.status import (
+    CoordinatorFound,
+    CoordinatorLost,
+    GroupEvent,
+    LoopBlocked,
+    MemberStatus,
+    RebalanceEnded,
+    RebalanceStarted,
+)
 from aiokwire.group.subscription_format import (
     MemberSubscription,
     decode_assignment,
@@ -35,17 +45,24 @@ __all__ = [
     "Beat",
     "ClassicMember",
     "CommitGate",
+    "CoordinatorFound",
+    "CoordinatorLost",
+    "GroupEvent",
     "GroupOffsets",
     "Host",
+    "LoopBlocked",
     "MemberEvent",
     "MemberOptions",
     "MemberState",
+    "MemberStatus",
     "MemberSubscription",
     "Membership",
     "ModernMember",
     "ModernState",
     "PartitionInfo",
     "Pulse",
+    "RebalanceEnded",
+    "RebalanceStarted",
     "decode_assignment",
     "decode_subscription",
     "encode_assignment",

@@ -8,15 +8,16 @@ from aiokwire.group.membership import Host, Membership
 from aiokwire.group.modern import ModernMember
 from aiokwire.group.modern_states import ModernState
 from aiokwire.group.options import MemberOptions
+from aiokwire.group.status import MemberStatus
 from aiokwire.types import GroupMetadata
 
 
 class AutoMember:
     """See `Membership`."""
 
-    def __init__(self, client: Client, options: MemberOptions, host: Host) -> None:
-        self._modern = ModernMember(client, options, host, may_fall_back=True)
-        self._classic = ClassicMember(client, options, host)
+    def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
+        self._modern = ModernMember(client, options, host, status, may_fall_back=True)
+        self._classic = ClassicMember(client, options, host, status)
         self.commits = self._classic.commits  # open unless that one joins
         self._member: Membership = self._modern
         self._leaving = False

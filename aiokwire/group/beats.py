@@ -55,7 +55,7 @@ class Beats:
         self._options = options
         self._speaker = speaker
         self._progressed_at = progressed_at
-        self._pulse = Pulse(client, self._on_outcome)
+        self._pulse = Pulse(client, self._on_outcome, on_blocked=link.status.on_blocked)
         self._interval: float | None = None  # seconds; None: not to beat
         self._target: tuple[int, Address] | None = None  # the coordinator; None: it has to be looked up
         self._given: tuple[Saying, float] | None = None  # what the pulse says, how often; None: nothing in this term
@@ -165,8 +165,10 @@ class Beats:
         elif getattr(outcome, "error_code", 0) in MOVED:
             self._link.moved()
             self._look_up()
-        elif (interval := getattr(outcome, "heartbeat_interval_ms", 0) / 1000) and self._interval is not None:
-            self._interval = interval
+        else:
+            self._link.status.beaten(beat.node_id)
+            if (interval := getattr(outcome, "heartbeat_interval_ms", 0) / 1000) and self._interval is not None:
+                self._interval = interval
         saying = beat.build
         assert isinstance(saying, Saying)
         self._speaker.on_answer(saying, outcome)

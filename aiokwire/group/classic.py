@@ -24,6 +24,7 @@ from aiokwire.group.link import CoordinatorLink
 from aiokwire.group.membership import Host
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment, encode_subscription
 from aiokwire.machine import Machine
 from aiokwire.protocol.messages.join_group import JoinGroupResponse
@@ -47,14 +48,17 @@ class Departure(NamedTuple):
 class ClassicMember:
     """See `Membership`."""
 
-    def __init__(self, client: Client, options: MemberOptions, host: Host) -> None:
+    def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
         self.commits = CommitGate()
         self._client = client
         self._options = options
         self._host = host
-        self._link = CoordinatorLink(client, options.group_id)
+        self._link = CoordinatorLink(client, options.group_id, status)
         self._machine: Machine[MemberState, MemberEvent] = Machine(
-            f"group {options.group_id}", TRANSITIONS, MemberState.UNJOINED
+            f"group {options.group_id}",
+            TRANSITIONS,
+            MemberState.UNJOINED,
+            on_move=lambda state: status.moved(state, self.metadata.generation),
         )
         self._cooperative = decisions.is_cooperative(assignor.cooperative for assignor in options.assignors)
         self._signals = decisions.Signals()
@@ -311,7 +315,7 @@ class ClassicMember:
                 "smaller steps, or raise the limit%s",
                 self._who,
                 round(self._options.max_poll_interval * 1000),
-                f"; {self._heartbeats.blocked}" if self._heartbeats.blocked is not None else "",
+                f"; {self._link.status.blocked}" if self._link.status.blocked is not None else "",
             )
         await self._let_go()
         await self._send_leave("max_poll_interval_ms was exceeded" if expired else "refused by the coordinator")

@@ -18,7 +18,6 @@ from aiokwire.group.options import MemberOptions
 from aiokwire.group.pulse import Beat, Pulse
 from aiokwire.group.states import MemberEvent
 from aiokwire.protocol import Request, Response
-from aiokwire.watchdog import BlockedLoop
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +44,7 @@ class Heartbeats:
         self._options = options
         self._progressed_at = progressed_at
         self._signal = signal
-        self.blocked: BlockedLoop | None = None  # the last time in which the loop was blocked
-        self._pulse = Pulse(client, self._on_answer, on_blocked=self._on_blocked)
+        self._pulse = Pulse(client, self._on_answer, on_blocked=link.status.on_blocked)
         self._request: Request[Any] | None = None  # for the generation of now; None: not to beat
         self._is_new = False  # the pulse does not know the request yet
         self._is_lost = False  # the coordinator has to be looked up again
@@ -141,12 +139,10 @@ class Heartbeats:
             self._link.moved()
             self._look_up()
             return
+        self._link.status.beaten(beat.node_id)
         event = on_beat_error(code)
         if event is not None:
             self._signal(event, code)
-
-    def _on_blocked(self, blocked: BlockedLoop) -> None:
-        self.blocked = blocked
 
     def _look_up(self) -> None:
         self._is_lost = True

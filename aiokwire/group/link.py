@@ -10,6 +10,7 @@ import anyio
 from aiokwire.cluster import COORDINATOR, Client, CoordinatorKind
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.decisions import MOVED
+from aiokwire.group.status import MemberStatus
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import Request, Response
 
@@ -19,7 +20,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 class CoordinatorLink:
     """Requests of one group to wherever it is coordinated now."""
 
-    def __init__(self, client: Client, group_id: str) -> None:
+    def __init__(self, client: Client, group_id: str, status: MemberStatus) -> None:
+        self.status = status
         self._client = client
         self._group_id = group_id
 
@@ -52,6 +54,8 @@ class CoordinatorLink:
         code: Any = getattr(answer, "error_code", 0)
         if code in MOVED:
             self.moved()
+        else:
+            self.status.answered(node_id)
         return answer
 
     async def find(self, timeout: float) -> tuple[int, Address]:
@@ -70,8 +74,10 @@ class CoordinatorLink:
     def moved(self) -> None:
         """It said that it is no coordinator of ours: look up again next time."""
         self._client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
+        self.status.lost("it does not coordinate the group now")
 
     def lost(self, node_id: int, error: KafkaError) -> None:
         """It did not answer: look up again next time."""
         self._client.coordinators.forget_node(node_id)
+        self.status.lost(str(error))
         self._client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")

@@ -25,6 +25,7 @@ from aiokwire.group.membership import Host
 from aiokwire.group.modern_requests import JOINING, Beat, Description, Parts, Place, Saying, leaving, told
 from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
 from aiokwire.group.options import MemberOptions
+from aiokwire.group.status import MemberStatus
 from aiokwire.group.topic_names import names_of
 from aiokwire.machine import Machine
 from aiokwire.protocol import Response
@@ -44,15 +45,20 @@ UNRELEASED_INTERVAL = 1.0
 class ModernMember:
     """See `Membership`."""
 
-    def __init__(self, client: Client, options: MemberOptions, host: Host, *, may_fall_back: bool = False) -> None:
+    def __init__(
+        self, client: Client, options: MemberOptions, host: Host, status: MemberStatus, *, may_fall_back: bool = False
+    ) -> None:
         """`may_fall_back`: should this protocol not be spoken to the group, `run` ends, and the host is not told."""
         self.commits = CommitGate()  # always open: commits and this protocol do not get in each other's way
         self._client = client
         self._options = options
         self._host = host
-        self._link = CoordinatorLink(client, options.group_id)
+        self._link = CoordinatorLink(client, options.group_id, status)
         self._machine: Machine[ModernState, ModernEvent] = Machine(
-            f"group {options.group_id}", TRANSITIONS, ModernState.UNJOINED
+            f"group {options.group_id}",
+            TRANSITIONS,
+            ModernState.UNJOINED,
+            on_move=lambda state: status.moved(state, self.metadata.generation),
         )
         self._beats = Beats(client, self._link, options, self, progressed_at=host.progressed_at)
         # Which member this is, and what it wants.

@@ -1,0 +1,77 @@
+"""What a member tells of itself, without a member."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokwire.group import (
+    CoordinatorFound,
+    CoordinatorLost,
+    GroupEvent,
+    LoopBlocked,
+    MemberState,
+    MemberStatus,
+    ModernState,
+    RebalanceEnded,
+    RebalanceStarted,
+)
+from aiokwire.group.status import OUT, STABLE
+from aiokwire.watchdog import BlockedLoop
+
+
+@pytest.fixture
+def told() -> list[GroupEvent]:
+    return []
+
+
+async def test_a_rebalance_begins_once_and_ends_when_the_member_is_stable(told: list[GroupEvent]) -> None:
+    status = MemberStatus("g", told.append)
+    for state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE, MemberState.RECONCILING):
+        status.moved(state, -1)
+    assert status.rebalancing_since is not None
+    status.moved(MemberState.STABLE, 3)
+    assert told[0] == RebalanceStarted("g")
+    assert isinstance(told[1], RebalanceEnded)
+    assert (told[1].generation, len(told)) == (3, 2)
+    assert status.rebalancing_since is None
+    assert status.rebalance_took == told[1].seconds >= 0
+    status.moved(MemberState.STABLE, 3)
+    assert len(told) == 2
+
+
+async def test_a_rebalance_that_a_member_does_not_live_to_see_is_no_last_one(told: list[GroupEvent]) -> None:
+    status = MemberStatus("g", told.append)
+    status.moved(ModernState.JOINING, -1)
+    status.moved(ModernState.LEFT, -1)
+    assert [type(event) for event in told] == [RebalanceStarted, RebalanceEnded]
+    assert status.rebalance_took is None
+
+
+async def test_a_coordinator_is_lost_once_and_found_when_it_answers(told: list[GroupEvent]) -> None:
+    status = MemberStatus("g", told.append)
+    status.lost("nobody there")
+    assert told == []
+    assert status.trouble == "nobody there"
+    status.answered(1)
+    status.beaten(1)
+    assert status.heartbeat_at is not None
+    status.lost("gone")
+    status.lost("still gone")
+    assert (status.coordinator, status.trouble) == (None, "still gone")
+    status.answered(2)
+    assert (status.coordinator, status.trouble) == (2, "")
+    assert told == [CoordinatorFound("g", 1), CoordinatorLost("g", 1, "gone"), CoordinatorFound("g", 2)]
+
+
+async def test_a_blocked_loop_is_kept_and_told(told: list[GroupEvent]) -> None:
+    status = MemberStatus("g", told.append)
+    blocked = BlockedLoop(2.0, None, ())
+    status.on_blocked(blocked)
+    assert told == [LoopBlocked(blocked)]
+    assert status.blocked is blocked
+    assert status.blocked_until is not None
+
+
+def test_states_are_on_the_way_in_or_stable_or_out() -> None:
+    assert not STABLE & OUT
+    assert {state.name for state in STABLE} == {"STABLE"}
