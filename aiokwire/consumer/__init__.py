@@ -5,6 +5,9 @@ reader        hand-over                  upkeep        positions and leaders, in
 fetch_buffer  what was fetched           fetcher       the lanes that fetch
 coordination  its side of the group          commits       what it commits, and when
 listener      told of rebalances             in_hand       what the application has finished
+streams       several readers at once        shares        who of them has what
+health        what a partition waits for     vigil         looks at it, now and then
+events        what happens, for listeners    monitoring    both, as users have them
 batches       a batch in user's hands    _iterate      what runs per record
 fetch_plan, fetch_responses, intake, positions, offset_reset, truncation: decisions, without I/O
 """
@@ -13,17 +16,50 @@ from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.consumer import Consumer
 from aiokwire.consumer.errors import DeserializationError
+from aiokwire.consumer.events import (
+    ConsumerEvent,
+    CoordinatorFound,
+    CoordinatorLost,
+    EventStream,
+    LoopBlocked,
+    PartitionEnd,
+    PartitionResumed,
+    PartitionStalled,
+    PositionReset,
+    RebalanceEnded,
+    RebalanceStarted,
+    Throttled,
+)
+from aiokwire.consumer.health import ConsumerHealth, GroupHealth, PartitionHealth, Reason
 from aiokwire.consumer.listener import RebalanceListener
 from aiokwire.consumer.positions import TRANSITIONS, FetchEvent, FetchState
+from aiokwire.consumer.streams import RecordStream
 
 __all__ = [
     "TRANSITIONS",
     "Batch",
     "Consumer",
     "ConsumerConfig",
+    "ConsumerEvent",
+    "ConsumerHealth",
     "ConsumerRecord",
+    "CoordinatorFound",
+    "CoordinatorLost",
     "DeserializationError",
+    "EventStream",
     "FetchEvent",
     "FetchState",
+    "GroupHealth",
+    "LoopBlocked",
+    "PartitionEnd",
+    "PartitionHealth",
+    "PartitionResumed",
+    "PartitionStalled",
+    "PositionReset",
+    "Reason",
+    "RebalanceEnded",
     "RebalanceListener",
+    "RebalanceStarted",
+    "RecordStream",
+    "Throttled",
 ]

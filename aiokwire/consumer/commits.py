@@ -80,6 +80,11 @@ class Commits:
         if before is None or before.offset <= offset:
             self._acked[tp] = OffsetAndMetadata(offset + 1)
 
+    def covers(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether what lies at an offset was acked or committed."""
+        acked = self._acked.get(tp)
+        return (acked is not None and acked.offset > offset) or self._known.get(tp, -1) > offset
+
     def moved(self, tp: TopicPartition) -> None:
         """The position was moved on purpose: what is committed from now on may lie before what was."""
         self._known.pop(tp, None)

@@ -1,8 +1,8 @@
 """The consumer that users hold: what to read, where from, and the ways to get records.
 
-Its parts: `Navigation` (positions and offsets, as users have them), `Subscription` (which partitions), `Upkeep`
-(positions and leaders), `Fetcher` (fetches), `Reader` (hand-over); with a group
-`Coordination` (what it assigns) and `Commits`.
+Its parts: `Navigation` and `Monitoring` (positions and health, as users have them), `Subscription` (which partitions),
+`Upkeep` (positions and leaders), `Fetcher` (fetches), `Reader` and `Streams` (hand-over), `Vigil` (does it go on?);
+with a group `Coordination` (what it assigns) and `Commits`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.coordination import Coordination, checked_pattern
-from aiokwire.consumer.events import LIMIT, Events, EventStream
+from aiokwire.consumer.events import Events
 from aiokwire.consumer.fetcher import Fetcher
-from aiokwire.consumer.health import ConsumerHealth
 from aiokwire.consumer.intake import Intake
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
+from aiokwire.consumer.monitoring import Monitoring
 from aiokwire.consumer.navigation import Navigation
 from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.consumer.vigil import Vigil
@@ -72,7 +73,7 @@ class BatchIterator(Generic[K, V]):
         return batch
 
 
-class Consumer(Navigation, Generic[K, V]):
+class Consumer(Navigation, Monitoring, Generic[K, V]):
     """Reads topics, or single partitions.
 
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
@@ -182,6 +183,7 @@ class Consumer(Navigation, Generic[K, V]):
                 self._commits,
                 MemberStatus(self._offsets.group_id, self._events.publish),
             )
+        self._streams = Streams(self._subscription, self._reader, self._read_again)
         self._vigil = Vigil(
             self._client,
             self.config,
@@ -407,23 +409,15 @@ class Consumer(Navigation, Generic[K, V]):
         only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
         return await self._reader.many(limit, timeout, only)
 
-    # --- how it is ----------------------------------------------------------------------------------------------------
+    def streams(self, count: int) -> list[RecordStream[K, V]]:
+        """So many streams of records for as many tasks: each partition is in one of them, and is shared out anew when
+        the assignment changes or one of them is closed or dropped. A record is finished when its stream asks for the
+        next.
 
-    def health(self) -> ConsumerHealth:
-        """How the consumer is now: of each partition what it waits for, and since when; the group; the loop. Costs no
-        request, and may be asked from start to end, on the consumer's loop."""
-        return self._vigil.health()
-
-    def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream:
-        """What happens to the consumer from now on: partitions that stall and go on, resets, rebalances, coordinators
-        lost and found, brokers that throttle, a blocked loop; with `ends`, partitions whose end was reached. Keeps
-        `limit` events for a listener that is busy; the oldest are dropped, and counted."""
-        stream = self._events.listen(ends=ends, limit=limit)
-        if ends:
-            self._reader.buffer.on_progress = self._plug.progress
-            for state in self._subscription.states.values():
-                self._plug.progress(state)
-        return stream
+        Raises: InvalidArgument: less than one, or the consumer has streams that are not closed.
+        """
+        self._check_open()
+        return self._streams.open(count)
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 

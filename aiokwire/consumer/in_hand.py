@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.shares import Held
 from aiokwire.types import OffsetAndMetadata
 
 
@@ -23,6 +24,7 @@ class InHand:
         self._chunk: Chunk | None = None  # where the last single record came from
         self._lists: dict[PartitionState, OffsetAndMetadata | None] = {}  # where partitions stood before a list
         self._seen: tuple[Chunk, int] | None = None  # the fast path's chunk when the application came back last
+        self._streams: dict[PartitionState, OffsetAndMetadata] = {}  # where partitions stood before a stream's record
         self._progress: object = None
         self._progressed_at = 0.0
 
@@ -48,14 +50,34 @@ class InHand:
         if state not in self._lists:
             self._lists[state] = state.place
 
+    def stream_came_back(self, held: Held | None) -> None:
+        """A stream wants more: it has finished what it had, and nobody else has finished anything."""
+        self._calls += 1
+        if held is not None:
+            self.put_back(held)
+        if self.on_read is not None:
+            self.on_read()
+
+    def took_for_stream(self, held: Held) -> None:
+        """A record is about to be taken for a stream."""
+        self._streams[held.state] = held.place
+
+    def put_back(self, held: Held) -> bool:
+        """A stream does not have a record any more; False when it does not matter whether it is finished, since the
+        position was moved."""
+        return self._streams.pop(held.state, None) is not None
+
     def forget(self, state: PartitionState) -> None:
         """The position was moved on purpose: what is in hand of it does not matter."""
         self._lists.pop(state, None)
+        self._streams.pop(state, None)
 
     # --- asked by others ----------------------------------------------------------------------------------------------
 
     def finished(self, state: PartitionState) -> OffsetAndMetadata | None:
         """The position up to which a partition is finished; None while it has no position."""
+        if state in self._streams:
+            return self._streams[state]
         if state in self._lists:
             return self._lists[state]
         place = state.place

@@ -18,6 +18,7 @@ from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.shares import Held
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
@@ -153,6 +154,11 @@ class Navigation:
             state.move_to(target.offset, target.leader_epoch)
             self._fetcher.wake(state)
         self._reader.buffer.notify()
+
+    def _read_again(self, held: Held) -> None:
+        """A stream ended with a record in hand."""
+        if self._commits is None or not self._commits.covers(held.state.tp, held.place.offset):
+            self.rewind({held.state.tp: held.place})
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
         """Go on where the group stands, once no open transaction can change that; where it has committed nothing, go

@@ -19,11 +19,22 @@ from aiokwire.consumer.damage import damaged
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
 from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.shares import Held, Share
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
 from aiokwire.threads import run_in_thread
 
 # A smaller batch is decompressed faster than a thread is reached.
 THREAD_FROM_BYTES: Final = 32 * 1024
+
+
+class AnyOf:
+    """What is in one of several containers."""
+
+    def __init__(self, choices: list[Only]) -> None:
+        self._choices = choices
+
+    def __contains__(self, tp: object) -> bool:
+        return any(choice is None or tp in choice for choice in self._choices)
 
 
 class Reader:
@@ -45,7 +56,7 @@ class Reader:
         self._loading: dict[Chunk, anyio.Event] = {}  # chunks that a thread works on
         self.in_hand = InHand(self.feed)
         self._notice: KafkaError | None = None  # to be raised once, whatever is read
-        self.wanted: Only = None  # what the reader that waits was asked for; read by the fetcher when memory is full
+        self._wants: list[Only] = []  # what each reader that waits was asked for
 
     def start(self) -> None:
         """Bind to the running loop."""
@@ -68,6 +79,13 @@ class Reader:
         self._notice = error
         self.feed.current = None
         self.buffer.notify()
+
+    @property
+    def wanted(self) -> Only:
+        """What the readers that wait were asked for, together: what memory is for when it is full."""
+        if len(self._wants) == 1:
+            return self._wants[0]
+        return None if any(want is None for want in self._wants) else AnyOf(list(self._wants))
 
     @property
     def ended(self) -> KafkaError | None:
@@ -116,6 +134,29 @@ class Reader:
             self.buffer.finish(chunk)
             if batch.count:
                 return batch
+
+    async def next_of(self, share: Share) -> Any:
+        """The next record of a stream."""
+        held = share.put_back()
+        self.in_hand.stream_came_back(held)
+        if held is not None and held.state.tp not in share.partitions:
+            self.buffer.notify()  # whoever has it now could not go on
+        try:
+            chunk = await self._ready(share)
+        except ClosedError:
+            if self._closed or share.closed:
+                raise StopAsyncIteration from None
+            raise
+        state: PartitionState = chunk.partition
+        place = state.place
+        assert place is not None  # it has a chunk
+        if (other := share.put_back()) is not None:
+            self.in_hand.put_back(other)  # two tasks share the stream: what the other has is not looked after
+        held = Held(state, place)
+        share.take(held)
+        self.in_hand.took_for_stream(held)
+        self.feed.spend(1, 0)
+        return chunk.take_one()
 
     async def position(self, state: PartitionState) -> int:
         """A partition's position, as soon as it has one."""
@@ -195,12 +236,12 @@ class Reader:
             chunk = self.buffer.current(only)
             if chunk is not None:
                 return chunk
-            self.wanted = only
+            self._wants.append(only)
             try:
                 self._on_wait()
                 await self.buffer.changed()
             finally:
-                self.wanted = None
+                del self._wants[next(index for index, want in enumerate(self._wants) if want is only)]
             self.feed.rested()
 
     async def _rest(self) -> None:
@@ -212,6 +253,8 @@ class Reader:
         """Tell the reader why it, or one of its partitions, cannot go on."""
         if self._ended is not None:
             raise self._ended
+        if isinstance(only, Share) and only.closed:
+            raise ClosedError("the stream was closed")
         if self._notice is not None:
             notice, self._notice = self._notice, None
             raise notice

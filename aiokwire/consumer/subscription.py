@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from aiokwire.cluster import Cluster
@@ -36,6 +36,7 @@ class Subscription:
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
         self.shared = False  # members of a group share the topics out
         self.states: dict[TopicPartition, PartitionState] = {}
+        self.on_change: Callable[[], None] = _nothing  # called when partitions came or went
         self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: others are new
 
     @property
@@ -47,7 +48,9 @@ class Subscription:
         """Read all partitions of `topics`, found by `follow`. Returns the partitions that fall away."""
         self.shared = False
         self._choose(topics)
-        return self._keep(tp for tp in self.states if tp.topic in self.topics)
+        fallen = self._keep(tp for tp in self.states if tp.topic in self.topics)
+        self.on_change()
+        return fallen
 
     def share(self, topics: Iterable[str], *, later: Iterable[str] = ()) -> list[PartitionState]:
         """Read what a group assigns of `topics`. Returns the partitions that fall away, none when they were shared
@@ -56,6 +59,7 @@ class Subscription:
         self.shared = True
         self._choose(topics)
         self._seen.update((name, 0) for name in later if name not in self._seen)
+        self.on_change()
         return fallen
 
     def _choose(self, topics: Iterable[str]) -> None:
@@ -70,17 +74,21 @@ class Subscription:
         wanted = list(dict.fromkeys(partitions))
         removed = self._keep(wanted)
         added = [self._add(tp, b"", self._reset, "assigned") for tp in wanted if tp not in self.states]
+        self.on_change()
         return added, removed
 
     def take(self, partitions: Iterable[TopicPartition], cluster: Cluster) -> list[PartitionState]:
         """The group assigned these, too; returns those that are new."""
-        return [
-            self._add(tp, cluster.topic_id(tp.topic) or b"", None, "") for tp in partitions if tp not in self.states
-        ]
+        new = [tp for tp in partitions if tp not in self.states]
+        taken = [self._add(tp, cluster.topic_id(tp.topic) or b"", None, "") for tp in new]
+        self.on_change()
+        return taken
 
     def give_up(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
         """The group took these; returns those that were there."""
-        return [self.states.pop(tp) for tp in partitions if tp in self.states]
+        given_up = [self.states.pop(tp) for tp in partitions if tp in self.states]
+        self.on_change()
+        return given_up
 
     def first_reset(self, tp: TopicPartition, policy: ResetTarget) -> ResetTarget:
         """Where a partition begins of which its group has committed nothing: one that was added after the subscription
@@ -113,6 +121,8 @@ class Subscription:
             self._follow_topic(name, cluster, changes)
         for state in changes.added:
             state.reset_from = before.get(state.tp)
+        if changes.added or changes.removed:
+            self.on_change()
         return changes
 
     def _follow_topic(self, name: str, cluster: Cluster, changes: Changes) -> None:
@@ -138,3 +148,7 @@ class Subscription:
     def _keep(self, kept: Iterable[TopicPartition]) -> list[PartitionState]:
         kept_set = set(kept)
         return [self.states.pop(tp) for tp in list(self.states) if tp not in kept_set]
+
+
+def _nothing() -> None:
+    """Nobody has to know."""

@@ -1,0 +1,117 @@
+"""Streams of events, without a consumer and with one."""
+
+from __future__ import annotations
+
+import gc
+
+import anyio
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import Consumer
+from aiokwire.consumer.events import (
+    ConsumerEvent,
+    CoordinatorFound,
+    Events,
+    EventStream,
+    PartitionEnd,
+    PositionReset,
+    RebalanceEnded,
+    RebalanceStarted,
+    Throttled,
+)
+from aiokwire.types import TopicPartition
+from tests.consumer.groups import fill, member
+
+T0 = TopicPartition("t", 0)
+
+
+async def rest(stream: EventStream) -> list[ConsumerEvent]:
+    """What is left of a stream that has ended."""
+    with anyio.fail_after(5):
+        return [event async for event in stream]
+
+
+async def test_the_oldest_are_dropped_and_counted() -> None:
+    events = Events()
+    stream = events.listen(ends=False, limit=2)
+    for number in range(5):
+        events.publish(Throttled(number, 1.0))
+    events.close()
+    assert await rest(stream) == [Throttled(3, 1.0), Throttled(4, 1.0)]
+    assert stream.dropped == 3
+
+
+async def test_ends_are_told_to_those_who_asked() -> None:
+    events = Events()
+    without, with_ends = events.listen(ends=False, limit=9), events.listen(ends=True, limit=9)
+    events.publish(PartitionEnd(T0, 4))
+    events.close()
+    assert await rest(without) == []
+    assert await rest(with_ends) == [PartitionEnd(T0, 4)]
+
+
+async def test_who_is_dropped_or_closed_listens_no_more() -> None:
+    events = Events()
+    stream = events.listen(ends=False, limit=9)
+    assert events.wanted
+    stream.close()
+    events.publish(Throttled(1, 1.0))
+    assert await rest(stream) == []
+    del stream
+    gc.collect()
+    assert not events.wanted
+
+
+async def test_a_listener_waits_for_the_next_event_and_ends_with_the_consumer() -> None:
+    events = Events()
+    stream = events.listen(ends=False, limit=9)
+    seen: list[ConsumerEvent] = []
+
+    async def listen() -> None:
+        async for event in stream:
+            seen.append(event)  # noqa: PERF401 - it is looked at before the stream ends
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen)
+        await anyio.wait_all_tasks_blocked()
+        events.publish(Throttled(1, 1.0))
+        await anyio.wait_all_tasks_blocked()
+        assert seen == [Throttled(1, 1.0)]
+        events.close()
+    assert await rest(events.listen(ends=True, limit=9)) == [], "nothing happens any more"
+
+
+async def test_a_member_tells_its_coordinator_its_rebalances_its_resets_and_its_ends() -> None:
+    async with Broker(topics={"t": 1}) as broker:
+        await fill(broker, 1)
+        consumer = member(broker)
+        stream = consumer.events(ends=True)
+        async with consumer:
+            assert len(await consumer.getmany(timeout=5)) == 10
+            health = consumer.health()
+            assert health.ok
+            assert health.group is not None
+            assert health.group.coordinator == 1
+            assert health.group.generation == 1
+            assert health.group.state == "STABLE"
+            assert health.partitions[T0].position == 10
+        told = await rest(stream)
+        assert [type(event) for event in told if not isinstance(event, PartitionEnd)] == [
+            RebalanceStarted,
+            CoordinatorFound,
+            RebalanceEnded,
+            PositionReset,
+        ]
+        assert PositionReset(T0, None, 0, "earliest; the group has committed nothing") in told
+        assert PartitionEnd(T0, 10) in told
+
+
+async def test_an_end_that_was_reached_before_is_told_to_who_asks_later() -> None:
+    async with Broker(topics={"t": 1}) as broker:
+        await fill(broker, 1)
+        servers = broker.bootstrap_servers
+        async with Consumer(partitions=[T0], bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
+            assert len(await consumer.getmany(timeout=5)) == 10
+            stream = consumer.events(ends=True)
+        assert await rest(stream) == [PartitionEnd(T0, 10)]
+        assert not consumer.health().ok, "it was closed"

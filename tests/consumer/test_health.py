@@ -1,0 +1,151 @@
+"""What a partition waits for, and since when: decided without I/O."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from aiokwire.backoff import Backoff
+from aiokwire.consumer.health import (
+    HARMLESS,
+    ConsumerHealth,
+    GroupHealth,
+    PartitionHealth,
+    Reason,
+    Seen,
+    Source,
+    group_health,
+    look_again,
+    reason_of,
+)
+from aiokwire.consumer.positions import FetchState, PartitionState
+from aiokwire.errors import ClosedError, KafkaError
+from aiokwire.group import MemberStatus
+from aiokwire.types import GroupMetadata, OffsetReset, TopicPartition
+
+TP = TopicPartition("t", 0)
+WELL = Source()
+
+
+def reading(*, end: int = 10) -> PartitionState:
+    """A partition that stands at 5 and has a leader."""
+    state = PartitionState(TP)
+    state.leader = 1
+    state.move_to(5)
+    state.end_offset = end
+    return state
+
+
+def paused(state: PartitionState) -> None:
+    state.paused = True
+
+
+def failed(state: PartitionState) -> None:
+    state.fail(KafkaError("damaged"))
+
+
+def lost(state: PartitionState) -> None:
+    state.lost = True
+
+
+def held_back(state: PartitionState) -> None:
+    state.held_back = True
+
+
+def leaderless(state: PartitionState) -> None:
+    state.leader = None
+
+
+def retrying(state: PartitionState) -> None:
+    state.backoff = Backoff(1, 1, rng=random.Random(1))
+    state.trouble = "not yet"
+
+
+def looked_up(state: PartitionState) -> None:
+    state.ask_for_reset(OffsetReset.LATEST, "sought")
+
+
+def in_flight(state: PartitionState) -> None:
+    state.in_flight = True
+
+
+def at_end(state: PartitionState) -> None:
+    state.end_offset = 5
+
+
+@pytest.mark.parametrize(
+    ("change", "source", "reason", "detail"),
+    [
+        (in_flight, WELL, Reason.FETCHING, ""),
+        (in_flight, Source(asked_at=95.0), Reason.FETCHING, ""),
+        (in_flight, Source(asked_at=80.0), Reason.UNANSWERED, "node 1 was asked 20.0 s ago"),
+        (at_end, WELL, Reason.AT_END, ""),
+        (at_end, Source(has_room=False), Reason.AT_END, ""),
+        (at_end, Source(trouble="refused"), Reason.UNREACHABLE, "refused"),
+        (paused, Source(trouble="refused"), Reason.PAUSED, ""),
+        (failed, WELL, Reason.ERROR, "damaged"),
+        (lost, WELL, Reason.GONE, ""),
+        (held_back, WELL, Reason.HELD_BACK, ""),
+        (leaderless, WELL, Reason.NO_LEADER, ""),
+        (in_flight, Source(throttled_until=102.0), Reason.THROTTLED, "node 1, for 2.0 s more"),
+        (in_flight, Source(throttled_until=99.0), Reason.FETCHING, ""),
+        (retrying, WELL, Reason.RETRYING, "not yet"),
+        (looked_up, WELL, Reason.LOOKING_UP, "AWAIT_RESET"),
+        (lambda _state: None, Source(has_room=False), Reason.NO_MEMORY, ""),
+        (lambda _state: None, WELL, Reason.FETCHING, "none is on its way"),
+    ],
+)
+def test_a_partition_says_what_it_waits_for(
+    change: Callable[[PartitionState], None], source: Source, reason: Reason, detail: str
+) -> None:
+    state = reading()
+    change(state)
+    assert reason_of(state, source, 100.0) == (reason, detail)
+
+
+def test_what_moves_has_gone_on() -> None:
+    seen = look_again(None, 5, Reason.FETCHING, 1.0)
+    assert seen == Seen(5, 1.0, 1.0)
+    assert look_again(seen, 6, Reason.NO_LEADER, 4.0) == Seen(6, 4.0, 4.0)
+
+
+def test_what_stands_for_a_harmless_reason_stands_but_is_fine() -> None:
+    seen = look_again(Seen(5, 1.0, 1.0, told=True), 5, Reason.AT_END, 7.0)
+    assert seen == Seen(5, 1.0, 7.0)
+
+
+def test_trouble_counts_from_when_all_was_well() -> None:
+    seen = look_again(Seen(5, 1.0, 7.0), 5, Reason.UNREACHABLE, 9.0)
+    assert seen == Seen(5, 1.0, 7.0)
+    assert Reason.UNREACHABLE not in HARMLESS
+
+
+async def test_times_of_a_group_are_told_as_how_long_ago() -> None:
+    status = MemberStatus("g")
+    status.heartbeat_at, status.rebalanced_at, status.rebalance_took = 90.0, 80.0, 1.5
+    assert group_health(status, GroupMetadata("g", 4, "m", None), "g", 100.0) == GroupHealth(
+        "g", "NOT_MEMBER", "m", 4, None, "", 10.0, None, 20.0, 1.5
+    )
+
+
+def test_a_consumer_is_well_when_nothing_stalls_and_its_coordinator_is_there() -> None:
+    good = PartitionHealth(TP, 5, 5, FetchState.FETCHING, Reason.FETCHING, "", 0.0, stalled=False)
+    bad = PartitionHealth(TP, 5, 5, FetchState.FETCHING, Reason.NO_LEADER, "", 40.0, stalled=True)
+    group = group_health(MemberStatus("g"), None, "g", 1.0)
+    lost_coordinator = MemberStatus("g")
+    lost_coordinator.lost("refused")
+
+    def health(
+        partition: PartitionHealth, group: GroupHealth | None = None, ended: KafkaError | None = None
+    ) -> ConsumerHealth:
+        return ConsumerHealth({TP: partition}, group, True, 0, None, None, ended)
+
+    assert health(good).ok
+    assert health(good, group).ok
+    assert not health(good, ended=ClosedError("closed")).ok
+    assert not health(bad).ok
+    assert health(bad).stalled == [bad]
+    assert str(bad) == f"{TP} at 5, lag 5, waits for a leader"
+    assert not health(good, group_health(lost_coordinator, None, "g", 1.0)).ok

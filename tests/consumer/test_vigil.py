@@ -1,0 +1,152 @@
+"""A consumer that makes no progress while there is data says why: in its health, as events, in the log."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import (
+    Consumer,
+    CoordinatorFound,
+    CoordinatorLost,
+    EventStream,
+    LoopBlocked,
+    PartitionResumed,
+    PartitionStalled,
+    Reason,
+    Throttled,
+)
+from aiokwire.protocol import ApiKey, Request, Response
+from aiokwire.protocol.messages import fetch
+from aiokwire.types import TopicPartition
+from aiokwire.watchdog import BlockedLoop
+from tests.consumer.conftest import Peer
+from tests.consumer.groups import QUICK, fill, member, until
+
+T0 = TopicPartition("t", 0)
+Event = TypeVar("Event")
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(topics={"t": 1}) as broker:
+        await fill(broker, 1)
+        yield broker
+
+
+def reader_of(servers: str, **options: Any) -> Consumer[bytes, bytes]:
+    given = {**QUICK, "stalled_after_ms": 100, "fetch_max_wait_ms": 20, **options}
+    return Consumer(partitions=[T0], bootstrap_servers=servers, **given)
+
+
+async def first(stream: EventStream, kind: type[Event]) -> Event:
+    with anyio.fail_after(10):
+        async for event in stream:
+            if isinstance(event, kind):
+                return event
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def waits_for(reader: Consumer[Any, Any]) -> Reason:
+    return reader.health().partitions[T0].reason
+
+
+async def test_a_partition_without_a_leader_is_told_to_stall_and_to_go_on(
+    make_peer: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    peer: Peer
+    async with make_peer() as peer:
+        peer.log("t").leader = -1
+        peer.log("t").append(b"a")
+        async with reader_of(peer.bootstrap_servers) as reader:
+            events = reader.events()
+            stalled = await first(events, PartitionStalled)
+            assert (stalled.partition, stalled.reason) == (T0, Reason.NO_LEADER)
+            assert stalled.seconds >= 0.1
+            health = reader.health()
+            assert not health.ok
+            assert [each.partition for each in health.stalled] == [T0]
+            assert "waits for a leader" in caplog.text
+            peer.log("t").leader = 0
+            assert (await reader.getone(timeout=5)).value == b"a"
+            assert (await first(events, PartitionResumed)).partition == T0
+            assert reader.health().ok
+
+
+async def test_what_the_application_does_not_read_or_has_paused_is_no_stall(broker: Broker) -> None:
+    async with reader_of(broker.bootstrap_servers) as reader:
+        events = reader.events()
+        await until(lambda: waits_for(reader) is Reason.NOT_READ)
+        reader.pause(T0)
+        assert waits_for(reader) is Reason.PAUSED
+        reader.resume(T0)
+        assert len(await reader.getmany(timeout=5)) == 10
+        await until(lambda: waits_for(reader) is Reason.AT_END)
+        assert await reader.getmany(timeout=0.5) == []
+        health = reader.health()
+        assert health.partitions[T0].idle >= 0.4
+        assert health.ok
+    assert [event async for event in events if isinstance(event, PartitionStalled)] == []
+
+
+async def test_a_broker_that_is_gone_is_named(broker: Broker) -> None:
+    async with reader_of(broker.bootstrap_servers) as reader:
+        events = reader.events()
+        assert len(await reader.getmany(timeout=5)) == 10
+        await broker.close()
+        stalled = await first(events, PartitionStalled)
+        assert stalled.reason is Reason.UNREACHABLE
+        assert broker.bootstrap_servers in stalled.detail
+
+
+async def test_a_coordinator_is_lost_and_found(broker: Broker) -> None:
+    async with member(broker) as reader:
+        events = reader.events()
+        assert len(await reader.getmany(timeout=5)) == 10
+        await broker.close()
+        lost = await first(events, CoordinatorLost)
+        assert (lost.group_id, lost.node_id) == ("g", 1)
+        group = reader.health().group
+        assert group is not None
+        assert group.coordinator is None
+        assert group.trouble == lost.reason
+        assert not reader.health().ok
+
+
+async def test_a_broker_that_throttles_is_told_once_for_each_time(make_peer: Callable[..., Any]) -> None:
+    peer: Peer
+    async with make_peer() as peer:
+        peer.log("t").append(b"a")
+
+        async def throttle(request: Request, version: int) -> Response:
+            assert isinstance(request, fetch.FetchRequest)
+            response = peer.fetch_now(0, request, version)
+            response.throttle_time_ms = 200
+            return response
+
+        peer.on[ApiKey.FETCH] = throttle
+        async with reader_of(peer.bootstrap_servers) as reader:
+            events = reader.events()
+            assert (await reader.getone(timeout=5)).value == b"a"
+            throttled = await first(events, Throttled)
+            assert throttled.node_id == 0
+            assert 0 < throttled.seconds < 0.21
+            assert waits_for(reader) is Reason.THROTTLED
+
+
+async def test_a_blocked_loop_is_in_the_health_and_an_event(broker: Broker) -> None:
+    async with member(broker) as reader:
+        events = reader.events()
+        blocked = BlockedLoop(2.5, None, ())
+        assert reader._coordination is not None
+        reader._coordination.status.on_blocked(blocked)
+        assert (await first(events, LoopBlocked)).blocked is blocked
+        health = reader.health()
+        assert health.blocked is blocked
+        assert health.blocked_ago is not None
+        assert health.blocked_ago >= 0
+        assert (await first(events, CoordinatorFound)).group_id == "g"
