@@ -1,0 +1,185 @@
+"""What a consumer costs that has nothing to do: wake-ups of its loop and CPU time, as a table.
+
+    python -m integration.bench.idle [seconds [word of the cases wanted]]
+
+Each case runs in a process of its own; the broker, an embedded one, in another. A wake-up is a turn of the event loop;
+those of the thread that sends heartbeats count, too. Row 8: under 1% of a core and fewer than 20 wake-ups a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import multiprocessing.connection
+import os
+import selectors
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import anyio
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import Consumer
+
+PARTITIONS: Final = 4
+SETTLE: Final = 4.0  # seconds until a case is as it stays
+MOST_CPU: Final = 1.0  # percent
+MOST_WAKE_UPS: Final = 20.0  # per second
+
+
+class Turns:
+    """Counts the turns of all loops that are made from now on."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        select = selectors.DefaultSelector.select
+        turns = self
+
+        def counted(selector: Any, timeout: float | None = None) -> Any:
+            turns.count += 1
+            return select(selector, timeout)
+
+        selectors.DefaultSelector.select = counted  # type: ignore[method-assign]  # only this process is measured
+
+
+class Cost(NamedTuple):
+    """Of one case."""
+
+    wake_ups: float  # per second
+    cpu: float  # percent of a core
+
+
+async def measure(turns: Turns, seconds: float) -> Cost:
+    """From now on."""
+    await anyio.sleep(SETTLE)
+    began, cpu, count = anyio.current_time(), time.process_time(), turns.count
+    await anyio.sleep(seconds)
+    took = anyio.current_time() - began
+    return Cost((turns.count - count) / took, 100 * (time.process_time() - cpu) / took)
+
+
+Stop = Callable[[], Awaitable[None]]
+
+
+async def waiting(reader: Consumer[Any, Any], turns: Turns, seconds: float) -> Cost:
+    """While the application waits for a record."""
+
+    async def read() -> None:
+        async for _ in reader:
+            raise AssertionError("there is nothing to read")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        cost = await measure(turns, seconds)
+        tasks.cancel_scope.cancel()
+    return cost
+
+
+async def member(servers: str, turns: Turns, seconds: float, stop: Stop, **options: Any) -> Cost:
+    async with Consumer("idle", bootstrap_servers=servers, group_id="idle", **options) as reader:
+        return await waiting(reader, turns, seconds)
+
+
+async def modern_member(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+    return await member(servers, turns, seconds, stop, group_protocol="consumer")
+
+
+async def without_group(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+    async with Consumer("idle", bootstrap_servers=servers) as reader:
+        return await waiting(reader, turns, seconds)
+
+
+async def unassigned(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+    """Nothing to read at all."""
+    async with Consumer(bootstrap_servers=servers) as reader:
+        return await measure(turns, seconds) if not reader.assignment else Cost(float("inf"), float("inf"))
+
+
+async def spare_member(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+    """A member of a group that has a member for every partition; those of another process would cost nothing here."""
+    options: dict[str, Any] = {"group_id": "spare", "bootstrap_servers": servers}
+    async with Consumer("one", **options), Consumer("one", **options) as second:
+        return await waiting(second, turns, seconds)
+
+
+async def all_down(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+    """A member whose brokers are all gone."""
+    async with Consumer("idle", bootstrap_servers=servers, group_id="down") as reader:
+        await anyio.sleep(SETTLE)
+        assert reader.assignment
+        await stop()
+        return await waiting(reader, turns, seconds)
+
+
+async def all_down_without_group(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+    async with Consumer("idle", bootstrap_servers=servers) as reader:
+        await stop()
+        return await waiting(reader, turns, seconds)
+
+
+CASES: Final = {
+    "idle member (classic)": member,
+    "idle member (KIP-848)": modern_member,
+    "idle, no group": without_group,
+    "nothing assigned": unassigned,
+    "two members, one partition": spare_member,
+    "every broker down, member": all_down,
+    "every broker down, no group": all_down_without_group,
+}
+
+
+def serve(pipe: multiprocessing.connection.Connection) -> None:
+    """The broker's process."""
+
+    async def main() -> None:
+        async with Broker(topics={"idle": PARTITIONS, "one": 1}) as broker:
+            pipe.send(broker.bootstrap_servers)
+            await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
+
+    asyncio.run(main())
+
+
+def run_case(name: str, seconds: float, results: multiprocessing.connection.Connection) -> None:
+    """A case's process; it has a broker of its own."""
+    logging.disable(logging.CRITICAL)
+    ours, theirs = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    broker = context.Process(target=serve, args=(theirs,), daemon=True)
+    broker.start()
+    servers = ours.recv()
+
+    async def stop() -> None:
+        broker.kill()
+        await asyncio.get_running_loop().run_in_executor(None, broker.join)
+
+    turns = Turns()
+    try:
+        results.send(asyncio.run(CASES[name](servers, turns, seconds, stop)))
+    finally:
+        broker.kill()
+        broker.join()
+
+
+def main() -> int:
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+    print(f"{'':30} {'wake-ups/s':>10} {'CPU %':>7}    ({seconds:.0f} s each, load {os.getloadavg()[0]:.1f})")
+    wanted = sys.argv[2] if len(sys.argv) > 2 else ""
+    bad = 0
+    for name in (each for each in CASES if wanted in each):
+        ours, theirs = multiprocessing.Pipe()
+        case = multiprocessing.get_context("spawn").Process(target=run_case, args=(name, seconds, theirs))
+        case.start()
+        theirs.close()
+        cost: Cost = ours.recv()
+        case.join()
+        over = cost.cpu >= MOST_CPU or cost.wake_ups >= MOST_WAKE_UPS
+        bad += over
+        print(f"{name:30} {cost.wake_ups:10.1f} {cost.cpu:7.2f}{'   over' if over else ''}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
