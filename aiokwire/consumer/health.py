@@ -79,7 +79,7 @@ class GroupHealth:
 
     group_id: str
     state: str
-    """By the names of the state machines in docs/states.md; "NOT_MEMBER" with partitions assigned by hand."""
+    """By the names of the state machines in docs/machines.md; "NOT_MEMBER" with partitions assigned by hand."""
     member_id: str
     generation: int
     """Or epoch; -1 while it is in none."""

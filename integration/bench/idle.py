@@ -42,7 +42,7 @@ class Turns:
             turns.count += 1
             return select(selector, timeout)
 
-        selectors.DefaultSelector.select = counted  # type: ignore[method-assign]  # only this process is measured
+        selectors.DefaultSelector.select = counted  # type: ignore[assignment, method-assign]  # only this process is measured
 
 
 class Cost(NamedTuple):
