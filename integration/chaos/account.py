@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from integration.chaos.moment import Moment
 
 _SHOWN = 20  # faults that are told
+_LONG_AGO = Moment(0.0)
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Pauses:
 class _Partition:
     counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
     member: object = None  # who was handed the last record
-    at: Moment = Moment(0.0)  # when
+    at: Moment = _LONG_AGO  # when
 
 
 class Account:

@@ -132,11 +132,14 @@ async def _epoch(bootstrap: str, group: Group, seen: Rebalances) -> int:
 
 
 def _broken(group: Group, protocol: str, rolling: Pauses, rebalances: int) -> list[str]:
-    wrong = [
-        f"partition {number} stayed with its member, which was handed nothing for {pause * 1e3:.0f} ms"
-        for number, pause in enumerate(rolling.own)
-        if pause > STOP_ALLOWED
-    ]
+    wrong = []
+    stopped = {number: pause for number, pause in enumerate(rolling.own) if pause > STOP_ALLOWED}
+    if stopped:
+        worst = max(stopped, key=stopped.__getitem__)
+        wrong.append(
+            f"{len(stopped)} partition(s) stayed with their members, which were handed nothing for over "
+            f"{STOP_ALLOWED * 1e3:.0f} ms; the worst: {worst}, {stopped[worst] * 1e3:.0f} ms"
+        )
     if group.account.doubled:
         wrong.append(f"{group.account.doubled} committed record(s) were handed over again")
     if group.lost_partitions:
