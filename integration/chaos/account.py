@@ -86,6 +86,10 @@ class Account:
         """The time by which every partition was last heard of."""
         return min(place.at.at for place in self._partitions)
 
+    def newest(self) -> float:
+        """The time of the last record."""
+        return max(place.at.at for place in self._partitions)
+
     def has_all(self, sent: int) -> bool:
         """Whether of each partition so many records were handed over."""
         return all(len(place.counts) >= sent for place in self._partitions)
