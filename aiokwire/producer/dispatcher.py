@@ -284,8 +284,8 @@ class Dispatcher:
             if batch is None or not batch.urgent:
                 del self._urgent[partition]
             elif partition.leader >= 0 and planning.goes_at_once(
+                partition,
                 requests_in_flight=self._sender(partition.leader).in_flight,
-                batches_in_flight=len(partition.in_flight),
                 idempotent=self.idempotence.enabled,
             ):
                 del self._urgent[partition]
