@@ -4,7 +4,7 @@ producer    what programs use                 dispatcher  which batch goes where
 _accumulator, _delivery  per record, compiled sender     one per broker: requests
 config      its options                       settlement  what becomes of batches
 partitioner which partition                   buffer_pool who waits for room
-bulk        send_many                         topics      partitions, leaders, message formats
+bulk        send_many; arrow: send_arrow                       topics      partitions, leaders, message formats
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
 scope, transaction, steps  transactions: the block, the driver, the talk with coordinators; states, outcomes and
                            transaction_requests are its tables and messages
@@ -12,6 +12,7 @@ preparing   serializers, on_send              plug        hooks per batch
 """
 
 from aiokwire.producer._delivery import Delivery
+from aiokwire.producer.arrow import ArrowDelivery
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
@@ -20,6 +21,7 @@ from aiokwire.producer.scope import Transaction
 from aiokwire.producer.settlement import Undelivered
 
 __all__ = [
+    "ArrowDelivery",
     "Delivery",
     "Partitioner",
     "Producer",

@@ -53,6 +53,12 @@ class ArrowRows:
         Raises: InvalidArgument: naming the row.
         """
 
+    def check(self, max_record: int, partitions: int) -> None:
+        """Nothing when every row can become a record of at most `max_record` bytes.
+
+        Raises: InvalidArgument, RecordRejected: naming the row.
+        """
+
     def record(self, index: int) -> tuple[bytes | None, bytes | None, int | None, int | None, Any]:
         """A row as objects: value, key, partition, timestamp, headers.
 

@@ -15,7 +15,8 @@ from aiokwire.records._builder cimport BatchBuilder
 from aiokwire.records._hash cimport murmur2_of
 from aiokwire.records._varint cimport put_varint
 
-from aiokwire.errors import InvalidArgument
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import InvalidArgument, RecordRejected
 from aiokwire.types import Compression
 
 cdef enum:
@@ -220,6 +221,20 @@ cdef class ArrowRows:
         row.headers = self.scratch
         row.headers_size = p - self.scratch
         return 0
+
+    def check(self, int64_t max_record, int32_t partitions):
+        cdef Row row
+        cdef int64_t index, size
+        for index in range(self.count):
+            self.read(index, &row)
+            if row.partition >= partitions:
+                raise self.fault(index, f"partition {row.partition} does not exist: there are {partitions}")
+            size = max(row.key_size, 0) + max(row.value_size, 0) + row.headers_size
+            if size > max_record:
+                raise RecordRejected(
+                    f"row {index} is too large: {size} bytes with key and headers; max_request_size allows {max_record}",
+                    code=ErrorCode.MESSAGE_TOO_LARGE, request="Produce",
+                )
 
     def record(self, int64_t index):
         """A row as objects: (value, key, partition, timestamp, headers)."""

@@ -24,8 +24,8 @@ _PER_MS = {"s": -1000, "ms": 1, "us": 1000, "ns": 1_000_000}
 def rows_of(batch: pa.RecordBatch) -> ArrowRows:
     """The records of an Arrow record batch, by the names of its columns; none of them has to be there.
 
-    `key` and `value`: binary or text; `headers`: lists of (name, value); `timestamp`: a timestamp, or milliseconds since
-    1970; `partition`: a whole number. A null is a null key or value, no headers, no given timestamp or partition.
+    `key` and `value`: binary or text; `headers`: lists of (name, value); `timestamp`: a timestamp, or milliseconds
+    since 1970; `partition`: a whole number. A null is a null key or value, no headers, no given timestamp or partition.
 
     Raises: InvalidArgument: a column has another name or type; ConfigurationError: without pyarrow.
     """
@@ -62,7 +62,7 @@ def _plain(array: Any) -> Any:
     if pa.types.is_run_end_encoded(array.type):
         import pyarrow.compute as pc
 
-        array = pc.run_end_decode(array)
+        array = pc.run_end_decode(array)  # type: ignore[attr-defined]  # the stubs lack it
     return array
 
 

@@ -217,30 +217,6 @@ def test_places_say_which_rows_a_run_took() -> None:
     assert ArrowRows(3).places(3, 0, 0, 1) == []
 
 
-@given(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.lists(st.integers(-50, 50), max_size=10))
-def test_offsets_that_lie_never_read_outside_of_the_data(size: int, count: int, first: int, offsets: list[int]) -> None:
-    """Arrow's own arrays can be made of any buffers; whatever they say is refused, or lies within the data."""
-    raw = b"".join(offset.to_bytes(4, "little", signed=True) for offset in offsets)
-    try:
-        rows = ArrowRows(count, value=(None, raw, first, b"x" * size, False))
-        found = rows.encode(1, NOW)
-    except InvalidArgument:
-        return
-    assert sum(len(record.value or b"") for part in records(found).values() for record in part) <= count * size
-
-
-@given(st.lists(st.integers(-3, 6), min_size=3, max_size=3), st.binary(max_size=2))
-def test_lists_that_lie_are_refused_or_hold(offsets: list[int], validity: bytes) -> None:
-    raw = b"".join(offset.to_bytes(4, "little", signed=True) for offset in offsets)
-    text = (None, b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0", 0, b"abc", False)
-    try:
-        found = ArrowRows(2, headers=((validity or None, raw, 0, False), 3, text, text)).encode(1, NOW)
-    except InvalidArgument:
-        return
-    for record in records(found)[0]:
-        assert {name for name, _ in record.headers} <= {"a", "b", "c"}
-
-
 def test_buffers_that_are_too_short_are_named() -> None:
     with pytest.raises(InvalidArgument, match="timestamp: a buffer of the Arrow array has 8 bytes, 16 are needed"):
         ArrowRows(2, timestamp=(None, 0, b"\0" * 8, True))
