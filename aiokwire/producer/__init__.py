@@ -4,7 +4,7 @@ producer    what programs use                 dispatcher  which batch goes where
 _accumulator, _delivery  per record, compiled sender     one per broker: requests
 config      its options                       settlement  what becomes of batches
 partitioner which partition                   buffer_pool who waits for room
-bulk        send_many; arrow: send_arrow                       topics      partitions, leaders, message formats
+bulk        send_many; arrow: send_arrow      topics      partitions, leaders, message formats
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
 scope, transaction, steps  transactions: the block, the driver, the talk with coordinators; states, outcomes and
                            transaction_requests are its tables and messages

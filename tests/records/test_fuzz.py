@@ -15,7 +15,6 @@ import zlib
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from typing_extensions import Buffer
 
 from aiokwire.errors import CorruptRecord, InvalidArgument
