@@ -80,7 +80,8 @@ class RowSender:
         pending: list[ArrowDelivery] = []
         try:
             for batch in record_batches(data):
-                pending.append(await self.submit(topic, batch))
+                delivery = await self.submit(topic, batch)
+                pending.append(delivery)
         finally:
             self._dispatcher.seal_everything()
         return joined(topic, [await each for each in pending])

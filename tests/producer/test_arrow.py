@@ -192,7 +192,7 @@ async def test_a_bad_row_refuses_its_batch_before_anything_is_taken(columns: dic
 
 async def test_a_row_above_the_limit_is_refused() -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, max_request_size=10) as producer:
-        with pytest.raises(RecordRejected, match="row 1 is too large: 11 bytes .* allows 10"):
+        with pytest.raises(RecordRejected, match=r"row 1 is too large: 11 bytes .* allows 10"):
             await producer.submit_arrow("t", values(b"x" * 10, b"x" * 11))
         assert producer.buffered == 0
 
