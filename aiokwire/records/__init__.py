@@ -17,6 +17,7 @@ from aiokwire.records.checksum import crc32c
 from aiokwire.records.compression import check_level, compress, decompress
 from aiokwire.records.convert import convert
 from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_producer_state
+from aiokwire.records.visible import Visible, select_visible
 
 __all__ = [
     "BatchBuilder",
@@ -25,6 +26,7 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RecordCheck",
+    "Visible",
     "assign_offsets",
     "check_level",
     "columns_to_arrow",
@@ -38,6 +40,7 @@ __all__ = [
     "murmur2",
     "read_batches",
     "scan_batches",
+    "select_visible",
     "set_log_append_time",
     "set_producer_state",
     "to_arrow",
