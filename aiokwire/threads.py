@@ -1,14 +1,20 @@
 """The one place where work leaves the event loop.
 
-Used for what blocks or computes long: compression and decompression of large batches, fsync, deletion of files.
-A loop that simulates time does such work itself: by a coroutine method `run_in_thread(func, *args)`.
+`run_in_thread` is for what blocks or computes long: compression and decompression of large batches, fsync, deletion
+of files. A loop that simulates time does such work itself: by a coroutine method `run_in_thread(func, *args)`.
+
+`run_beside` is for what has to go on while a user's handler blocks the loop: heartbeats, and the watch for such
+handlers. It has a loop and a thread of its own; on a loop that simulates time it is a coroutine like any other.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
 import anyio.to_thread
@@ -16,8 +22,12 @@ import anyio.to_thread
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
+logger = logging.getLogger(__name__)
+
 # One bound per event loop: as many as a small machine's cores can use, so that compression never starves the loop.
 MAX_THREADS = 4
+# How long `run_beside` waits for its thread after cancelling it (seconds); a look-up of a name may hold it up.
+END_TIMEOUT = 1.0
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("aiokwire_threads")
 
 
@@ -37,3 +47,78 @@ async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
         limiter = anyio.CapacityLimiter(MAX_THREADS)
         _limiter.set(limiter)
     return await anyio.to_thread.run_sync(func, *args, limiter=limiter)
+
+
+async def run_beside(
+    main: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str, end_timeout: float = END_TIMEOUT
+) -> None:
+    """Run a coroutine function on an event loop in a thread of its own, until it ends.
+
+    Cancelling the caller cancels `main`, and waits for the thread, `end_timeout` seconds at most. What `main` shares
+    with the caller's loop it may only touch by single assignments and `call_soon_threadsafe`, and it must not log: a
+    handler that blocks the caller's loop may hold a lock of the log. The thread keeps no interpreter from exiting, and
+    is not there in a forked process, as the caller's tasks are not.
+
+    Raises: whatever `main` raises.
+    """
+    here = asyncio.get_running_loop()
+    if hasattr(here, "run_in_thread"):
+        await main(*args)
+        return
+    beside = _Beside(here, main, args)
+    thread = threading.Thread(target=beside.run, name=name, daemon=True)
+    thread.start()
+    try:
+        await beside.ended.wait()
+    finally:
+        beside.cancel()
+        try:
+            with anyio.move_on_after(end_timeout, shield=True):
+                await beside.ended.wait()
+                while thread.is_alive():  # noqa: ASYNC110 - its last steps, of which it cannot tell
+                    await anyio.sleep(0.001)
+        finally:
+            if thread.is_alive():
+                logger.warning("the thread %r has not ended %.3f s after it was told to", name, end_timeout)
+    if beside.error is not None:
+        raise beside.error
+
+
+class _Beside:
+    """What runs in a thread of its own."""
+
+    def __init__(self, here: asyncio.AbstractEventLoop, main: Callable[..., Coroutine[Any, Any, object]], args: Any):
+        self.ended = anyio.Event()  # of the caller's loop
+        self.error: BaseException | None = None
+        self._here = here
+        self._main = main
+        self._args = args
+        self._scope: anyio.CancelScope | None = None  # of the thread's loop
+        self._there: asyncio.AbstractEventLoop | None = None  # set after `_scope`, by the thread
+        self._cancelled = False
+
+    def run(self) -> None:
+        """The thread."""
+        try:
+            # Not the user's kind of loop: a daemon thread must not be in foreign code when the interpreter exits.
+            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.run(self._run())
+        except BaseException as error:  # all of it is raised by the caller
+            self.error = error
+        finally:
+            with contextlib.suppress(RuntimeError):  # the caller's loop was closed under it
+                self._here.call_soon_threadsafe(self.ended.set)
+
+    async def _run(self) -> None:
+        with anyio.CancelScope() as self._scope:
+            self._there = asyncio.get_running_loop()
+            if self._cancelled:
+                self._scope.cancel()
+            await self._main(*self._args)
+
+    def cancel(self) -> None:
+        """From the caller's loop."""
+        self._cancelled = True
+        if self._there is not None and self._scope is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended already
+                self._there.call_soon_threadsafe(self._scope.cancel)

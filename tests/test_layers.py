@@ -18,12 +18,13 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 # Who may import whom: a package sees itself, the root modules, and what stands here.
 ROOT_MODULES = {
     "_version", "backoff", "clock", "config", "error_codes", "errors", "hooks", "machine", "threads", "types",
+    "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
     "records": set(),
     "net": {"protocol"},
-    "cluster": {"net", "protocol"},
+    "cluster": {"net", "protocol", "records"},
     "broker": {"net", "protocol", "records"},
     "group": {"cluster", "net", "protocol"},
     "producer": {"cluster", "net", "protocol", "records"},

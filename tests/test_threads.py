@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import pytest
 
-from aiokwire.threads import run_in_thread
+from aiokwire.threads import run_beside, run_in_thread
+from tests.simulation.loop import SimLoop, run
 
 
 async def test_a_function_runs_in_another_thread_and_gives_its_result() -> None:
@@ -36,3 +39,79 @@ async def test_a_cancelled_caller_waits_until_the_work_has_ended() -> None:
         group.cancel_scope.cancel()
         release.set()
     assert ended
+
+
+async def test_what_runs_beside_has_a_thread_and_a_loop_of_its_own() -> None:
+    seen: list[object] = []
+
+    async def main(what: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        seen.extend([what, threading.get_ident(), asyncio.get_running_loop()])
+
+    await run_beside(main, "told", name="beside")
+    assert seen[0] == "told"
+    assert seen[1] != threading.get_ident()
+    assert seen[2] is not asyncio.get_running_loop()
+
+
+async def test_an_error_beside_reaches_the_caller() -> None:
+    async def main() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await run_beside(main, name="beside")
+
+
+async def test_a_cancelled_caller_ends_what_runs_beside_and_its_thread() -> None:
+    loop, started = asyncio.get_running_loop(), anyio.Event()
+    ended = False
+
+    async def main() -> None:
+        nonlocal ended
+        try:
+            loop.call_soon_threadsafe(started.set)
+            await anyio.sleep_forever()
+        finally:
+            ended = True
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: run_beside(main, name="to be cancelled"))
+        await started.wait()
+        group.cancel_scope.cancel()
+    assert ended
+    assert "to be cancelled" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_thread_that_does_not_end_is_left_to_itself_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    release = threading.Event()
+
+    async def cancel_it() -> None:
+        loop, started = asyncio.get_running_loop(), anyio.Event()
+
+        async def main() -> None:
+            loop.call_soon_threadsafe(started.set)
+            release.wait(10)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: run_beside(main, name="stuck", end_timeout=0.05))
+            await started.wait()
+            group.cancel_scope.cancel()
+
+    asyncio.run(cancel_it())  # here, where the suite lets a loop block
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "stuck"]
+    release.set()
+    thread.join(10)
+    messages = [record.message for record in caplog.records]
+    assert messages == ["the thread 'stuck' has not ended 0.050 s after it was told to"]
+
+
+def test_on_a_simulated_loop_it_runs_on_that_loop() -> None:
+    loop = SimLoop(seed=1)
+    seen: list[object] = []
+
+    async def main() -> None:
+        await anyio.sleep(1000)
+        seen.extend([threading.get_ident(), asyncio.get_running_loop()])
+
+    run(loop, run_beside(main, name="beside"))
+    assert seen == [threading.get_ident(), loop]

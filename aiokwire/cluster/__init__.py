@@ -4,19 +4,21 @@ snapshot      immutable: brokers, topics, leaders      client      what producer
 metadata      keeps the snapshot fresh                 router      routes and retries one request
 schedule      when to refresh                          nodes       connections by node and lane
 bootstrap     the first contact, and the next          coordinators  who coordinates what
-list_offsets  offsets by time                          supervisor  the task that owns all tasks
+leaders       one question to many leaders             list_offsets  offsets by time
+fetch         a piece of a log, for who keeps state    supervisor  the task that owns all tasks
 """
 
 from aiokwire.cluster.client import Client
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.coordinators import CoordinatorKind
+from aiokwire.cluster.fetch import Fetched
+from aiokwire.cluster.leaders import Answers
 from aiokwire.cluster.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
     LATEST_TIERED,
     MAX_TIMESTAMP,
-    Answers,
     ask_leader,
     list_offsets,
 )
@@ -46,6 +48,7 @@ __all__ = [
     "Controller",
     "Coordinator",
     "CoordinatorKind",
+    "Fetched",
     "Leader",
     "Metadata",
     "Node",

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, Self, TypeVar, TypeVarTuple
 
 import anyio
@@ -21,6 +21,8 @@ from aiokwire.backoff import Backoff
 from aiokwire.cluster.bootstrap import STAGGER, Bootstrap, ask_metadata, asks_to_rebootstrap, same_broker
 from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig
 from aiokwire.cluster.coordinators import Coordinators
+from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched, Terms, fetch
+from aiokwire.cluster.list_offsets import list_offsets
 from aiokwire.cluster.metadata import Metadata
 from aiokwire.cluster.nodes import MAIN, Nodes
 from aiokwire.cluster.router import Router, Version
@@ -32,6 +34,7 @@ from aiokwire.hooks import Hooks
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages import metadata
+from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 Args = TypeVarTuple("Args")
@@ -302,6 +305,51 @@ class Client:
         connection = await self.nodes.connection(node_id, MAIN, self.config.request_timeout)
         request, version = build(connection.versions)
         return await connection.request(request, version=version)
+
+    # --- for tools that keep their own state -------------------------------------------------------------------------
+
+    async def fetch(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        min_bytes: int = 1,
+        max_wait: float = DEFAULT_MAX_WAIT,
+        isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, Fetched]:
+        """What partitions have at these offsets, asked of their leaders once. Nothing is remembered.
+
+        A broker waits up to `max_wait` seconds for `min_bytes`; `max_bytes` is for each partition, of which the first
+        batch comes whole. What may succeed later is repeated until `timeout` seconds are over.
+
+        Raises: OffsetOutOfRange: a partition does not have its offset (any more); CorruptRecord: a batch is damaged;
+        BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the last error.
+        """
+        self.check()
+        isolation = IsolationLevel.parse(isolation_level)
+        terms = Terms(max_bytes=max_bytes, min_bytes=min_bytes, max_wait=max_wait, isolation=isolation)
+        return await fetch(self, offsets, terms, timeout=self._patience(timeout))
+
+    async def list_offsets(
+        self,
+        times: Mapping[TopicPartition, int],
+        *,
+        isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """For each partition the offset at its time: milliseconds since the epoch, or what `aiokwire.cluster` names
+        `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. An offset of -1 says that no record is
+        that late.
+
+        Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the time is over.
+        """
+        self.check()
+        isolation = IsolationLevel.parse(isolation_level)
+        return await list_offsets(self, times, isolation=isolation, timeout=self._patience(timeout))
+
+    def _patience(self, timeout: float | None) -> float:
+        return self.config.default_api_timeout if timeout is None else timeout
 
     # --- metadata ----------------------------------------------------------------------------------------------------
 

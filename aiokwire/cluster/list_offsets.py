@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from aiokwire.backoff import Deadline
+from aiokwire.cluster.leaders import Answers, ask_leaders
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import (
-    BrokerError,
-    ConnectionFailed,
-    KafkaError,
-    RequestTimedOut,
-    UnsupportedVersion,
-    error_for,
-)
+from aiokwire.errors import UnsupportedVersion, error_for
 from aiokwire.protocol.messages import list_offsets as messages
 from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
@@ -40,14 +34,6 @@ LATEST_TIERED: Final = -5  # the last in tiered storage (KIP-1005)
 
 _NEEDS_VERSION: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 NOT_FOUND: Final = OffsetAndTimestamp(-1, -1)
-
-
-class Answers(NamedTuple):
-    """One leader's answers, by what they mean."""
-
-    found: dict[TopicPartition, OffsetAndTimestamp]  # `NOT_FOUND` when no record is that late
-    again: dict[TopicPartition, BrokerError]  # ask again, after a look at the metadata when it is stale
-    refused: dict[TopicPartition, BrokerError]
 
 
 def list_offsets_request(
@@ -90,9 +76,11 @@ def list_offsets_request(
     )
 
 
-def read_list_offsets(response: messages.ListOffsetsResponse, asked: Mapping[TopicPartition, int], who: str) -> Answers:
+def read_list_offsets(
+    response: messages.ListOffsetsResponse, asked: Mapping[TopicPartition, int], who: str
+) -> Answers[OffsetAndTimestamp]:
     """Sort the answers; a partition that was asked for and is missing counts as one to ask again."""
-    answers = Answers({}, {}, {})
+    answers: Answers[OffsetAndTimestamp] = Answers({}, {}, {})
     missing = dict(asked)
     for topic in response.topics:
         for data in topic.partitions:
@@ -110,7 +98,7 @@ def read_list_offsets(response: messages.ListOffsetsResponse, asked: Mapping[Top
     return answers
 
 
-def _sort_error(answers: Answers, tp: TopicPartition, code: int, who: str) -> None:
+def _sort_error(answers: Answers[OffsetAndTimestamp], tp: TopicPartition, code: int, who: str) -> None:
     error = error_for(
         code,
         f"{who} was asked for an offset of {tp}",
@@ -128,7 +116,7 @@ async def ask_leader(
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     epochs: Mapping[TopicPartition, int] | None = None,
     timeout: float,
-) -> Answers:
+) -> Answers[OffsetAndTimestamp]:
     """Ask one leader once. At the end of `timeout` (seconds) only this waiting ends, not the connection.
 
     Raises: ConnectionFailed, RequestTimedOut: no answer came; UnsupportedVersion: see `list_offsets_request`.
@@ -157,77 +145,11 @@ async def list_offsets(
 
     Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the last error.
     """
+
+    async def ask(
+        connection: Connection, asked: Mapping[TopicPartition, int], patience: float
+    ) -> Answers[OffsetAndTimestamp]:
+        return await ask_leader(connection, asked, isolation=isolation, timeout=patience)
+
     deadline = Deadline(timeout, f"looking up offsets of {len(times)} partitions")
-    search = _Search(client, dict(times), isolation, deadline)
-    if times:
-        await client.metadata.wait_for_topics({tp.topic for tp in times}, deadline.remaining)
-    while search.missing:
-        await search.ask_all()
-        if search.missing:
-            deadline.check(search.last_error)
-            await search.pause()
-    return search.found
-
-
-class _Search:
-    """A look-up that goes on until every partition was found."""
-
-    def __init__(
-        self, client: Client, missing: dict[TopicPartition, int], isolation: IsolationLevel, deadline: Deadline
-    ) -> None:
-        self.missing = missing
-        self.found: dict[TopicPartition, OffsetAndTimestamp] = {}
-        self.last_error: KafkaError | None = None
-        self._client = client
-        self._isolation = isolation
-        self._deadline = deadline
-        self._refused: KafkaError | None = None
-        self._backoff = client.new_backoff()
-
-    async def ask_all(self) -> None:
-        """Ask every leader of what is missing, at the same time."""
-        cluster = self._client.cluster
-        by_leader: dict[int, dict[TopicPartition, int]] = {}
-        for tp, time in self.missing.items():
-            leader = cluster.leader(tp)
-            if leader is None:
-                self.last_error = error_for(
-                    ErrorCode.LEADER_NOT_AVAILABLE if cluster.partition(tp) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"the metadata names no leader of {tp}",
-                    topic=tp.topic,
-                    partition=tp.partition,
-                )
-            else:
-                by_leader.setdefault(leader, {})[tp] = time
-        async with anyio.create_task_group() as group:
-            for leader, times in by_leader.items():
-                group.start_soon(self._ask, leader, times)
-        if self._refused is not None:
-            raise self._refused
-
-    async def _ask(self, leader: int, times: Mapping[TopicPartition, int]) -> None:
-        try:
-            connection = await self._client.connection(leader, timeout=self._deadline.remaining)
-            answers = await ask_leader(
-                connection,
-                times,
-                isolation=self._isolation,
-                timeout=min(self._deadline.remaining, self._client.config.request_timeout_ms / 1000),
-            )
-        except (ConnectionFailed, RequestTimedOut) as error:
-            self.last_error = error
-            return
-        except KafkaError as error:
-            self._refused = error
-            return
-        for tp, offset in answers.found.items():
-            self.found[tp] = offset
-            del self.missing[tp]
-        for broker_error in answers.again.values():
-            self.last_error = broker_error
-        for broker_error in answers.refused.values():
-            self._refused = broker_error
-
-    async def pause(self) -> None:
-        self._client.metadata.request_update(f"looking up offsets: {self.last_error}")
-        await anyio.sleep(min(self._backoff.next(), self._deadline.remaining))
+    return await ask_leaders(client, times, ask, deadline)

@@ -221,14 +221,17 @@ class Nodes:
         spread = self._rng.uniform(0.8, 1.2) if slot.failures else 1.0
         return min(grown, limit) * spread / 1000
 
-    def new_connection(self, address: Address, node_id: int | None) -> Connection:
-        """A connection object of this client's kind, not connected."""
+    def new_connection(self, address: Address, node_id: int | None, *, unseen: bool = False) -> Connection:
+        """A connection object of this client's kind, not connected.
+
+        `unseen` by the hooks: it is for another thread's loop, and they are called on the client's only.
+        """
         return Connection(
             address,
             node_id=node_id,
             client_id=self._config.client_id,
             config=self._connection_config,
-            hooks=self._hooks,
+            hooks=None if unseen else self._hooks,
             may_be_old=not self._is_modern,
         )
 

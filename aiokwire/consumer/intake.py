@@ -9,7 +9,7 @@ from typing import Final
 
 from aiokwire.cluster import Client
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
-from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease, select_visible
+from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
 from aiokwire.consumer.offset_reset import error_without_policy
@@ -17,7 +17,7 @@ from aiokwire.consumer.positions import PartitionState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, RecordRejected
 from aiokwire.protocol.messages import fetch
-from aiokwire.records import read_batches
+from aiokwire.records import read_batches, select_visible
 from aiokwire.types import IsolationLevel, OffsetReset
 
 logger = logging.getLogger(__name__)

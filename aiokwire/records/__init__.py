@@ -19,6 +19,7 @@ from aiokwire.records.checksum import crc32c
 from aiokwire.records.compression import check_level, compress, decompress
 from aiokwire.records.convert import convert
 from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_producer_state
+from aiokwire.records.visible import Visible, select_visible
 
 __all__ = [
     "ArrowRows",
@@ -28,6 +29,7 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RecordCheck",
+    "Visible",
     "assign_offsets",
     "check_level",
     "columns_to_arrow",
@@ -42,6 +44,7 @@ __all__ = [
     "read_batches",
     "rows_of",
     "scan_batches",
+    "select_visible",
     "set_log_append_time",
     "set_producer_state",
     "to_arrow",

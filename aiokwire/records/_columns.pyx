@@ -156,8 +156,8 @@ cdef class Columns:
             }
         return self.taken
 
-    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, str topic,
-                  int partition, int timestamp_kind, int64_t* at_offset) except -1:
+    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
+                  str topic, int partition, int timestamp_kind, int64_t* at_offset) except -1:
         """Adds a batch's rows, all or none; answers the fault, and in `at_offset` where it is."""
         if self.taken is not None:
             raise InvalidArgument("the columns were handed out already")
@@ -172,8 +172,8 @@ cdef class Columns:
         cdef BytesColumn header_key = self.header_key, header_value = self.header_value
         cdef int fault
         with nogil:
-            fault = self._fill(cursor, count, from_offset, payload_size, topic_index, partition, timestamp_kind,
-                               at_offset)
+            fault = self._fill(cursor, count, from_offset, to_offset, payload_size, topic_index, partition,
+                               timestamp_kind, at_offset)
         if fault:
             self.rows = rows
             self.header_rows = header_rows
@@ -210,8 +210,8 @@ cdef class Columns:
             self.header_offsets.size = 4
         return 0
 
-    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, int32_t topic_index,
-                   int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil:
+    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
+                   int32_t topic_index, int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil:
         cdef Slot slot
         cdef int fault
         cdef int64_t i
@@ -223,7 +223,7 @@ cdef class Columns:
             if fault:
                 return fault
             at_offset[0] = slot.offset
-            if slot.offset < from_offset:
+            if slot.offset < from_offset or slot.offset >= to_offset:
                 continue
             if _add(&self.key, row, slot.key, slot.key_size) or _add(&self.value, row, slot.value, slot.value_size):
                 return FAULT_MEMORY

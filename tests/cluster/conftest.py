@@ -16,6 +16,9 @@ import pytest
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID, ApiKey, Request, RequestHeader, Response, decode_request, encode_response
 from aiokwire.protocol.messages import api_versions, find_coordinator, metadata
+from tests.consumer.conftest import make_peer
+
+__all__ = ["clusters", "free_port", "make_peer"]
 
 Handler = Callable[[RequestHeader, Any], Response | None]
 MetadataTopic: TypeAlias = metadata.MetadataResponseTopic

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from aiokwire.consumer._iterate import Chunk, Feed
-from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease, Visible, select_visible
+from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import KafkaError
-from aiokwire.records import BatchBuilder, RecordBatch, read_batches
+from aiokwire.records import BatchBuilder, RecordBatch, Visible, read_batches, select_visible
 from aiokwire.types import OffsetReset, TopicPartition
 
 

@@ -1,0 +1,285 @@
+"""The heartbeats of one member, which go on while the user's event loop is blocked.
+
+They are sent always from a thread with a loop and a connection of its own (`threads.run_beside`), never from the user's
+loop: one sender has no turns to agree on, and its requests reach the coordinator in the order in which they were meant.
+The thread belongs to the consumer: it begins with the first `start` and ends with the task that runs `run`, so each
+consumer with a group has one at most.
+
+    user's loop: start / update / stop / polled  ---- one assignment ---->  thread: beat, wait for the answer, pause
+    user's loop: on_answer(beat, answer | error) <- call_soon_threadsafe -
+
+Answers to what was sent before the last `start` or `stop` are dropped: a generation that is over has no say. The thread
+decides nothing about the group. It repeats the beat that it was given, also after errors, until the user's loop says
+otherwise or the application has made no progress for `Beat.patience` seconds (max_poll_interval_ms).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import anyio
+
+from aiokwire.backoff import Backoff
+from aiokwire.cluster import Client
+from aiokwire.errors import KafkaError
+from aiokwire.net import Address, ApiVersions, Connection
+from aiokwire.protocol import Request, Response
+from aiokwire.threads import run_beside
+from aiokwire.watchdog import BlockedLoop, Watchdog
+
+# Makes the request and chooses its version, for what the coordinator offers and after the last answer without an error
+# since `start` (KIP-848: the member epoch is taken from it). It runs in the thread: it must be a pure function.
+BuildBeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
+OnAnswer: TypeAlias = Callable[["Beat", Response | KafkaError], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Beat:
+    """What to send, where to and how often; times in seconds."""
+
+    node_id: int
+    address: Address
+    build: BuildBeat
+    interval: float
+    timeout: float
+    """For an answer, and for a connection: then the connection is given up and made anew."""
+    patience: float
+    """How long beats go on without `Pulse.polled`; they end within one `interval` after it."""
+
+
+class _Order(NamedTuple):
+    """What the thread is to do; made by the user's loop, as a whole."""
+
+    term: int  # since which `start`: answers of another term do not count
+    beat: Beat
+    urgent: int  # how many beats of the term were wanted at once
+
+
+class Pulse:
+    """The heartbeats of one member. All methods are for the user's loop; `run` is spawned once, as a task there."""
+
+    def __init__(
+        self, client: Client, on_answer: OnAnswer, *, on_blocked: Callable[[BlockedLoop], None] | None = None
+    ) -> None:
+        """`on_answer` gets each answer, whatever its error code, and each failure; the next beat goes out by itself.
+
+        `on_blocked` is called after each time in which the loop was blocked for a second or more.
+        """
+        self._client = client
+        self._on_answer = on_answer
+        self._on_blocked = on_blocked
+        self._term = 0
+        self._urgent = 0
+        self._order: _Order | None = None  # written here, read by the thread
+        self._polls = 0  # written here, read by the thread
+        self._begun = anyio.Event()
+        self._heart: _Heart | None = None
+
+    @property
+    def beating(self) -> bool:
+        """Whether there is something to beat for."""
+        return self._order is not None
+
+    def start(self, beat: Beat, *, now: bool = False) -> None:
+        """Begin a new term (a generation, a member's new life): the first beat is due after `interval`, or `now`.
+
+        What was sent before it is not answered any more.
+        """
+        self._term += 1
+        self._urgent = 0
+        self._give(beat, now)
+
+    def update(self, beat: Beat, *, now: bool = False) -> None:
+        """Go on with another beat in the same term: what is under way is still answered, and the next one is this.
+
+        `now`: as soon as what is under way is answered, without waiting for the interval.
+        """
+        if self._order is None:
+            self.start(beat, now=now)
+        else:
+            self._give(beat, now)
+
+    def stop(self) -> None:
+        """Send nothing more; what is under way is not answered any more."""
+        self._order = None
+        self._wake()
+
+    def polled(self) -> None:
+        """The application made progress. To wait for records is progress: then call it from `on_answer`, too."""
+        self._polls += 1
+        heart = self._heart
+        if heart is not None and heart.silent:
+            heart.silent = False
+            heart.wake()
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        await self._begun.wait()
+        heart = self._heart = _Heart(self)
+        watchdog = None if self._on_blocked is None else Watchdog(self._on_blocked)
+        try:
+            await run_beside(_both, heart, watchdog, name=f"aiokwire heartbeats of {self._client.config.client_id}")
+        finally:
+            self._heart = None
+
+    def _give(self, beat: Beat, now: bool) -> None:
+        self._urgent += now
+        self._order = _Order(self._term, beat, self._urgent)
+        self._begun.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._heart is not None:
+            self._heart.wake()
+
+    # --- for the thread -----------------------------------------------------------------------------------------------
+
+    @property
+    def order(self) -> _Order | None:
+        return self._order
+
+    @property
+    def polls(self) -> int:
+        return self._polls
+
+    def new_connection(self, beat: Beat) -> Connection:
+        return self._client.nodes.new_connection(beat.address, beat.node_id, unseen=True)
+
+    def new_backoff(self) -> Backoff:
+        return self._client.new_backoff()
+
+    def deliver(self, order: _Order, outcome: Response | KafkaError) -> None:
+        """On the user's loop: what a beat came to."""
+        if self._order is not None and self._order.term == order.term:
+            self._on_answer(order.beat, outcome)
+
+
+async def _both(heart: _Heart, watchdog: Watchdog | None) -> None:
+    """The thread."""
+    async with anyio.create_task_group() as group:
+        if watchdog is not None:
+            group.start_soon(watchdog.run)
+        await heart.run()
+        group.cancel_scope.cancel()
+
+
+class _Heart:
+    """The thread's side of the heartbeats."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self.silent = False  # set here, unset by `polled`: the application makes no progress
+        self._pulse = pulse
+        self._here = asyncio.get_running_loop()  # the user's
+        self._there: asyncio.AbstractEventLoop | None = None
+        self._changed = anyio.Event()
+        self._attempt: anyio.CancelScope | None = None
+        self._connection: Connection | None = None
+        self._backoff = pulse.new_backoff()
+        # of the present term
+        self._term = 0
+        self._served = 0  # how many of the beats that were wanted at once went out
+        self._since = 0.0  # when the last beat went out, or the term began
+        self._retry_at: float | None = None  # after a failure
+        self._last: Response | None = None
+        # of the application's progress
+        self._polls = -1
+        self._patient_since = 0.0
+
+    def wake(self) -> None:
+        """From the user's loop: look at the order and the polls again."""
+        there = self._there  # before it is set, the thread has not looked yet
+        if there is not None:
+            with contextlib.suppress(RuntimeError):  # it is ending
+                there.call_soon_threadsafe(self._look)
+
+    def _look(self) -> None:
+        self._changed.set()
+        order = self._pulse.order
+        if self._attempt is not None and (order is None or order.term != self._term):
+            self._attempt.cancel()  # a request that was sent keeps its place; its answer has no say any more
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        self._there = asyncio.get_running_loop()
+        try:
+            while not self._here.is_closed():
+                self._changed = anyio.Event()
+                order = self._pulse.order
+                if order is None:
+                    await self._changed.wait()
+                    continue
+                now = anyio.current_time()
+                self._follow(order, now)
+                if self._falls_silent(order.beat, now):
+                    await self._changed.wait()
+                elif (pause := self._due(order, now) - now) > 0:
+                    with anyio.move_on_after(pause):
+                        await self._changed.wait()
+                else:
+                    await self._beat(order)
+        finally:
+            self._there = None
+            if self._connection is not None:
+                self._connection.abort()
+
+    # --- when ---------------------------------------------------------------------------------------------------------
+
+    def _follow(self, order: _Order, now: float) -> None:
+        """Take over what the user's loop changed."""
+        if order.term != self._term:
+            self._term, self._served, self._since, self._retry_at, self._last = order.term, 0, now, None, None
+
+    def _due(self, order: _Order, now: float) -> float:
+        if self._retry_at is not None:
+            return self._retry_at
+        return now if order.urgent > self._served else self._since + order.beat.interval
+
+    def _falls_silent(self, beat: Beat, now: float) -> bool:
+        """Whether the application has made no progress for too long: no beat, until it does."""
+        self.silent = True  # first: a poll that comes between the lines below wakes the thread
+        polls = self._pulse.polls
+        if polls != self._polls:
+            self._polls, self._patient_since = polls, now
+        self.silent = now >= self._patient_since + beat.patience
+        return self.silent
+
+    # --- one beat -----------------------------------------------------------------------------------------------------
+
+    async def _beat(self, order: _Order) -> None:
+        """Send it and wait for the answer, unless another term begins."""
+        sent_at = anyio.current_time()
+        outcome: Response | KafkaError
+        with anyio.CancelScope() as self._attempt:
+            try:
+                outcome = await self._ask(order.beat)
+            except KafkaError as error:
+                outcome = error
+        cancelled, self._attempt = self._attempt.cancelled_caught, None
+        if cancelled:
+            return
+        self._since = sent_at
+        if isinstance(outcome, KafkaError):
+            self._retry_at = anyio.current_time() + min(self._backoff.next(), order.beat.interval)
+        else:
+            self._retry_at = None
+            self._served = order.urgent
+            self._backoff.reset()
+            if not getattr(outcome, "error_code", 0):
+                self._last = outcome
+        with contextlib.suppress(RuntimeError):  # the user's loop was closed without closing the consumer
+            self._here.call_soon_threadsafe(self._pulse.deliver, order, outcome)
+
+    async def _ask(self, beat: Beat) -> Response:
+        connection = self._connection
+        if connection is None or not connection.ready or connection.address != beat.address:
+            if connection is not None:
+                connection.abort()
+            connection = self._connection = self._pulse.new_connection(beat)
+            await connection.connect(beat.timeout)
+        request, version = beat.build(connection.versions, self._last)
+        answer: Response = await connection.request(request, version=version, timeout=beat.timeout)
+        return answer

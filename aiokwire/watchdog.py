@@ -1,0 +1,146 @@
+"""Notices that an event loop was blocked: for how long, and by what. Runs beside the loop (`threads.run_beside`).
+
+The thread asks the loop for a sign of life and looks again one threshold later: without the sign, it keeps the stack of
+the loop's thread. What it found is told on the loop itself, once that lives again: the thread must not log, since what
+blocks the loop may hold a lock of the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple
+
+import anyio
+import anyio.lowlevel
+
+logger = logging.getLogger(__name__)
+
+THRESHOLD: Final = 1.0  # seconds; a block of less is nobody's concern here
+MAX_FRAMES: Final = 40
+_OWN: Final = (str(Path(__file__).parent), "<")  # "<frozen ...>" and the like
+_STDLIB: Final = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+_LIBRARIES: Final = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+# Until when the last block lasted that was logged: several consumers of one loop log it once.
+_logged: anyio.lowlevel.RunVar[float] = anyio.lowlevel.RunVar("aiokwire_watchdog")
+
+
+class Frame(NamedTuple):
+    """One line of a stack."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BlockedLoop:
+    """A time in which the event loop did nothing but one thing."""
+
+    seconds: float
+    """At least so long, at most a second more."""
+    where: Frame | None
+    """The innermost line of the program's own code. None: the watch stood still, too, as when the process is suspended,
+    or when a library computes without releasing the interpreter's lock."""
+    stack: tuple[Frame, ...]
+    """The innermost line last."""
+
+    def __str__(self) -> str:
+        if self.where is None:
+            return (
+                f"the event loop was blocked for {self.seconds:.1f} s, and so was every other thread: the process was "
+                "suspended, starved of CPU, or in a library that holds the interpreter's lock"
+            )
+        return f"the event loop was blocked for {self.seconds:.1f} s at {self.where}: do such work in a thread"
+
+
+class Watchdog:
+    """Watches the loop on which it is made."""
+
+    def __init__(self, on_blocked: Callable[[BlockedLoop], None], *, threshold: float = THRESHOLD) -> None:
+        """`on_blocked` is called on the watched loop each time it lives again after `threshold` seconds or more."""
+        self._on_blocked = on_blocked
+        self._threshold = threshold
+        self._here = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._clock = self._here.time  # the watching loop's, once it runs: that of a blocked loop may stand still
+        self._sign: float | None = None  # when the loop gave the sign that it was asked for; written by both
+
+    async def run(self) -> None:
+        """Watch until cancelled, from another loop; on the watched loop itself there is nothing to see."""
+        there = asyncio.get_running_loop()
+        if there is self._here:
+            return
+        self._clock = there.time
+        with contextlib.suppress(RuntimeError):  # the watched loop was closed
+            while True:
+                await self._ask()
+
+    async def _ask(self) -> None:
+        """Ask for one sign of life, and wait for it.
+
+        Raises: RuntimeError: the loop is closed.
+        """
+        asked = self._clock()
+        self._sign = None
+        self._here.call_soon_threadsafe(self._live)
+        await anyio.sleep(self._threshold)
+        if self._sign is not None and self._sign - asked < self._threshold:
+            return
+        late = self._clock() - asked >= 2 * self._threshold  # this thread stood still, too
+        stack = () if late or self._sign is not None else self._look()
+        while self._sign is None:
+            await anyio.sleep(self._threshold)
+            if self._here.is_closed():
+                return
+        blocked = BlockedLoop(self._sign - asked, own_frame(stack), stack)
+        self._here.call_soon_threadsafe(self._tell, blocked, self._sign)
+
+    def _look(self) -> tuple[Frame, ...]:
+        frame = sys._current_frames().get(self._thread)  # the documented way to another thread's stack
+        return stack_of(frame)
+
+    # --- on the watched loop ------------------------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        self._sign = self._clock()
+
+    def _tell(self, blocked: BlockedLoop, until: float) -> None:
+        if until - _logged.get(float("-inf")) > self._threshold:
+            logger.warning("%s", blocked)
+        _logged.set(until)
+        self._on_blocked(blocked)
+
+
+def stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
+    """The innermost frames of a stack, the innermost last. Reads no source file."""
+    frames: list[Frame] = []
+    while frame is not None and len(frames) < MAX_FRAMES:
+        code = frame.f_code
+        frames.append(Frame(code.co_filename, frame.f_lineno, code.co_qualname))
+        frame = frame.f_back
+    return tuple(reversed(frames))
+
+
+def own_frame(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the program's own code; without one, the innermost that is no part of Python or of this
+    package; without that, the innermost."""
+    foreign = [frame for frame in stack if not frame.file.startswith(_OWN) and not _is_stdlib(frame.file)]
+    program = [frame for frame in foreign if not frame.file.startswith(_LIBRARIES)]
+    innermost = program or foreign or stack  # an application may itself be installed among the libraries
+    return innermost[-1] if innermost else None
+
+
+def _is_stdlib(file: str) -> bool:
+    return file.startswith(_STDLIB) and not file.startswith(_LIBRARIES)  # which may lie within

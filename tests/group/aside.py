@@ -1,0 +1,42 @@
+"""A broker in another thread, for tests that block the loop of a client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+
+from aiokwire.broker import Broker
+
+PATIENCE = 10.0
+
+
+@contextlib.contextmanager
+def broker_aside(**options: Any) -> Iterator[Broker]:
+    """It serves while the caller's loop does not."""
+    served = threading.Event()
+    brokers: list[Broker] = []
+    stop: list[tuple[asyncio.AbstractEventLoop, anyio.Event]] = []
+
+    async def serve() -> None:
+        async with Broker(**options) as broker:
+            ended = anyio.Event()
+            stop.append((asyncio.get_running_loop(), ended))
+            brokers.append(broker)
+            served.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+    thread.start()
+    assert served.wait(PATIENCE)
+    loop, ended = stop[0]
+    try:
+        yield brokers[0]
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(PATIENCE)
+        assert not thread.is_alive()

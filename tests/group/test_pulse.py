@@ -1,0 +1,337 @@
+"""Heartbeats reach the coordinator whatever the user's loop does, and only those of the present term count."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.cluster import Client, ClientConfig
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.group import Beat, Pulse
+from aiokwire.net import Address, ApiVersions
+from aiokwire.protocol import ApiKey, Request, Response
+from aiokwire.protocol.messages import consumer_group_heartbeat as modern
+from aiokwire.protocol.messages import heartbeat
+from tests.broker.grouped import ModernMember, RawMember, close, rebalance, started
+from tests.group.aside import broker_aside
+
+SESSION_MS = 500
+PATIENCE = 10.0
+
+
+class Answers:
+    """What a pulse told, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Beat, Response | KafkaError]] = []
+        self._came = anyio.Event()
+
+    def __call__(self, beat: Beat, outcome: Response | KafkaError) -> None:
+        self.told.append((beat, outcome))
+        self._came.set()
+        self._came = anyio.Event()
+
+    @property
+    def codes(self) -> list[int]:
+        return [getattr(outcome, "error_code", -99) for _, outcome in self.told]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        with anyio.fail_after(PATIENCE):
+            while not condition():
+                await self._came.wait()
+
+    async def more(self, count: int) -> None:
+        wanted = len(self.told) + count
+        await self.until(lambda: len(self.told) >= wanted)
+
+
+@contextlib.asynccontextmanager
+async def pulsing(broker: Broker, **options: Any) -> AsyncIterator[tuple[Pulse, Answers]]:
+    """The heartbeats of a member, with what they are told."""
+    answers = Answers()
+    async with Client(ClientConfig(bootstrap_servers=broker.bootstrap_servers, **options)) as client:
+        pulse = Pulse(client, answers)
+        client.spawn(pulse.run)
+        yield pulse, answers
+
+
+def classic(broker: Broker, member: RawMember, **options: Any) -> Beat:
+    """The beat of a member's present generation."""
+    request = heartbeat.HeartbeatRequest(
+        group_id=member.group, generation_id=member.generation, member_id=member.member_id
+    )
+
+    def build(versions: ApiVersions, _last: Response | None) -> tuple[Request[Any], int]:
+        return request, versions.pick(heartbeat.HeartbeatRequest)
+
+    times = {"interval": 0.05, "timeout": 5.0, "patience": 60.0} | options
+    return Beat(node_id=1, address=Address("127.0.0.1", broker.port), build=build, **times)
+
+
+def block(seconds: float) -> None:
+    """What a handler must not do."""
+    time.sleep(seconds)
+
+
+def beats(broker: Broker) -> int:
+    return sum(entry.api in {ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT} for entry in broker.journal)
+
+
+async def joined(broker: Broker) -> RawMember:
+    member = await RawMember.connect(broker)
+    member.send_join(session_ms=SESSION_MS)
+    assert await member.take_join() is ErrorCode.MEMBER_ID_REQUIRED
+    member.send_join(session_ms=SESSION_MS)
+    assert await member.take_join() is ErrorCode.NONE
+    member.send_sync({member.member_id: b""})
+    assert await member.take_sync() == (ErrorCode.NONE, b"")
+    return member
+
+
+async def test_a_blocked_loop_costs_a_member_nothing() -> None:
+    with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
+        async with pulsing(broker) as (pulse, answers):
+            member = await joined(broker)
+            pulse.start(classic(broker, member))
+            await answers.more(1)
+            before = beats(broker)
+            block(4 * SESSION_MS / 1000)
+            sent = beats(broker) - before
+            status = broker.group("g")
+            assert (status.state, list(status.members)) == ("Stable", [member.member_id])
+            assert status.generation == member.generation
+            assert sent >= 10, "at an interval of 50 ms"
+            await answers.more(1)
+            assert set(answers.codes) == {0}
+        await close(member)
+
+
+async def test_without_beats_the_same_member_is_evicted() -> None:
+    with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
+        member = await joined(broker)
+        block(4 * SESSION_MS / 1000)
+        assert broker.group("g").members == {}
+        await close(member)
+
+
+async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_it_does() -> None:
+    with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
+        async with pulsing(broker) as (pulse, answers):
+            member = await joined(broker)
+            pulse.start(classic(broker, member, patience=0.3))
+            block(1.2)
+            assert broker.group("g").members == {}
+            before = beats(broker)
+            pulse.polled()
+            await answers.until(lambda: ErrorCode.UNKNOWN_MEMBER_ID in answers.codes)
+            assert beats(broker) > before
+        await close(member)
+
+
+async def test_progress_keeps_beats_going() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+        member = await joined_slowly(broker)
+        pulse.start(classic(broker, member, interval=0.02, patience=0.1))
+        for _ in range(20):
+            await answers.more(1)
+            pulse.polled()
+        assert set(answers.codes) == {0}
+        await close(member)
+
+
+async def joined_slowly(broker: Broker) -> RawMember:
+    """A member with a session that outlives any test."""
+    (member,) = await started(broker, 1)
+    return member
+
+
+async def test_an_answer_to_an_older_generation_is_dropped() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+        member = await joined_slowly(broker)
+        held = broker.on(heartbeat.HeartbeatRequest).hold(handled=True)
+        old = classic(broker, member)
+        pulse.start(old, now=True)
+        await held.arrived()
+        await rebalance(member)
+        new = classic(broker, member)
+        pulse.start(new)
+        held.release()
+        await answers.more(2)
+        assert {beat for beat, _ in answers.told} == {new}
+        assert set(answers.codes) == {0}
+        await close(member)
+
+
+async def test_what_is_under_way_is_answered_when_the_beat_is_updated_and_the_next_is_the_new_one() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+        member = await joined_slowly(broker)
+        held = broker.on(heartbeat.HeartbeatRequest).hold()
+        first, second = classic(broker, member, interval=30.0), classic(broker, member, interval=30.0)
+        pulse.start(first, now=True)
+        await held.arrived()
+        pulse.update(second, now=True)
+        held.release()
+        await answers.more(2)
+        assert [beat for beat, _ in answers.told] == [first, second]
+        await close(member)
+
+
+async def test_nothing_is_sent_or_told_after_stop() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+        member = await joined_slowly(broker)
+        pulse.start(classic(broker, member, interval=0.01))
+        await answers.more(3)
+        pulse.stop()
+        told = len(answers.told)
+        for _ in range(5):
+            assert await member.beat() is ErrorCode.NONE
+        at_rest = beats(broker)
+        with anyio.move_on_after(0.1):
+            await anyio.sleep_forever()
+        assert len(answers.told) == told
+        assert beats(broker) == at_rest
+        await close(member)
+
+
+async def test_a_lost_connection_is_told_and_replaced() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker, retry_backoff_ms=10) as (pulse, answers):
+        member = await joined_slowly(broker)
+        broker.on(heartbeat.HeartbeatRequest, times=2).close()
+        pulse.start(classic(broker, member), now=True)
+        await answers.more(4)
+        kinds = [type(outcome) for _, outcome in answers.told[:4]]
+        assert kinds == [ConnectionFailed, ConnectionFailed, heartbeat.HeartbeatResponse, heartbeat.HeartbeatResponse]
+        await close(member)
+
+
+async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker, retry_backoff_ms=10) as (pulse, answers):
+        member = await joined_slowly(broker)
+        broker.on(heartbeat.HeartbeatRequest, times=1).drop()
+        pulse.start(classic(broker, member, timeout=0.2), now=True)
+        await answers.more(2)
+        assert isinstance(answers.told[0][1], RequestTimedOut)
+        assert answers.codes[1] == 0
+        connections = {entry.connection for entry in broker.journal if entry.api is ApiKey.HEARTBEAT}
+        assert len(connections) == 2
+        await close(member)
+
+
+async def test_beats_follow_the_coordinator() -> None:
+    async with Broker(journal=1000, nodes=2) as broker, pulsing(broker) as (pulse, answers):
+        home = broker.coordinator("g")
+        member = await RawMember.connect(broker, node=home)
+        await member.get_id()
+        await rebalance(member)
+
+        def at(node: int) -> Beat:
+            beat = classic(broker, member)
+            host, _, port = broker.address(node).rpartition(":")
+            return Beat(
+                node_id=node, address=Address(host, int(port)), build=beat.build, interval=0.05, timeout=5, patience=60
+            )
+
+        pulse.start(at(home))
+        await answers.more(1)
+        other = next(node for node in broker.nodes if node != home)
+        broker.move_coordinator("g", other)
+        await answers.until(lambda: ErrorCode.NOT_COORDINATOR in answers.codes)
+        pulse.start(at(other))
+        await answers.until(lambda: answers.codes[-1] == 0)
+        await close(member)
+
+
+async def test_the_thread_is_there_from_the_first_beat_to_the_close_of_the_client() -> None:
+    def threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if "heartbeats" in thread.name]
+
+    async with Broker() as broker:
+        async with pulsing(broker, client_id="billing") as (pulse, answers):
+            assert threads() == []
+            member = await joined_slowly(broker)
+            pulse.start(classic(broker, member))
+            await answers.more(1)
+            assert threads() == ["aiokwire heartbeats of billing"]
+        assert threads() == []
+        await close(member)
+
+
+async def test_an_epoch_that_came_while_the_loop_was_blocked_is_in_the_next_beat() -> None:
+    configs = {
+        "group_consumer_min_session_timeout_ms": 100,
+        "group_consumer_session_timeout_ms": SESSION_MS,
+        "group_consumer_min_heartbeat_interval_ms": 10,
+        "group_consumer_heartbeat_interval_ms": 50,
+        "group_consumer_assignment_interval_ms": 0,
+    }
+    with broker_aside(journal=1000, topics={"t": 2}, **configs) as broker:
+        async with pulsing(broker) as (pulse, answers):
+            ours = ModernMember(broker, (await RawMember.connect(broker)).client, "ours")
+            assert await ours.beat(join=True) is ErrorCode.NONE
+
+            def build(versions: ApiVersions, last: Response | None) -> tuple[Request[Any], int]:
+                epoch = last.member_epoch if isinstance(last, modern.ConsumerGroupHeartbeatResponse) else ours.epoch
+                request = modern.ConsumerGroupHeartbeatRequest(group_id="g", member_id="ours", member_epoch=epoch)
+                return request, versions.pick(modern.ConsumerGroupHeartbeatRequest)
+
+            address = Address("127.0.0.1", broker.port)
+            pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60))
+            await answers.more(1)
+            epoch = broker.group("g").generation
+            other = ModernMember(broker, (await RawMember.connect(broker)).client, "other")
+            assert await other.beat(join=True) is ErrorCode.NONE
+            assert await other.leave() is ErrorCode.NONE
+            block(3 * SESSION_MS / 1000)
+            assert list(broker.group("g").members) == ["ours"]
+            assert broker.group("g").generation > epoch
+            await answers.more(1)
+            assert set(answers.codes) == {0}
+        await close(ours, other)
+
+
+ABANDON = """
+import asyncio, sys, threading
+import anyio
+from aiokwire.cluster import Client, ClientConfig
+from aiokwire.group import Beat, Pulse
+from aiokwire.net import Address
+from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
+
+address = Address("127.0.0.1", int(sys.argv[1]))
+
+async def begin():
+    answered = anyio.Event()
+    client = Client(ClientConfig(bootstrap_servers=str(address)))
+    await client.start()
+    pulse = Pulse(client, lambda beat, outcome: answered.set())
+    client.spawn(pulse.run)
+    build = lambda versions, last: (HeartbeatRequest(group_id="g"), versions.pick(HeartbeatRequest))
+    pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60), now=True)
+    await answered.wait()
+
+loop = asyncio.new_event_loop()
+loop.run_until_complete(begin())
+(thread,) = [thread for thread in threading.enumerate() if "heartbeats" in thread.name]
+if sys.argv[2] == "close the loop":
+    loop.close()
+    thread.join(10)
+print("alive" if thread.is_alive() else "ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("how", "thread"), [("close the loop", "ended"), ("exit", "alive")])
+def test_a_program_that_closes_nothing_ends_nevertheless(how: str, thread: str) -> None:
+    with broker_aside() as broker:
+        command = [sys.executable, "-c", ABANDON, str(broker.port), how]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{thread}\n"), done.stderr
