@@ -7,7 +7,7 @@ partitioner which partition                   buffer_pool who waits for room
 bulk        send_many; arrow: send_arrow      topics      partitions, leaders, message formats
 idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
 scope, transaction, steps  transactions: the block, the driver, the talk with coordinators; states, outcomes and
-                           transaction_requests are its tables and messages
+                           transaction_requests are its tables and messages; shared: one of many producers
 preparing   serializers, on_send              plug        hooks per batch
 """
 
@@ -19,6 +19,7 @@ from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for
 from aiokwire.producer.producer import Producer
 from aiokwire.producer.scope import Transaction
 from aiokwire.producer.settlement import Undelivered
+from aiokwire.producer.shared import SharedTransactions, TransactionTicket
 
 __all__ = [
     "ArrowDelivery",
@@ -30,7 +31,9 @@ __all__ = [
     "RoundRobin",
     "SendManyResult",
     "Serializer",
+    "SharedTransactions",
     "Transaction",
+    "TransactionTicket",
     "Undelivered",
     "partition_for_key",
 ]

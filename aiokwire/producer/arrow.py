@@ -34,6 +34,7 @@ class ArrowDelivery:
         self._runs = runs
         self._dispatcher = dispatcher
         self._result: SendManyResult | None = None
+        self.counts: dict[int, int] = {}  # how many rows each partition has taken; known with the result
 
     def done(self) -> bool:
         """Whether each row was acknowledged or given up."""
@@ -45,7 +46,7 @@ class ArrowDelivery:
     async def _settled(self) -> SendManyResult:
         if self._result is None:
             await self._dispatcher.settle_runs(self._runs)
-            self._result = summary_of_rows(self.topic, self._rows, self._runs)
+            self._result = summary_of_rows(self.topic, self._rows, self._runs, self.counts)
         return self._result
 
 
@@ -116,8 +117,8 @@ def _name(thing: object) -> str:
     return type(thing).__name__
 
 
-def summary_of_rows(topic: str, rows: ArrowRows, runs: Runs) -> SendManyResult:
-    """The result of rows whose batches are done."""
+def summary_of_rows(topic: str, rows: ArrowRows, runs: Runs, counts: dict[int, int]) -> SendManyResult:
+    """The result of rows whose batches are done; `counts` grows by the delivered ones of each partition."""
     delivered = failed = 0
     ranges: dict[int, list[tuple[int, int]]] = {}
     errors: dict[int, KafkaError] = {}
@@ -127,6 +128,7 @@ def summary_of_rows(topic: str, rows: ArrowRows, runs: Runs) -> SendManyResult:
         for partition, first, count, error in outcomes([run]):
             if error is None:
                 delivered += count
+                counts[partition] = counts.get(partition, 0) + count
                 extend_ranges(ranges, partition, first, count)
             else:
                 failed += count

@@ -7,6 +7,7 @@ Built once per program or service and shared by its tasks; one event loop.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 import random
@@ -31,6 +32,7 @@ from aiokwire.producer.preparing import Preparation
 from aiokwire.producer.progress import Positions
 from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
+from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.transaction import Transactions
 from aiokwire.types import Headers, RecordMetadata, TransactionalReader
 
@@ -63,6 +65,7 @@ class Producer(Generic[K, V]):
         config: ProducerConfig | None = ...,
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
+        joins: TransactionTicket | None = ...,
         **options: Any,
     ) -> None: ...
 
@@ -76,6 +79,7 @@ class Producer(Generic[K, V]):
         value_serializer: Serializer | None = ...,
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
+        joins: TransactionTicket | None = ...,
         **options: Any,
     ) -> None: ...
 
@@ -86,9 +90,12 @@ class Producer(Generic[K, V]):
         config: ProducerConfig | None = None,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
+        joins: TransactionTicket | None = None,
         **options: Any,
     ) -> None:
-        """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet.
+        """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet. With `joins`
+        the one transaction of this producer is that of `SharedTransactions.open`: leaving its block delivers, and ends
+        nothing.
 
         Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another one.
         """
@@ -97,9 +104,11 @@ class Producer(Generic[K, V]):
         if config is not None and options:
             raise InvalidArgument(f"config and options ({', '.join(options)}) exclude each other")
         self.config = config if config is not None else from_options(ProducerConfig, options)
+        if joins is not None:
+            self.config = dataclasses.replace(self.config, transactional_id=joins.transactional_id)
         rng = rng if rng is not None else random.Random()
         self._client = Client(self.config, hooks=hooks, rng=rng)
-        self._dispatcher = Dispatcher(self._client, self.config, rng, Plug.of(hooks))
+        self._dispatcher = Dispatcher(self._client, self.config, rng, Plug.of(hooks), joins)
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._row_sender = RowSender(self._dispatcher, self.config)
