@@ -134,6 +134,8 @@ class SourceOptions:
     decoding: Decoding
     pushdown: bool
     commit_group: str | None
+    rack: str
+    """Where the tasks run: a replica there is read in place of the leader, if the cluster allows that (KIP-392)."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -156,7 +158,6 @@ def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOption
         it cannot have.
     """
     given = _Given(options, _SOURCE, "source")
-    headers = given.flag("includeHeaders", False)
     start, end = _places(given, streaming)
     return SourceOptions(
         consumer=client_options(given.options, ConsumerConfig, _SOURCE_DEFAULTS),
@@ -173,10 +174,11 @@ def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOption
         min_offsets_per_trigger=_min_offsets(given),
         max_trigger_delay=given.seconds("maxTriggerDelay", "15m"),
         max_bytes_per_trigger=given.size("maxBytesPerTrigger"),
-        columns=_columns(given, headers),
+        columns=_columns(given),
         decoding=_decoding(given),
         pushdown=given.flag("pushdown", False),
         commit_group=given.text("commitGroup", None),
+        rack=given.text("kafka.client.rack", ""),
     )
 
 
@@ -195,6 +197,15 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         run_id=given.text("run.id", None),
         checkpoint_location=given.options.get("checkpointlocation"),
     )
+
+
+def parse_shape(options: Mapping[str, str]) -> tuple[tuple[str, ...], Decoding]:
+    """Only what says which columns there are: Spark asks for them before it tells whether it is a stream.
+
+    Raises: ConfigurationError: as `parse_source`.
+    """
+    given = _Given(options, _SOURCE, "source")
+    return _columns(given), _decoding(given)
 
 
 class _Given:
@@ -354,7 +365,8 @@ def _min_offsets(given: _Given) -> int | None:
     return least
 
 
-def _columns(given: _Given, headers: bool) -> tuple[str, ...]:
+def _columns(given: _Given) -> tuple[str, ...]:
+    headers = given.flag("includeHeaders", False)
     text = given.text("columns", None)
     if text is None:
         return COLUMNS if headers else COLUMNS[:-1]
@@ -384,6 +396,8 @@ def _decoding(given: _Given) -> Decoding:
     bad = given.text("columnNameOfCorruptRecord", "")
     if bad and bad.lower() in {name.lower() for name in COLUMNS}:
         raise ConfigurationError(f"columnNameOfCorruptRecord cannot be {bad!r}: a column has that name")
+    if bad and all(chosen is Format.BINARY for chosen in formats.values()):
+        raise ConfigurationError("columnNameOfCorruptRecord needs key.format or value.format: bytes are never corrupt")
     mode = given.choice("mode", Mode, Mode.PERMISSIVE)
     if bad and mode is not Mode.PERMISSIVE:
         raise ConfigurationError(f"columnNameOfCorruptRecord needs mode=permissive, not {mode.value}")

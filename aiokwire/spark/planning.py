@@ -5,9 +5,10 @@ Used by the readers, on the driver.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from aiokwire.spark.offsets import Offsets
@@ -40,6 +41,36 @@ class Range(NamedTuple):
 def ranges_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[Range]:
     """What is to be read, without what is empty."""
     return [Range(*tp, start[tp], end[tp]) for tp in sorted(end) if start.get(tp, end[tp]) < end[tp]]
+
+
+@dataclasses.dataclass
+class Bounds:
+    """What the filters leave; None where they leave everything."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    first: int = 0
+    end: int | None = None
+    since: int | None = None
+    """Milliseconds since the epoch: where reading may begin. Later records may be earlier than it, so that Spark has to
+    check each one's time all the same."""
+
+    def cut(self, ranges: Sequence[Range]) -> list[Range]:
+        """The ranges within the bounds."""
+        found = []
+        for each in ranges:
+            if self.topics is not None and each.topic not in self.topics:
+                continue
+            if self.partitions is not None and each.partition not in self.partitions:
+                continue
+            start = max(each.start, self.first)
+            end = each.end if self.end is None else min(each.end, self.end)
+            if start < end:
+                found.append(each._replace(start=start, end=end))
+        return found
+
+    def end_at(self, end: int) -> None:
+        self.end = end if self.end is None else min(self.end, end)
 
 
 def split(
@@ -194,6 +225,12 @@ def without_lost(
     return found, losses
 
 
-def describe(losses: Iterable[Loss]) -> str:
-    """A report, a line for each partition."""
-    return "\n".join(str(loss) for loss in losses)
+def until_end(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> tuple[Offsets, list[Loss]]:
+    """Where to end instead, and what of it is not there."""
+    found = {tp: min(offset, latest[tp]) for tp, offset in end.items()}
+    lost = [
+        Loss(*tp, latest[tp], offset, f"the log ends at {latest[tp]}")
+        for tp, offset in end.items()
+        if offset > latest[tp]
+    ]
+    return found, lost

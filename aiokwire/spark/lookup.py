@@ -1,0 +1,178 @@
+"""What the driver asks the cluster: which partitions there are, and where their logs begin, end, or pass a time.
+
+Used by the readers. Decisions about the answers are in `planning`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from aiokwire.cluster import EARLIEST, LATEST, Client, Cluster, list_offsets
+from aiokwire.errors import ConfigurationError, StaleMetadataError
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import fetch, metadata
+from aiokwire.records import scan_batches
+from aiokwire.spark.fetching import LANE, LAST_VERSION_BY_NAME
+from aiokwire.spark.offsets import Kind, Offsets, Place
+from aiokwire.spark.options import SourceOptions, Topics
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+# How long a topic that nobody knows is waited for (seconds): it may have been created a moment ago.
+TOPIC_PATIENCE: Final = 5.0
+# What of a log is looked at to learn how many bytes an offset takes.
+PROBE_BYTES: Final = 256 * 1024
+
+
+class Lookup:
+    """Questions about one job's topics."""
+
+    def __init__(self, client: Client, options: SourceOptions) -> None:
+        self._client = client
+        self._options = options
+        self._timeout = options.consumer.default_api_timeout
+
+    # --- partitions ---------------------------------------------------------------------------------------------------
+
+    async def partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
+        """The job's partitions as they are now, and its topics' ids as far as they have any.
+
+        Raises: ConfigurationError: a topic or partition that the job names is not there.
+        """
+        chosen = self._options.topics
+        names = await self._names(chosen)
+        cluster = await self._fresh(names, required=not chosen.pattern)
+        found = [
+            TopicPartition(name, each.partition)
+            for name in sorted(names)
+            if (topic := cluster.topics.get(name)) is not None
+            for each in topic.partitions
+        ]
+        if chosen.partitions:
+            missing = sorted(chosen.partitions - set(found))
+            if missing:
+                raise ConfigurationError(f"assign names {_some(missing)}, which the cluster does not have")
+            found = sorted(chosen.partitions)
+        ids = {name: topic_id for name in names if (topic_id := cluster.topic_id(name)) is not None}
+        return found, ids
+
+    async def _names(self, chosen: Topics) -> set[str]:
+        if chosen.names:
+            return set(chosen.names)
+        if chosen.partitions:
+            return {tp.topic for tp in chosen.partitions}
+        answer = await self._client.request(metadata.MetadataRequest(topics=None), timeout=self._timeout)
+        pattern = re.compile(chosen.pattern)
+        return {
+            topic.name
+            for topic in answer.topics
+            if topic.name is not None and not topic.is_internal and pattern.fullmatch(topic.name)
+        }
+
+    async def _fresh(self, names: Collection[str], *, required: bool) -> Cluster:
+        """Not what an earlier query knew: a topic may have grown, or been made anew."""
+        self._client.metadata.want(names)
+        cluster = await self._client.metadata.update(self._timeout)
+        if not required or not names:
+            return cluster
+        try:
+            return await self._client.metadata.wait_for_topics(names, TOPIC_PATIENCE)
+        except StaleMetadataError as error:
+            raise ConfigurationError(f"topic {error.topic!r} is not there, or has no partitions: {error}") from error
+
+    # --- offsets ------------------------------------------------------------------------------------------------------
+
+    async def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        return await self._at(dict.fromkeys(partitions, EARLIEST))
+
+    async def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The ends; with read_committed, those of what no open transaction holds back."""
+        return await self._at(dict.fromkeys(partitions, LATEST))
+
+    async def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        isolation = self._options.consumer.isolation
+        answers = await list_offsets(self._client, times, isolation=isolation, timeout=self._timeout)
+        return {tp: answer.offset for tp, answer in answers.items()}
+
+    async def resolve(
+        self,
+        place: Place,
+        partitions: Collection[TopicPartition],
+        earliest: Mapping[TopicPartition, int],
+        latest: Mapping[TopicPartition, int],
+        *,
+        is_end: bool,
+    ) -> Offsets:
+        """A place as offsets.
+
+        Raises: ConfigurationError: it names other partitions than there are, or a time after the last record.
+        """
+        if place.kind is Kind.EARLIEST:
+            return dict(earliest)
+        if place.kind is Kind.LATEST:
+            return dict(latest)
+        if place.kind is not Kind.TIMESTAMP:
+            _check_same(place, partitions)
+        if place.kind is Kind.OFFSETS:
+            edges = {EARLIEST: earliest, LATEST: latest}
+            return {tp: edges[offset][tp] if offset in edges else offset for tp, offset in place.by_partition.items()}
+        found = await self._at(place.timestamps(partitions))
+        late = sorted(tp for tp, offset in found.items() if offset < 0)
+        if late and not is_end and not self._options.fall_back_to_latest:
+            raise ConfigurationError(
+                f"{place.option}: {_some(late)} has no record at that time or later; "
+                "startingOffsetsByTimestampStrategy=latest starts at the end there"
+            )
+        return {tp: latest[tp] if offset < 0 else offset for tp, offset in found.items()}
+
+    async def later_than(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
+        """For each partition the first offset whose record is at or after this time; none where there is none."""
+        found = await self._at(dict.fromkeys(partitions, timestamp))
+        return {tp: offset for tp, offset in found.items() if offset >= 0}
+
+    # --- bytes --------------------------------------------------------------------------------------------------------
+
+    async def bytes_per_offset(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        """What an offset takes on the wire from these places on, as far as the first batches tell."""
+        found: dict[TopicPartition, float] = {}
+        for tp, offset in places.items():
+            size = await self._probe(tp, offset)
+            if size:
+                found[tp] = size
+        return found
+
+    async def _probe(self, tp: TopicPartition, offset: int) -> float:
+        leader = self._client.cluster.leader(tp)
+        if leader is None:
+            return 0.0
+        topic_id = self._client.cluster.topic_id(tp.topic) or ZERO_UUID
+        connection = await self._client.connection(leader, LANE)
+        limit = LAST_VERSION_BY_NAME if topic_id == ZERO_UUID else None
+        version = connection.versions.pick(fetch.FetchRequest, limit)
+        partition = fetch.FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=PROBE_BYTES)
+        topic = fetch.FetchTopic(topic=tp.topic, topic_id=topic_id, partitions=[partition])
+        request = fetch.FetchRequest(max_bytes=PROBE_BYTES, session_epoch=-1, topics=[topic])
+        response = await connection.request(request, version=version)
+        data = next((data for topic_ in response.responses for data in topic_.partitions), None)
+        if data is None or data.error_code or not data.records:
+            return 0.0  # the task will say what is wrong
+        batches = scan_batches(data.records, stop_at_fault=True)
+        offsets = batches[-1].next_offset - batches[0].base_offset if batches else 0
+        return sum(batch.size for batch in batches) / offsets if offsets else 0.0
+
+
+def _check_same(place: Place, partitions: Collection[TopicPartition]) -> None:
+    there, named = set(partitions), set(place.by_partition)
+    if there - named:
+        raise ConfigurationError(f"{place.option} must name every partition: {_some(sorted(there - named))} is missing")
+    if named - there:
+        raise ConfigurationError(f"{place.option} names {_some(sorted(named - there))}, which is not read")
+
+
+def _some(partitions: list[TopicPartition]) -> str:
+    more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
+    return ", ".join(map(str, partitions[:5])) + more
