@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ from aiokwire.spark.decoding import Decoder
 from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.schema import arrow_schema, spark_schema
 
-Column = pa.Array[Any]
+Column: TypeAlias = "pa.Array[Any]"
 
 
 class Converter:
@@ -40,7 +40,8 @@ def _raw(name: str) -> Callable[[pa.RecordBatch], Column]:
 def _topic(batch: pa.RecordBatch) -> Column:
     topics: Any = batch.column("topic")
     if len(topics.dictionary) == 1:
-        return pa.repeat(topics.dictionary[0], len(topics))
+        one: Column = pa.repeat(topics.dictionary[0], len(topics))
+        return one
     plain: Column = topics.cast(pa.string())
     return plain
 

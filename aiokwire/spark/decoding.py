@@ -10,7 +10,7 @@ import datetime
 import decimal
 import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import types as spark
@@ -18,7 +18,7 @@ from pyspark.sql import types as spark
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.spark.options import Decoding, Format, Mode
 
-Column = pa.Array[Any]
+Column: TypeAlias = "pa.Array[Any]"
 Coerce = Callable[[Any], Any]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -85,7 +85,7 @@ class Decoder:
 def _where(raw: pa.RecordBatch, row: int, side: str) -> str:
     topic, partition, offset = (raw.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
     return (
-        f"{topic}[{partition}] at offset {offset}: the {side} {raw.column(side)[row].as_py()!r:.200} cannot be decoded; "
+        f"{topic}[{partition}] at offset {offset}: cannot decode the {side} {raw.column(side)[row].as_py()!r:.99}; "
         "mode=permissive gives null, and the bytes in columnNameOfCorruptRecord"
     )
 

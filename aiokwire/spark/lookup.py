@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+import anyio
+
 from aiokwire.cluster import EARLIEST, LATEST, Client, Cluster, list_offsets
 from aiokwire.errors import ConfigurationError, StaleMetadataError
 from aiokwire.protocol import ZERO_UUID
@@ -139,10 +141,14 @@ class Lookup:
     async def bytes_per_offset(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
         """What an offset takes on the wire from these places on, as far as the first batches tell."""
         found: dict[TopicPartition, float] = {}
-        for tp, offset in places.items():
-            size = await self._probe(tp, offset)
-            if size:
+
+        async def probe(tp: TopicPartition, offset: int) -> None:
+            if size := await self._probe(tp, offset):
                 found[tp] = size
+
+        async with anyio.create_task_group() as group:
+            for tp, offset in places.items():
+                group.start_soon(probe, tp, offset)
         return found
 
     async def _probe(self, tp: TopicPartition, offset: int) -> float:
