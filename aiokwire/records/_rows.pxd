@@ -51,6 +51,7 @@ cdef class ArrowRows:
     cdef int read(self, int64_t index, Row* row) except -1
     cdef int _read_headers(self, int64_t index, Row* row) except -1
     cdef int _grow(self, int64_t wanted) except -1
+    cdef int32_t _place(self, int64_t index, Row* row, int32_t partitions, int32_t* turn) except -1
     cdef int mark(self, int64_t index, int32_t run) except -1
     cdef int64_t _in_ms(self, int64_t stamp, int64_t index) except? -1
     cdef object fault(self, int64_t index, str what)

@@ -53,6 +53,12 @@ class ArrowRows:
         Raises: InvalidArgument: naming the row.
         """
 
+    def choose(self, partitions: int, first_partition: int = 0) -> bytearray:
+        """The partitions that `encode` would choose, as int32 in the machine's order.
+
+        Raises: InvalidArgument: naming the row.
+        """
+
     def check(self, max_record: int, partitions: int) -> None:
         """Nothing when every row can become a record of at most `max_record` bytes.
 

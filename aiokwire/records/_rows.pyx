@@ -6,6 +6,7 @@ row into its open batches. Nothing of Arrow is believed: each offset is held aga
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
@@ -72,6 +73,12 @@ cdef inline bint _number(const NumbersIn* column, int64_t row, int64_t* found) n
         memcpy(&narrow, column.data + 4 * at, 4)
         found[0] = narrow
     return True
+
+
+cdef _check_partitions(int32_t partitions, int32_t first_partition):
+    if partitions < 1 or not 0 <= first_partition < partitions:
+        raise InvalidArgument(f"partitions must be at least 1, first_partition one of them: not {partitions}, "
+                              f"{first_partition}")
 
 
 cdef class ArrowRows:
@@ -270,22 +277,12 @@ cdef class ArrowRows:
         cdef BatchBuilder builder
         cdef int64_t index
         cdef int32_t at, turn = first_partition
-        if partitions < 1 or not 0 <= first_partition < partitions:
-            raise InvalidArgument(f"partitions must be at least 1, first_partition one of them: not {partitions}, "
-                                  f"{first_partition}")
+        _check_partitions(partitions, first_partition)
         cdef list builders = [None] * partitions
         cdef dict batches = {}
         for index in range(self.count):
             self.read(index, &row)
-            if row.partition >= partitions:
-                raise self.fault(index, f"partition {row.partition} does not exist: there are {partitions}")
-            if row.partition >= 0:
-                at = row.partition
-            elif row.key_size >= 0:
-                at = (murmur2_of(<const uint8_t*>row.key, row.key_size) & 0x7FFFFFFF) % partitions
-            else:
-                at = turn
-                turn = turn + 1 if turn + 1 < partitions else 0
+            at = self._place(index, &row, partitions, &turn)
             builder = builders[at]
             if builder is None:
                 builder = builders[at] = BatchBuilder(2, batch_size)
@@ -302,6 +299,33 @@ cdef class ArrowRows:
             if builder is not None:
                 batches.setdefault(at, []).append(builder.seal(compression=compression, level=level))
         return batches
+
+    def choose(self, int32_t partitions, int32_t first_partition=0):
+        cdef Row row
+        cdef int64_t index
+        cdef int32_t turn = first_partition
+        _check_partitions(partitions, first_partition)
+        chosen = bytearray(4 * self.count)
+        cdef char* out = PyByteArray_AS_STRING(chosen)
+        cdef int32_t at
+        for index in range(self.count):
+            self.read(index, &row)
+            at = self._place(index, &row, partitions, &turn)
+            memcpy(out + 4 * index, &at, 4)
+        return chosen
+
+    cdef int32_t _place(self, int64_t index, Row* row, int32_t partitions, int32_t* turn) except -1:
+        """The partition of a row; one without any is that of `turn`, which goes on."""
+        cdef int32_t at = row.partition
+        if at >= partitions:
+            raise self.fault(index, f"partition {at} does not exist: there are {partitions}")
+        if at >= 0:
+            return at
+        if row.key_size >= 0:
+            return (murmur2_of(<const uint8_t*>row.key, row.key_size) & 0x7FFFFFFF) % partitions
+        at = turn[0]
+        turn[0] = at + 1 if at + 1 < partitions else 0
+        return at
 
     # --- who took a row -----------------------------------------------------------------------------------------------
 

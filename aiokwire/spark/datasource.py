@@ -11,7 +11,12 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
 
 FORMAT = "aiokwire"
 
@@ -51,3 +56,15 @@ class AiokwireSource(DataSource):
         options = parse_source(self.options, streaming=True)
         check_schema(schema, options)
         return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from aiokwire.spark.options import parse_sink
+        from aiokwire.spark.writer import batch_writer
+
+        return batch_writer(parse_sink(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from aiokwire.spark.options import parse_sink
+        from aiokwire.spark.writer import stream_writer
+
+        return stream_writer(parse_sink(self.options), schema)

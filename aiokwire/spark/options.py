@@ -33,7 +33,7 @@ _SOURCE: Final = (
     "columnNameOfCorruptRecord", "pushdown", "commitGroup",
     "groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
 )  # fmt: skip
-_SINK: Final = ("topic", "includeHeaders", "delivery", "sink.id", "run.id")
+_SINK: Final = ("topic", "includeHeaders", "delivery", "sink.id", "run.id", "ledger")
 # What Spark itself puts among the options, or what is its own to read.
 _OF_SPARK: Final = frozenset({"path", "paths", "checkpointlocation", "queryname", "__partition_columns"})
 
@@ -43,7 +43,10 @@ _SOURCE_DEFAULTS: Final = {
     "isolation_level": "read_uncommitted",  # as in spark-sql-kafka
     "max_partition_fetch_bytes": 4 * 1024 * 1024,
 }
-_SINK_DEFAULTS: Final = {"client_id": "aiokwire-spark"}
+_SINK_DEFAULTS: Final = {
+    "client_id": "aiokwire-spark",
+    "transaction_timeout_ms": 900_000,  # as long as a microbatch may take; brokers allow no more unless told
+}
 
 _DURATION: Final = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)?")
 _SECONDS: Final = {"us": 1e-6, None: 1e-3, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -144,10 +147,12 @@ class SinkOptions:
 
     producer: ProducerConfig
     topic: str | None
-    """For rows without a topic, or for all of them when there is no column of that name."""
+    """For all rows; None: the column topic says it."""
     delivery: Delivery
     sink_id: str | None
     run_id: str | None
+    begin_ledger: bool
+    """Whether a batch other than the first may find no ledger of those before it."""
     checkpoint_location: str | None
 
 
@@ -195,6 +200,7 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         delivery=given.choice("delivery", Delivery, Delivery.AT_LEAST_ONCE),
         sink_id=given.text("sink.id", None),
         run_id=given.text("run.id", None),
+        begin_ledger=given.text("ledger", "required", ("required", "begin")) == "begin",
         checkpoint_location=given.options.get("checkpointlocation"),
     )
 

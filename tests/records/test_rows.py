@@ -228,6 +228,16 @@ def test_buffers_that_are_too_short_are_named() -> None:
         ArrowRows(-1)
 
 
+@given(st.lists(ROW, max_size=30), st.integers(0, 2))
+def test_the_chosen_partitions_are_those_of_the_batches(rows: list[Given], first: int) -> None:
+    found = rows_of(record_batch(rows, (pa.binary(), pa.list_(PAIR))))
+    chosen = memoryview(found.choose(3, first)).cast("i").tolist() if rows else []
+    batches = records({key: list(parts) for key, parts in found.encode(3, NOW, first_partition=first).items()})
+    for partition in range(3):
+        wanted = [row[1] for row, at in zip(rows, chosen, strict=True) if at == partition]
+        assert [record.value for record in batches.get(partition, [])] == wanted
+
+
 def test_the_partitions_must_be_possible() -> None:
     with pytest.raises(InvalidArgument, match="partitions must be at least 1"):
         ArrowRows(1).encode(0, NOW)
