@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,9 @@ def one_owner(frame: DataFrame, partitions: int, *, tasks: int | None = None) ->
             yield with_partitions(batch, partitions, turn % partitions)
             turn += batch.num_rows
 
-    chosen = frame.mapInArrow(choose, schema)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # about pandas, which is not used for this
+        chosen = frame.mapInArrow(choose, schema)
     by_id: Any = getattr(chosen, "repartitionById", None)  # since 4.1: no two numbers meet in one task by chance
     if by_id is not None:
         spread: DataFrame = by_id(tasks, chosen["partition"] % tasks)
