@@ -18,7 +18,7 @@ from aiokwire.spark import one_owner
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Writes:
