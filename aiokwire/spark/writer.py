@@ -108,10 +108,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
-    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
+    def commit(self, messages: Messages, batchId: int) -> None:
         _tell(messages, f"batch {batchId}")
 
-    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
+    def abort(self, messages: Messages, batchId: int) -> None:
         _tell(messages, f"batch {batchId} failed; these tasks had finished, and what they wrote stays")
 
 
@@ -200,8 +200,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
-    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
+    def commit(self, messages: Messages, batchId: int) -> None:
         self._sink.commit(messages, batchId)
 
-    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803 - Spark's name
+    def abort(self, messages: Messages, batchId: int) -> None:
         self._sink.abort(messages, batchId)

@@ -80,7 +80,10 @@ async def write(
 
 
 async def _send(
-    producer: Producer[Any, Any], batches: Iterator[pa.RecordBatch], columns: SinkColumns, joining: Joining | None = None
+    producer: Producer[Any, Any],
+    batches: Iterator[pa.RecordBatch],
+    columns: SinkColumns,
+    joining: Joining | None = None,
 ) -> Tally:
     tally = Tally()
     pending: collections.deque[ArrowDelivery] = collections.deque()
@@ -127,4 +130,3 @@ def _explained(error: KafkaError) -> KafkaError:
             )
         cause = getattr(cause, "reason", None) or cause.__cause__
     return error
-

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from typing import Any, Final
 
 import anyio
@@ -30,6 +31,7 @@ from aiokwire import Admin, Consumer
 from aiokwire.broker import Broker
 from aiokwire.protocol import ApiKey
 from aiokwire.types import TopicPartition
+from integration.kafka import real_kafka
 from integration.spark.job import FAILED, Job
 
 DRIVER: Final = "driver"
@@ -60,14 +62,16 @@ class Kill:
     api: ApiKey
     whom: str
     after: bool
+    nth: int = 1
+    """Of the requests of this kind: in the first batch or the second."""
 
     def __str__(self) -> str:
-        return f"{self.whom} {'after' if self.after else 'before'} {self.api.name}"
+        return f"{self.whom} {'after' if self.after else 'before'} {self.api.name} {self.nth}"
 
 
 def kills(count: int) -> list[Kill]:
     """Each place in turn."""
-    places = [Kill(api, whom, after) for api, whom in STEPS for after in (False, True)]
+    places = [Kill(api, whom, after, nth) for nth in (1, 2) for api, whom in STEPS for after in (False, True)]
     return [places[number % len(places)] for number in range(count)]
 
 
@@ -163,11 +167,16 @@ async def one_kill(broker: Broker, kill: Kill, rng: random.Random) -> int:
     await broker.create_topic(topic, TASKS)
     with tempfile.TemporaryDirectory() as checkpoint:
         job = Job(broker.bootstrap_servers, topic, topic, checkpoint, 2, TASKS, ROWS)
-        on = broker.on(kill.api)
-        hold = on.hold_after() if kill.after else on.hold()
+        on = broker.on(kill.api, nth=kill.nth)
+        hold = on.hold(handled=kill.after)
+        killed = False
 
         async def interrupt(query: Query) -> None:
+            nonlocal killed
+            if killed:
+                return
             await hold.arrived(timeout=_PATIENCE)
+            killed = True
             query.kill(kill.whom, rng)
             hold.release()  # whoever is alive goes on, and a request of the dead comes true late
 
@@ -194,7 +203,7 @@ async def at_random(servers: str, count: int, seed: int) -> None:
     rng, done = random.Random(seed), 0
     topic = f"out-{uuid.uuid4().hex[:10]}"
     async with Admin(servers) as admin:
-        await admin.create_topic(topic, TASKS)
+        await admin.create_topic(topic, TASKS, replication_factor=1)
     with tempfile.TemporaryDirectory() as checkpoint:
         job = Job(servers, topic, topic, checkpoint, max(2, count), TASKS, ROWS)
 
@@ -207,7 +216,9 @@ async def at_random(servers: str, count: int, seed: int) -> None:
 
         starts = await until_done(job, interrupt)
         judge(job, await values_of(job))
-    print(f"{done} kills at random moments, started {starts} times, {job.batches} batches: nothing lost, nothing doubled")
+    print(
+        f"{done} kills at random moments, started {starts} times, {job.batches} batches: nothing lost, nothing doubled"
+    )
 
 
 def main() -> None:
@@ -215,9 +226,14 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--servers", help="a Kafka that is there; then kills come at random moments")
+    parser.add_argument("--kafka", help="a release of Kafka to be started for that, such as 4.3.1")
     options = parser.parse_args()
     if options.servers:
         anyio.run(at_random, options.servers, options.kills, options.seed)
+    elif options.kafka:
+        with closing(real_kafka(options.kafka)) as server:
+            server.start()
+            anyio.run(at_random, server.bootstrap_servers, options.kills, options.seed)
     else:
         anyio.run(on_embedded, options.kills, options.seed)
 

@@ -22,7 +22,6 @@ from pyspark.sql.types import (
 from aiokwire.errors import ConfigurationError, InvalidArgument
 from aiokwire.spark.sink_columns import lacks_partition, sink_columns, with_owner
 
-
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 TYPES = {
     "string": StringType(),
@@ -48,7 +47,9 @@ def rows(**columns: Any) -> pa.RecordBatch:
 
 def test_all_columns_by_name_in_any_case_and_order() -> None:
     found = sink_columns(
-        schema("timestamp timestamp, Headers headers, more double, KEY string, value binary, topic string, partition int"),
+        schema(
+            "timestamp timestamp, Headers headers, more double, KEY string, value binary, topic string, partition int"
+        ),
         None,
     )
     assert found.parts == (("timestamp", 0), ("headers", 1), ("key", 3), ("value", 4), ("partition", 6))

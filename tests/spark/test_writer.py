@@ -74,12 +74,16 @@ def test_every_column_arrives(spark: SparkSession, kafka: Kafka, writes: Writes)
     topic = kafka.topic(3)
     time = datetime.datetime(2023, 11, 14, 22, 13, 20, 123_456)
     rows = [
-        Row(key="k", value=b"v", headers=[Row(key="h", value=b"1"), Row(key="i", value=None)], partition=2, timestamp=time),
+        Row(
+            key="k",
+            value=b"v",
+            headers=[Row(key="h", value=b"1"), Row(key="i", value=None)],
+            partition=2,
+            timestamp=time,
+        ),
         Row(key=None, value=None, headers=None, partition=1, timestamp=time),
     ]
-    schema = (
-        "key string, value binary, headers array<struct<key: string, value: binary>>, partition int, timestamp timestamp"
-    )
+    schema = "key string, value binary, headers array<struct<key: string, value: binary>>, partition int, timestamp timestamp"
     writes.batch(spark.createDataFrame(rows, schema), topic)
     empty, full = writes.committed(topic)
     assert (full.partition, full.key, full.value, full.headers) == (2, b"k", b"v", (("h", b"1"), ("i", None)))
