@@ -1,6 +1,6 @@
 """One transaction that several producers, in any processes, write to: who opens it also ends it.
 
-    SharedTransactions.open() -> ticket -> Producer(..., joins=ticket) in each process -> .commit(ticket) or .abort(ticket)
+    SharedTransactions.open() -> ticket -> Producer(..., joins=ticket) in each process -> .commit(ticket), .abort(ticket)
 
 They share one producer id and epoch. A partition may have one writer only: its sequence numbers are counted by that
 producer alone. The next `open` under the same transactional id fences all that came before, and ends what they left.
@@ -47,7 +47,7 @@ class JoinedSteps(Steps):
         self._ticket = ticket
 
     async def obtain_identity(self, deadline: Deadline) -> None:
-        """Take the ticket's identity: at the start, and again where a sequence broke, so that the error of that counts."""
+        """Take the ticket's identity; again where a sequence broke, so that the error of that is what counts."""
         self.second = self._ticket.second
         self._identity.adopt(self._ticket.producer_id, self._ticket.epoch)
 

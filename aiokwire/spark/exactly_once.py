@@ -64,8 +64,8 @@ def plan_of(options: SinkOptions, *, streaming: bool) -> Plan:
     else:
         if options.sink_id is None or options.run_id is None:
             raise ConfigurationError(
-                "delivery=exactly-once of a batch job needs the options sink.id, which names the sink, and run.id, which "
-                "names what is written: without them a repetition cannot be told from the next run"
+                "delivery=exactly-once of a batch job needs the options sink.id, which names the sink, and run.id, "
+                "which names what is written: without them a repetition cannot be told from the next run"
             )
         name, group = options.sink_id, f"{options.sink_id}.run.{options.run_id}"
     config = dataclasses.replace(options.producer, transactional_id=name)
@@ -75,8 +75,8 @@ def plan_of(options: SinkOptions, *, streaming: bool) -> Plan:
 def _name_of(checkpoint_location: str | None) -> str:
     if not checkpoint_location:
         raise ConfigurationError(
-            "delivery=exactly-once needs a name that stays the same when the query starts again: set the option sink.id, "
-            "or checkpointLocation as an option of this sink"
+            "delivery=exactly-once needs a name that stays the same when the query starts again: set the option "
+            "sink.id, or checkpointLocation as an option of this sink"
         )
     return "aiokwire-" + hashlib.sha256(checkpoint_location.rstrip("/").encode()).hexdigest()[:24]
 
@@ -144,8 +144,8 @@ def place_of(context: TaskContext | None, *, streaming: bool) -> Place:
         raise ConfigurationError("delivery=exactly-once: this does not run in a Spark task")
     if context.attemptNumber() > 0:
         raise KafkaError(
-            f"delivery=exactly-once: task {context.partitionId()} is attempted again (retry or speculation), and what its "
-            "first attempt wrote is in the transaction already: the batch has to be aborted and repeated as a whole; "
+            f"delivery=exactly-once: task {context.partitionId()} is attempted again (retry or speculation), and what "
+            "its first attempt wrote is in the transaction already: the batch has to be aborted and repeated as a whole; "
             "spark.speculation must be false"
         )
     if not streaming:
@@ -171,7 +171,7 @@ def is_repeated(opened: Opened, place: Place, plan: Plan) -> bool:
     if place.batch_id > 0 and not plan.begin_ledger:
         raise ConfigurationError(
             f"delivery=exactly-once: this is batch {place.batch_id}, and the ledger of the batches before, group "
-            f"{plan.ledger_group!r}, is not there: it expired while the query stood still, or there was none yet. Whether "
-            "this batch was written already cannot be told: look, then set the option ledger=begin"
+            f"{plan.ledger_group!r}, is not there: it expired while the query stood still, or there was none yet. "
+            "Whether this batch was written already cannot be told: look, then set the option ledger=begin"
         )
     return False

@@ -1,4 +1,4 @@
-"""What a sink's tasks tell the driver, and whether that makes a whole: the decision before a transaction is committed."""
+"""What a sink's tasks tell the driver, and whether that makes a whole: decided before a transaction is committed."""
 
 from __future__ import annotations
 

@@ -21,9 +21,10 @@ _CHOOSE_BY = ("key", "partition")
 def one_owner(frame: DataFrame, partitions: int, *, tasks: int | None = None) -> DataFrame:
     """The same rows with a column `partition` that is never null, all rows of one partition in one task.
 
-    `partitions` is how many the topic has; all topics the same number, when there are several. A row keeps the partition
-    it names, a key decides as in Kafka's own clients, rows without any are spread. `tasks`: how many write, as many as
-    there are partitions unless told. Works on streams as well; rows keep their order only within a key's task before.
+    `partitions` is how many the topic has; the same number where there are several topics. A row keeps the partition
+    that it names, a key decides as in Kafka's own clients, rows without either are spread. `tasks`: how many write, as
+    many as there are partitions unless told. On streams as well. Rows of a task keep their order, those of several
+    tasks are mixed.
 
     Raises: ConfigurationError: there are no partitions or tasks.
     """

@@ -79,9 +79,7 @@ class SinkColumns:
         assert self.topic is not None
         topics: Any = batch.column(self.topic).dictionary_encode()
         if topics.null_count:
-            raise InvalidArgument(
-                "a row has a null in the column topic: fill it, or name a topic with the option topic"
-            )
+            raise InvalidArgument("a row has a null in the column topic: fill it, or set the option topic")
         found = topics.dictionary.to_pylist()
         if len(found) == 1:
             yield found[0], records

@@ -1,4 +1,4 @@
-"""What Spark calls to write: one writer for each batch, pickled to the tasks; streams commit with a writer made anew."""
+"""What Spark calls to write: a writer for each batch, pickled to the tasks; a stream commits with one made anew."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
     def commit(self, messages: Messages) -> None:
@@ -105,7 +107,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:
@@ -181,7 +185,9 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: TransactionalSink) -> None:
         self._sink = sink
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
     def commit(self, messages: Messages) -> None:
@@ -197,7 +203,9 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: TransactionalSink) -> None:
         self._sink = sink
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
         return self._sink.write(iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:

@@ -89,9 +89,10 @@ async def _send(
     pending: collections.deque[ArrowDelivery] = collections.deque()
     while (batch := await run_in_thread(next, batches, None)) is not None:
         for topic, records in columns.by_topic(batch):
+            owned = records
             if joining is not None and lacks_partition(records):
-                records = with_owner(records, await _partition_of(producer, topic, joining.task))
-            pending.append(await producer.submit_arrow(topic, records))
+                owned = with_owner(records, await _partition_of(producer, topic, joining.task))
+            pending.append(await producer.submit_arrow(topic, owned))
         while pending and pending[0].done():
             await _settle(pending.popleft(), tally)
     await producer.flush()
@@ -125,8 +126,8 @@ def _explained(error: KafkaError) -> KafkaError:
     while cause is not None:
         if isinstance(cause, BrokerError) and cause.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return ConfigurationError(
-                f"delivery=exactly-once: two tasks write to {cause.topic}[{cause.partition}], and each partition has one writer: repartition "
-                f"with aiokwire.spark.one_owner before writing ({error})"
+                f"delivery=exactly-once: two tasks write to {cause.topic}[{cause.partition}], and each partition has "
+                f"one writer: repartition with aiokwire.spark.one_owner before writing ({error})"
             )
         cause = getattr(cause, "reason", None) or cause.__cause__
     return error

@@ -103,15 +103,17 @@ class Query:
 @contextlib.asynccontextmanager
 async def running(job: Job) -> AsyncIterator[Query]:
     command = [sys.executable, "-m", "integration.spark.job", json.dumps(dataclasses.asdict(job))]
-    async with await anyio.open_process(command, stdin=subprocess.DEVNULL, stderr=None) as process:
-        async with anyio.create_task_group() as group:
-            query = Query(process)
-            group.start_soon(query.follow)
-            try:
-                yield query
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+    async with (
+        await anyio.open_process(command, stdin=subprocess.DEVNULL, stderr=None) as process,
+        anyio.create_task_group() as group,
+    ):
+        query = Query(process)
+        group.start_soon(query.follow)
+        try:
+            yield query
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
 
 
 async def until_done(job: Job, interrupt: Callable[[Query], Any]) -> int:
@@ -147,9 +149,10 @@ def judge(job: Job, values: list[str]) -> None:
     counts: collections.Counter[tuple[int, int, int]] = collections.Counter()
     attempts: dict[int, set[str]] = collections.defaultdict(set)
     for value in values:
-        batch_id, task, number, attempt = value.split()
-        counts[int(batch_id), int(task), int(number)] += 1
-        attempts[int(batch_id)].add(attempt)
+        *place, attempt = value.split()
+        batch_id, task, number = map(int, place)
+        counts[batch_id, task, number] += 1
+        attempts[batch_id].add(attempt)
     for batch_id in range(job.batches):
         for task in range(job.tasks):
             for number in range(job.rows):

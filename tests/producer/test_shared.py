@@ -155,8 +155,12 @@ async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
         cluster.allow_transactions(second=True)
         async with shared(cluster.bootstrap_servers) as (_, transactions):
             ticket = await transactions.open()
-            with pytest.raises(ValueError, match="mine"):
+
+            async def fail() -> None:
                 async with Producer(cluster.bootstrap_servers, joins=ticket) as producer, producer.transaction():
                     await producer.send("t", b"a")
                     raise ValueError("mine")
+
+            with pytest.raises(ValueError, match="mine"):
+                await fail()
         assert ApiKey.END_TXN not in cluster.coordinator.apis

@@ -31,9 +31,10 @@ def options(**more: str) -> SinkOptions:
     return parse_sink({**given, **{name.replace("__", "."): value for name, value in more.items()}})
 
 
-def context(attempt: int = 0, task: int = 3, **properties: str) -> TaskContext:
+def context(properties: dict[str, str] | None = None, attempt: int = 0) -> TaskContext:
+    """As Spark makes it for a task."""
     found = object.__new__(TaskContext)
-    found.__dict__.update(_attemptNumber=attempt, _partitionId=task, _localProperties=properties)
+    found.__dict__.update(_attemptNumber=attempt, _partitionId=3, _localProperties=properties or {})
     return found
 
 
@@ -67,7 +68,7 @@ def test_options_that_do_not_do(streaming: bool, given: dict[str, str], said: st
 
 
 def test_a_task_is_told_its_batch() -> None:
-    told = context(**{BATCH_ID: "12", QUERY_ID: "q"})
+    told = context({BATCH_ID: "12", QUERY_ID: "q"})
     assert place_of(told, streaming=True) == Place(3, 12, "q")
     assert place_of(context(), streaming=False) == Place(3, None, "")
 
@@ -81,7 +82,7 @@ def test_a_missing_batch_number_is_refused() -> None:
 
 def test_a_second_attempt_is_refused() -> None:
     with pytest.raises(KafkaError, match=r"task 3 is attempted again .*spark\.speculation must be false"):
-        place_of(context(attempt=1, **{BATCH_ID: "12"}), streaming=True)
+        place_of(context({BATCH_ID: "12"}, attempt=1), streaming=True)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_ledger_that_is_gone_is_refused_unless_it_is_to_begin() -> None:
     assert not is_repeated(opened, place, plan_of(options(sink__id="s", ledger="begin"), streaming=True))
 
 
-# --- the steps ----------------------------------------------------------------------------------------------------------
+# --- the steps --------------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -122,7 +123,8 @@ def frames(*values: str, key: str | None = None) -> Iterator[pa.RecordBatch]:
 async def run_batch(plan: Plan, batch_id: int, *tasks: str) -> None:
     """What Spark does for one microbatch; each task writes one row."""
     opened = await steps.open_transaction(plan)
-    rows, topics = 0, set()
+    rows = 0
+    topics: set[str] = set()
     for task, value in enumerate(tasks):
         if is_repeated(opened, Place(task, batch_id, "q"), plan):
             return

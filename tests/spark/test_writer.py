@@ -12,8 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from aiokwire import Consumer, Producer
-from aiokwire.records import Record, murmur2
+from aiokwire import Consumer, ConsumerRecord, Producer
+from aiokwire.records import murmur2
 from aiokwire.spark import one_owner
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka
@@ -42,16 +42,16 @@ class Writes:
         query = frame.writeStream.format("aiokwire").options(**given).trigger(availableNow=True).start()
         query.awaitTermination()
 
-    def committed(self, topic: str) -> list[Record]:
+    def committed(self, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
         """All that a read_committed reader finds, by partition and offset."""
 
-        async def main() -> list[Record]:
+        async def main() -> list[ConsumerRecord[bytes, bytes]]:
             options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
             async with Producer(self._kafka.servers) as producer:
                 places = [TopicPartition(topic, number) for number in range(await producer.partitions_for(topic))]
             async with Consumer(topic, bootstrap_servers=self._kafka.servers, **options) as consumer:
                 ends = await consumer.end_offsets(places)
-                found: list[Record] = []
+                found: list[ConsumerRecord[bytes, bytes]] = []
                 while [place for place in places if await consumer.position(place) < ends[place]]:
                     found += await consumer.getmany(timeout=0.05)
                 return sorted(found, key=lambda record: (record.partition, record.offset))
@@ -147,7 +147,7 @@ def source(spark: SparkSession, folder: pathlib.Path, batches: int, first: int =
     )  # fmt: skip
 
 
-def wanted(batches: int) -> list[bytes | None]:
+def wanted(batches: int) -> list[bytes]:
     return sorted(f"{number}-{row}".encode() for number in range(batches) for row in range(10))
 
 
