@@ -78,13 +78,15 @@ class Kafka:
 
     def topic(self, partitions: int = 1, **configs: str) -> str:
         name = f"topic-{next(self._numbers)}"
+        self.create(name, partitions, **configs)
+        return name
 
+    def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         async def main() -> None:
             async with Admin(self.servers) as admin:
                 await admin.create_topic(name, partitions, configs=configs)
 
         self.run(main)
-        return name
 
     def delete(self, topic: str) -> None:
         async def main() -> None:
