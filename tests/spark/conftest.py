@@ -11,9 +11,21 @@ from typing import Any, TypeVar
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from aiokwire import Producer
 from aiokwire.admin import Admin
+from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.session import close_sessions
 
 T = TypeVar("T")
@@ -41,6 +53,7 @@ def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # quick to start
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
@@ -63,6 +76,25 @@ def no_sessions() -> Iterator[None]:
     """The clients of this process end with the test."""
     yield
     close_sessions()
+
+
+_TYPES: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType().add("key", StringType()).add("value", BinaryType())),
+}
+
+
+def columns_of(options: SourceOptions, **decoded: DataType) -> StructType:
+    """The columns as Spark parses them from the source's DDL; Spark's parser is in the JVM."""
+    types = _TYPES | decoded
+    names = [*options.columns, *filter(None, [options.decoding.bad_record_column])]
+    return StructType([StructField(name, types.get(name, BinaryType())) for name in names])
 
 
 class Kafka:

@@ -10,13 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
-from aiokwire import Admin
+from aiokwire import Admin, Consumer
 from aiokwire.spark.fetching import LostData
 from aiokwire.spark.options import parse_source
 from aiokwire.spark.stream import StreamReader
-from tests.spark.conftest import Kafka
+from aiokwire.types import TopicPartition
+from tests.spark.conftest import Kafka, columns_of
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("no_sessions")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("no_sessions")]
 
 
 class Query:
@@ -24,19 +25,20 @@ class Query:
 
     def __init__(self, servers: str, topic: str, **options: str) -> None:
         named = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"} | options
-        self.reader = StreamReader(parse_source(named, streaming=True))
+        parsed = parse_source(named, streaming=True)
+        self.reader = StreamReader(parsed, columns_of(parsed))
         self.at: dict[str, Any] = {}
 
     def begin(self) -> dict[str, Any]:
         self.at = self.reader.initialOffset()
         return self.at
 
-    def step(self) -> list[bytes]:
+    def step(self) -> list[bytes | None]:
         """One microbatch: its values."""
         end = self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())
         end = json.loads(json.dumps(end))
         tasks = self.reader.partitions(self.at, end) if end != self.at else []
-        values: list[bytes] = []
+        values: list[bytes | None] = []
         for task in tasks:
             for batch in self.reader.read(task):
                 values += batch.column("value").to_pylist()
@@ -194,9 +196,9 @@ def test_lag_tools_see_what_is_done(kafka: Kafka) -> None:
     query.step()
 
     async def committed() -> dict[str, int]:
-        async with Admin(kafka.servers) as admin:
-            found = await admin.group_offsets(f"lag-{topic}")
-            return {str(tp): offset.offset for tp, offset in found.items()}
+        async with Consumer(bootstrap_servers=kafka.servers, group_id=f"lag-{topic}") as consumer:
+            found = await consumer.committed(TopicPartition(topic, 0))
+            return {str(tp): offset.offset for tp, offset in found.items() if offset is not None}
 
     assert kafka.run(committed) == {f"{topic}[0]": 7}
 
