@@ -5,10 +5,13 @@ Loads nothing but PySpark before it is used: Spark imports it whenever it looks 
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
+
+from aiokwire.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
@@ -49,6 +52,9 @@ class AiokwireSource(DataSource):
         from aiokwire.spark.decoding import check_decoding
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.schema import check_schema
+
+        if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
+            raise ConfigurationError("streams need PySpark 4.2 or newer: before it, nothing can limit a microbatch")
         from aiokwire.spark.stream import StreamReader
 
         options = parse_source(self.options, streaming=True)

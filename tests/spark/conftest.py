@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -45,6 +47,8 @@ def servers() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("Spark needs Java 17 or newer")
     monkeypatch_session.setenv("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     session = (
