@@ -52,7 +52,8 @@ def read_task(options: SourceOptions, schema: StructType, task: InputPartition) 
     scan = Scan(session, options, task.ranges, task.topic_ids)
     pieces = scan.pieces()
     try:
-        yield from arrow_batches(pieces, Converter(options, schema))
+        converter = Converter(options, schema)
+        yield from arrow_batches(pieces, converter.new_columns, converter)
     finally:
         scan.close()
 

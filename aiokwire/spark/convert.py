@@ -25,6 +25,11 @@ class Converter:
         self._schema = arrow_schema(columns)
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
 
+    def new_columns(self) -> Columns:
+        """Columns for what is asked for alone: decoding the others is spared."""
+        asked = set(self._names)
+        return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked)
+
     def __call__(self, columns: Columns) -> pa.RecordBatch:
         batch = columns_to_arrow(columns)
         found: dict[str, Column] = {name: _MAKE[name](batch) for name in self._names}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import shutil
@@ -34,15 +35,22 @@ T = TypeVar("T")
 Options = dict[str, str]
 
 
-@pytest.fixture(scope="session")
-def servers() -> Iterator[str]:
+@contextlib.contextmanager
+def broker_process(*options: str, listen: str = "127.0.0.1:0") -> Iterator[str]:
     """An embedded broker in a process of its own, as the tests wait for Spark and cannot run its loop."""
-    command = [sys.executable, "-m", "aiokwire", "broker", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "aiokwire", "broker", "--listen", listen, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
-        yield line.removeprefix("listening on ").strip()
-        process.terminate()
+        try:
+            yield process.stdout.readline().removeprefix("listening on ").strip()
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[str]:
+    with broker_process() as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from aiokwire.spark.fetching import LostData
 from aiokwire.spark.options import parse_source
 from aiokwire.spark.scan import ROWS_PER_BATCH
 from aiokwire.spark.schema import arrow_schema
-from tests.spark.conftest import Kafka, columns_of
+from tests.spark.conftest import Kafka, broker_process, columns_of
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("no_sessions")]
 
@@ -225,6 +226,21 @@ def test_a_reader_that_stops_early_leaves_the_connection_to_the_next(kafka: Kafk
     next(reading)
     reading.close()  # type: ignore[attr-defined]  # Spark closes the generator
     assert len(job.rows()) == 3000
+
+
+def test_a_broker_that_is_killed_in_the_middle_is_waited_for(tmp_path: Path) -> None:
+    with broker_process("--data-dir", str(tmp_path)) as servers:
+        kafka = Kafka(servers)
+        kafka.create("orders")
+        kafka.produce("orders", [b"%d" % number + b"x" * 1000 for number in range(30_000)])
+        job = Job(servers, "orders", kafka__max__partition__fetch__bytes="100000", columns="offset")
+        (task,) = job.reader.partitions()
+        reading = job.reader.read(task)
+        first = next(reading)
+    with broker_process("--data-dir", str(tmp_path), listen=servers):
+        rest = list(reading)
+    offsets = [offset for batch in (first, *rest) for offset in batch.column("offset").to_pylist()]
+    assert offsets == list(range(30_000))
 
 
 def test_servers_that_are_not_there_are_named() -> None:
