@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "group": {"cluster", "net", "protocol"},
     "producer": {"cluster", "net", "protocol", "records"},
     "consumer": {"cluster", "group", "net", "protocol", "records"},
-    "admin": {"cluster", "net", "protocol", "records"},
+    "admin": {"cluster", "group", "net", "protocol", "records"},
     "transforming": {"consumer", "producer"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records"},
     "testing": {"broker", "protocol"},
