@@ -14,7 +14,7 @@ from aiokwire._version import __version__
 if TYPE_CHECKING:
     from aiokwire.admin import Admin
     from aiokwire.cluster import Client, ClientConfig
-    from aiokwire.consumer import Consumer, ConsumerConfig, ConsumerRecord, DeserializationError
+    from aiokwire.consumer import Consumer, ConsumerConfig, ConsumerRecord, DeserializationError, RebalanceListener
     from aiokwire.error_codes import ErrorCode
     from aiokwire.errors import (
         AuthorizationError,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         BrokerError,
         BufferFullError,
         ClosedError,
+        CommitFailed,
         ConfigurationError,
         ConnectionFailed,
         CorruptRecord,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from aiokwire.transforming import transform
     from aiokwire.types import (
         Acks,
+        BrokerPattern,
         Compression,
         GroupMetadata,
         Headers,
@@ -66,14 +68,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "admin": ("Admin",),
     "cluster": ("Client", "ClientConfig"),
-    "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "DeserializationError"),
+    "consumer": ("Consumer", "ConsumerConfig", "ConsumerRecord", "DeserializationError", "RebalanceListener"),
     "error_codes": ("ErrorCode",),
     "errors": (
         "AuthorizationError",
         "BrokerClosed",
         "BrokerError",
+        "BrokerPattern",
         "BufferFullError",
         "ClosedError",
+        "CommitFailed",
         "ConfigurationError",
         "ConnectionFailed",
         "CorruptRecord",
@@ -101,6 +105,7 @@ _HOMES = {
     "transforming": ("transform",),
     "types": (
         "Acks",
+        "BrokerPattern",
         "Compression",
         "GroupMetadata",
         "Headers",
@@ -122,10 +127,12 @@ __all__ = [
     "AuthorizationError",
     "BrokerClosed",
     "BrokerError",
+    "BrokerPattern",
     "BufferFullError",
     "Client",
     "ClientConfig",
     "ClosedError",
+    "CommitFailed",
     "Compression",
     "ConfigurationError",
     "ConnectionFailed",
@@ -153,6 +160,7 @@ __all__ = [
     "Producer",
     "ProducerConfig",
     "ProtocolViolation",
+    "RebalanceListener",
     "Record",
     "RecordMetadata",
     "RecordRejected",

@@ -6,6 +6,8 @@ says what was asked of whom, what came back, and what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from aiokwire.error_codes import ErrorCode
 
 
@@ -52,15 +54,22 @@ class ProtocolViolation(KafkaError):
 
 
 class CorruptRecord(ProtocolViolation):
-    """A batch or record is damaged, or unreadable for its codec. The position stays before it."""
+    """A batch or record is damaged, or unreadable for its codec. The position stays before it.
 
-    def __init__(self, message: str, *, topic: str = "", partition: int = -1, offset: int = -1) -> None:
+    `next_offset` is where to seek to go on without it: all records of the damaged batch are left out. -1 where it does
+    not come from a consumer.
+    """
+
+    def __init__(
+        self, message: str, *, topic: str = "", partition: int = -1, offset: int = -1, next_offset: int = -1
+    ) -> None:
         if topic:
             message = f"{topic}[{partition}] at offset {offset}: {message}"
         super().__init__(message)
         self.topic = topic
         self.partition = partition
         self.offset = offset
+        self.next_offset = next_offset
 
 
 # --- the producer -----------------------------------------------------------------------------------------------------
@@ -220,6 +229,15 @@ class OffsetOutOfRange(NoOffset):
     def __init__(self, message: str, *, topic: str = "", partition: int = -1, offset: int = -1) -> None:
         super().__init__(message, topic=topic, partition=partition)
         self.offset = offset
+
+
+class CommitFailed(KafkaError):
+    """Offsets were not kept: this member does not have the `partitions` any more, and another one reads them, from
+    where the group stands. There is nothing to repeat; the member is in its group again, or on its way."""
+
+    def __init__(self, message: str, *, partitions: Collection[tuple[str, int]] = ()) -> None:
+        super().__init__(message)
+        self.partitions = frozenset(partitions)
 
 
 # --- the embedded broker ----------------------------------------------------------------------------------------------

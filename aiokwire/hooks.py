@@ -49,3 +49,15 @@ class Hooks:
 
     def on_delivery_failed(self, topic: str, partition: int, count: int, error: Exception) -> None:
         """Records were given up; `partition` is -1 when it never became known."""
+
+    # --- of a consumer ------------------------------------------------------------------------------------------------
+
+    def on_reset(self, topic: str, partition: int, before: int | None, after: int, reason: str) -> None:
+        """A position was looked up instead of followed: it was `before` (None: there was none) and is now `after`.
+
+        `reason` says by which policy and why. Between the two lie records that are skipped or read again.
+        """
+
+    def on_partition_end(self, topic: str, partition: int, offset: int) -> None:
+        """All that a partition had when it was last fetched, up to `offset`, is handed over, or will be by the call of
+        the reader that is just returning. Once for each end, and again after a seek."""

@@ -38,6 +38,13 @@ class RecordMetadata(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
 
+class BrokerPattern(NamedTuple):
+    """A subscription by pattern that the group's coordinator matches (KIP-848): a regular expression in RE2's syntax,
+    for whole names of topics."""
+
+    pattern: str
+
+
 class OffsetAndMetadata(NamedTuple):
     """A committed position: the offset of the next record to read, and the committer's note."""
 
@@ -133,7 +140,16 @@ class OffsetReset(str, _Choice):
 
     EARLIEST = "earliest"
     LATEST = "latest"
-    NONE = "none"
+    NEAREST = "nearest"  # whichever end of the log is closer; without a position, the earliest
+    NONE = "none"  # nowhere: an error
+
+
+class GroupProtocol(str, _Choice):
+    """How members of a group come to know who reads what: among themselves, or from the coordinator (KIP-848)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    AUTO = "auto"  # the second where the broker serves it, else the first
 
 
 class TimestampType(int, _Choice):

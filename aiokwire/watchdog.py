@@ -76,6 +76,8 @@ class Watchdog:
         self._thread = threading.get_ident()
         self._clock = self._here.time  # the watching loop's, once it runs: that of a blocked loop may stand still
         self._sign: float | None = None  # when the loop gave the sign that it was asked for; written by both
+        # Since when it is blocked, and by what: written by the thread, taken by the watched loop.
+        self._noticed: tuple[float, tuple[Frame, ...]] | None = None
 
     async def run(self) -> None:
         """Watch until cancelled, from another loop; on the watched loop itself there is nothing to see."""
@@ -99,13 +101,11 @@ class Watchdog:
         if self._sign is not None and self._sign - asked < self._threshold:
             return
         late = self._clock() - asked >= 2 * self._threshold  # this thread stood still, too
-        stack = () if late or self._sign is not None else self._look()
-        while self._sign is None:
+        self._noticed = asked, () if late or self._sign is not None else self._look()
+        if self._sign is not None:  # it came before the line above
+            self._here.call_soon_threadsafe(self._tell, self._sign)
+        while self._sign is None and not self._here.is_closed():  # noqa: ASYNC110 - an Event belongs to one loop
             await anyio.sleep(self._threshold)
-            if self._here.is_closed():
-                return
-        blocked = BlockedLoop(self._sign - asked, own_frame(stack), stack)
-        self._here.call_soon_threadsafe(self._tell, blocked, self._sign)
 
     def _look(self) -> tuple[Frame, ...]:
         frame = sys._current_frames().get(self._thread)  # the documented way to another thread's stack
@@ -114,9 +114,15 @@ class Watchdog:
     # --- on the watched loop ------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
-        self._sign = self._clock()
+        self._sign = now = self._clock()
+        self._tell(now)
 
-    def _tell(self, blocked: BlockedLoop, until: float) -> None:
+    def _tell(self, until: float) -> None:
+        noticed, self._noticed = self._noticed, None
+        if noticed is None:
+            return
+        since, stack = noticed
+        blocked = BlockedLoop(until - since, own_frame(stack), stack)
         if until - _logged.get(float("-inf")) > self._threshold:
             logger.warning("%s", blocked)
         _logged.set(until)

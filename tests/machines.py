@@ -15,6 +15,8 @@ import aiokwire
 from aiokwire.broker.groups import states as group
 from aiokwire.broker.transactions import states as broker_transaction
 from aiokwire.consumer import positions
+from aiokwire.group import modern_states
+from aiokwire.group import states as member
 from aiokwire.machine import mermaid
 from aiokwire.net import states as connection
 from aiokwire.producer import states as transaction
@@ -44,6 +46,13 @@ MACHINES = [
         "A producer with a transactional id.",
         transaction,
         transaction.TransactionState.UNINITIALIZED,
+    ),
+    Drawn("Member of a group", "A member, by the classic protocol.", member, member.MemberState.UNJOINED),
+    Drawn(
+        "Member of a group, KIP-848",
+        "A member, by the consumer protocol.",
+        modern_states,
+        modern_states.ModernState.UNJOINED,
     ),
     Drawn("Partition of a consumer", "What a partition waits for.", positions, positions.FetchState.INITIALIZING),
     Drawn(

@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "group": {"cluster", "net", "protocol"},
     "producer": {"cluster", "net", "protocol", "records"},
     "consumer": {"cluster", "group", "net", "protocol", "records"},
-    "admin": {"cluster", "net", "protocol", "records"},
+    "admin": {"cluster", "group", "net", "protocol", "records"},
     "transforming": {"consumer", "producer"},
+    "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records"},
     "testing": {"broker", "protocol"},
     "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records"},
 }

@@ -1,7 +1,8 @@
-"""Administration: topics, settings, the cluster, offsets.
+"""Administration: topics, settings, groups, the cluster, offsets.
 
-admin     what users hold             topics, configs, cluster   values, requests and answers of one noun each
-results   a result or error for each
+admin        what users hold, and below it     topics, configs, groups, cluster   values and messages of one noun each
+group_calls  what it does with groups          offset_resets                      where a reset leads a group
+calls        its life, deadlines               results                            a result or error for each
 """
 
 from aiokwire.admin.admin import Admin
@@ -15,6 +16,8 @@ from aiokwire.admin.configs import (
     ConfigSource,
     ResourceType,
 )
+from aiokwire.admin.groups import GroupDescription, GroupListing, GroupMember, PartitionLag
+from aiokwire.admin.offset_resets import OffsetChange, ResetTo
 from aiokwire.admin.results import Results
 from aiokwire.admin.topics import CreatedTopic, NewTopic, PartitionDescription, TopicDescription, TopicListing
 
@@ -29,8 +32,14 @@ __all__ = [
     "ConfigResource",
     "ConfigSource",
     "CreatedTopic",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
     "NewTopic",
+    "OffsetChange",
     "PartitionDescription",
+    "PartitionLag",
+    "ResetTo",
     "ResourceType",
     "Results",
     "TopicDescription",

@@ -6,15 +6,13 @@ belong, again when the controller has moved, all under one deadline for each cal
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TypeVar
 
 import anyio
 
+from aiokwire.admin.calls import milliseconds
 from aiokwire.admin.cluster import ClusterDescription, read_cluster, read_cluster_from_metadata
-from aiokwire.admin.config import AdminConfig
 from aiokwire.admin.configs import (
     Changes,
     ConfigEntry,
@@ -26,6 +24,7 @@ from aiokwire.admin.configs import (
     read_configs,
     replace_request,
 )
+from aiokwire.admin.group_calls import GroupCalls
 from aiokwire.admin.results import Results
 from aiokwire.admin.topics import (
     BROKERS_DEFAULT,
@@ -43,13 +42,11 @@ from aiokwire.admin.topics import (
     read_listed,
 )
 from aiokwire.backoff import Backoff, Deadline
-from aiokwire.cluster import ANY, CONTROLLER, Client, Node, Target, list_offsets
-from aiokwire.config import from_options
+from aiokwire.cluster import ANY, CONTROLLER, Node, Target, list_offsets
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ClosedError, InvalidArgument, UnsupportedVersion, error_for
-from aiokwire.hooks import Hooks
+from aiokwire.errors import BrokerError, InvalidArgument, UnsupportedVersion, error_for
 from aiokwire.protocol import Request, Response
-from aiokwire.protocol.messages import describe_cluster, metadata
+from aiokwire.protocol.messages import describe_cluster
 from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -57,62 +54,14 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Admin:
-    """Looks after topics, settings and the cluster.
+class Admin(GroupCalls):
+    """Looks after topics, settings, groups and the cluster.
 
         async with Admin("localhost:9092") as admin:
             await admin.create_topic("orders", partitions=6)
 
     A call about one thing raises its error; one about several gives `Results`, where looking up what failed raises.
     """
-
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str],
-        *,
-        hooks: Hooks | None = None,
-        rng: random.Random | None = None,
-        **options: Any,
-    ) -> None:
-        """Options as in `AdminConfig`. Needs no running event loop.
-
-        Raises: ConfigurationError: an option is unknown or wrong.
-        """
-        self.config = from_options(AdminConfig, {"bootstrap_servers": bootstrap_servers, **options})
-        self._client = Client(self.config, hooks=hooks, rng=rng)
-        self._started = False
-        self._closed = False
-
-    # --- life ---------------------------------------------------------------------------------------------------------
-
-    async def start(self) -> None:
-        """Connect.
-
-        Raises: ConnectionFailed: no broker could be reached.
-        """
-        if self._closed:
-            raise ClosedError("this admin client was closed; make a new one")
-        if not self._started:
-            await self._client.start()
-            self._started = True
-
-    async def close(self, timeout: float | None = None) -> None:
-        """Disconnect. May be called from any task, and again."""
-        self._closed = True
-        await self._client.close(timeout=timeout)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    def __repr__(self) -> str:
-        state = "closed" if self._closed else "started" if self._started else "new"
-        return f"<Admin {state}, {self.config.bootstrap_servers}>"
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
@@ -142,7 +91,7 @@ class Admin:
         wanted = {topic.name: topic for topic in topics}
         deadline = self._deadline(timeout, f"creating {', '.join(wanted)}")
         results = await self._on_controller(
-            lambda: create_request(wanted.values(), timeout_ms=_milliseconds(deadline), validate_only=validate_only),
+            lambda: create_request(wanted.values(), timeout_ms=milliseconds(deadline), validate_only=validate_only),
             read_created,
             deadline,
         )
@@ -178,7 +127,7 @@ class Admin:
 
         async def send(by_state: bool) -> Results[str, None]:
             return await self._on_controller(
-                lambda: delete_request(wanted, timeout_ms=_milliseconds(deadline), by_state=by_state),
+                lambda: delete_request(wanted, timeout_ms=milliseconds(deadline), by_state=by_state),
                 read_deleted,
                 deadline,
             )
@@ -206,7 +155,7 @@ class Admin:
                 raise InvalidArgument(f"{name}: a topic has at least 1 partition, not {count!r}")
         deadline = self._deadline(timeout, f"adding partitions to {', '.join(counts)}")
         results = await self._on_controller(
-            lambda: grow_request(counts, timeout_ms=_milliseconds(deadline), validate_only=validate_only),
+            lambda: grow_request(counts, timeout_ms=milliseconds(deadline), validate_only=validate_only),
             lambda response: read_grown(response, counts),
             deadline,
         )
@@ -314,21 +263,6 @@ class Admin:
             self._client.metadata.request_update(str(moved[0]))
             await anyio.sleep(min(backoff.next(), deadline.remaining))
 
-    async def _metadata(self, names: Sequence[str] | None, deadline: Deadline) -> metadata.MetadataResponse:
-        """The topics of `names`; None asks for all of them."""
-        self._check_open()
-        topics = None if names is None else [metadata.MetadataRequestTopic(name=name) for name in names]
-        request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        try:
-            return await self._client.request(request, to=ANY, timeout=deadline.remaining)
-        except UnsupportedVersion:
-            # Version 0 names all topics by an empty list; before version 4 a request cannot forbid creation.
-            request = metadata.MetadataRequest(topics=topics)
-            version = None
-            if names is None:
-                request, version = metadata.MetadataRequest(topics=[]), 0
-            return await self._client.request(request, to=ANY, timeout=deadline.remaining, version=version)
-
     async def _wait_usable(self, names: Iterable[str], deadline: Deadline) -> None:
         """Until the metadata names a leader for every partition."""
         wanted = list(names)
@@ -342,14 +276,6 @@ class Admin:
             error: BrokerError | None = next(iter(described.errors.values()), None)
             deadline.check(error)
             await anyio.sleep(min(backoff.next(), deadline.remaining))
-
-    def _deadline(self, timeout: float | None, what: str) -> Deadline:
-        return Deadline(self.config.default_api_timeout_ms / 1000 if timeout is None else timeout, what)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError("this admin client was closed; make a new one")
-        self._client.check()
 
 
 def _by_target(resources: Iterable[ConfigResource]) -> dict[Target, list[ConfigResource]]:
@@ -366,7 +292,3 @@ def _by_target(resources: Iterable[ConfigResource]) -> dict[Target, list[ConfigR
 def _merge(into: Results[K, T], more: Results[K, T]) -> None:
     into.succeeded.update(more.succeeded)
     into.errors.update(more.errors)
-
-
-def _milliseconds(deadline: Deadline) -> int:
-    return round(deadline.remaining * 1000)

@@ -59,6 +59,7 @@ def parse_start(text: str) -> str | int | datetime.datetime:
     "--format", "-f", "form", default="%s\\n", show_default=True, help="%t %p %o %T %k %s %K %S %h, as kcat's."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `produce --json` reads.")
+@click.option("--group", "-g", help="Share TOPIC with the members of this group; from where it committed, or --from.")
 @client_options
 def command(
     *,
@@ -70,15 +71,23 @@ def command(
     exit_at_end: bool,
     form: str,
     as_json: bool,
+    group: str | None,
     settings: dict[str, Any],
 ) -> None:
     """Print the records of TOPIC."""
+    if group is not None:
+        _check_group(start, partitions, exit_at_end)
 
     async def consume() -> int:
         from aiokwire import Consumer
 
         write = json_line if as_json else compile_format(form)
         options = {"auto_offset_reset": "earliest", **settings}
+        if group is not None:
+            options = {"group_id": group, "enable_auto_commit": False, **_begin_of_group(start), **settings}
+            async with Consumer(topic, bootstrap_servers=bootstrap, **options) as member:
+                await _print(member, write, None, maximum, commit=not options["enable_auto_commit"])
+            return 0
         async with Consumer(bootstrap_servers=bootstrap, **options) as consumer:
             assigned = await _assign(consumer, topic, partitions)
             ends = await consumer.end_offsets(assigned)
@@ -87,6 +96,19 @@ def command(
         return 0
 
     run(consume)
+
+
+def _check_group(start: str | int | datetime.datetime, partitions: tuple[int, ...], exit_at_end: bool) -> None:
+    """Raises: click.UsageError: an option that a group has no place for."""
+    if partitions or exit_at_end or isinstance(start, int):
+        raise click.UsageError(
+            "--group decides about partitions and offsets: leave out --partition, --exit-at-end, -o N"
+        )
+
+
+def _begin_of_group(start: str | int | datetime.datetime) -> dict[str, Any]:
+    """Where the group begins that has committed nothing."""
+    return {"auto_offset_reset": {"beginning": "earliest", "end": "latest"}.get(str(start), start)}
 
 
 async def _assign(consumer: Any, topic: str, partitions: tuple[int, ...]) -> list[TopicPartition]:
@@ -118,7 +140,15 @@ async def _seek(
             consumer.seek(tp, found[tp].offset if found[tp] is not None else ends[tp])
 
 
-async def _print(consumer: Any, write: Format, ends: dict[TopicPartition, int] | None, maximum: int | None) -> None:
+async def _print(
+    consumer: Any,
+    write: Format,
+    ends: dict[TopicPartition, int] | None,
+    maximum: int | None,
+    *,
+    commit: bool = False,
+) -> None:
+    """`commit`: what was printed, each time."""
     remaining = math.inf if maximum is None else maximum
     while remaining > 0:
         if ends is not None and await _at_end(consumer, ends):
@@ -133,6 +163,10 @@ async def _print(consumer: Any, write: Format, ends: dict[TopicPartition, int] |
             sys.stdout.buffer.write(b"".join([write(record) for record in records]))
             sys.stdout.buffer.flush()
             remaining -= len(records)
+            if commit:
+                consumer.commit_nowait()
+    if commit:
+        await consumer.commit()
 
 
 async def _at_end(consumer: Any, ends: dict[TopicPartition, int]) -> bool:

@@ -15,6 +15,7 @@ from aiokwire._version import __version__
 VERBS = {
     "broker": ("aiokwire.cli.broker", "Run a broker on this machine."),
     "topics": ("aiokwire.cli.topics", "List, create, describe and delete topics."),
+    "groups": ("aiokwire.cli.groups", "List, describe, reset and delete consumer groups."),
     "produce": ("aiokwire.cli.produce", "Send lines, files or JSON lines to a topic."),
     "consume": ("aiokwire.cli.consume", "Print a topic's records."),
     "bench": ("aiokwire.cli.bench", "Measure throughput, CPU and latency against a broker."),

@@ -23,7 +23,7 @@ from aiokwire.cluster.list_offsets import (
     list_offsets,
 )
 from aiokwire.cluster.metadata import Metadata
-from aiokwire.cluster.nodes import COORDINATOR, MAIN
+from aiokwire.cluster.nodes import COORDINATOR, JOIN, MAIN
 from aiokwire.cluster.router import ProduceUncertain
 from aiokwire.cluster.snapshot import NO_LEADER, Broker, Cluster, Partition, Topic
 from aiokwire.cluster.targets import ANY, CONTROLLER, AnyNode, Controller, Coordinator, Leader, Node, Target
@@ -34,6 +34,7 @@ __all__ = [
     "COORDINATOR",
     "EARLIEST",
     "EARLIEST_LOCAL",
+    "JOIN",
     "LATEST",
     "LATEST_TIERED",
     "MAIN",

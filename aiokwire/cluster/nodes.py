@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 MAIN = "main"
 COORDINATOR = "coordinator"
+JOIN = "join"  # a JoinGroup or SyncGroup is answered when the others of the group have come, too
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -96,6 +97,10 @@ class Nodes:
         """A node that another answer named (a coordinator)."""
         if node_id not in self._addresses:
             self._addresses[node_id] = address
+
+    def address(self, node_id: int) -> Address | None:
+        """Where a node is; None when it is not known."""
+        return self._addresses.get(node_id)
 
     def _drop(self, node_id: int, lane: str, slot: Slot) -> None:
         del self._slots[node_id, lane]

@@ -77,6 +77,13 @@ cdef class Chunk:
             return self._records[self._index].offset
         return self.end
 
+    @property
+    def in_hand(self):
+        """The offset of the record that was handed over last; -1 when none was, or the chunk was dropped."""
+        if self._index == 0 or self._records is None:
+            return -1
+        return self._records[self._index - 1].offset
+
     cpdef object take_one(self):
         """The next record; only when `remaining` is positive."""
         if self._index >= self._stop:

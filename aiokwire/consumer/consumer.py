@@ -1,34 +1,41 @@
 """The consumer that users hold: what to read, where from, and the ways to get records.
 
 Its parts: `Navigation` (positions and offsets, as users have them), `Subscription` (which partitions), `Upkeep`
-(positions and leaders), `Fetcher` (fetches), `Reader` (hand-over).
+(positions and leaders), `Fetcher` (fetches), `Reader` (hand-over); with a group
+`Coordination` (what it assigns) and `Commits`.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, overload
 
 import anyio
 
+from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client
 from aiokwire.config import from_options
 from aiokwire.consumer.arguments import checked_partitions, checked_topics
 from aiokwire.consumer.batches import Batch, ConsumerRecord
+from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.coordination import Coordination, checked_pattern
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.navigation import Navigation
+from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
-from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
+from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.group import GroupOffsets
 from aiokwire.hooks import Hooks
-from aiokwire.types import TopicPartition
+from aiokwire.types import BrokerPattern, TopicPartition
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -41,6 +48,9 @@ else:
 
     K = TypeVar("K")
     V = TypeVar("V")
+
+# What `close` takes at most when it is not told (seconds).
+CLOSE_TIMEOUT: Final = 5.0
 
 
 class BatchIterator(Generic[K, V]):
@@ -65,8 +75,11 @@ class Consumer(Navigation, Generic[K, V]):
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
             async for record in consumer: ...
 
-    With a `group_id` it reads partitions that it is assigned, from where that group has committed, and commits there;
-    `auto_offset_reset` is for partitions of which the group has committed nothing. It is no member of the group.
+    With a `group_id` the topics are shared with the other members of that group. It begins where the group has
+    committed; `auto_offset_reset` is for partitions of which that is nothing. What the application has finished is
+    committed on its own: all that it was handed before what it has in hand now, and what it told `ack`. So the last
+    record, list or batch before `close` comes again, unless it was acked, or committed by `commit`. With `partitions`
+    instead of topics it is no member; it begins at the group's offsets too, and commits only when it is told.
 
     Records of one partition come in order; partitions take turns. `async for`, `batches`, `getone` and `getmany` draw
     from the same positions and may be mixed. A partition that cannot go on (no permission, damaged data, a position out
@@ -77,8 +90,9 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[K, V],
-        *topics: str,
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
+        listener: RebalanceListener | None = ...,
         key_deserializer: Callable[[bytes], K],
         value_deserializer: Callable[[bytes], V],
         hooks: Hooks | None = ...,
@@ -89,8 +103,9 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[bytes, V],
-        *topics: str,
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
+        listener: RebalanceListener | None = ...,
         value_deserializer: Callable[[bytes], V],
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
@@ -100,8 +115,9 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[K, bytes],
-        *topics: str,
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
+        listener: RebalanceListener | None = ...,
         key_deserializer: Callable[[bytes], K],
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
@@ -111,8 +127,9 @@ class Consumer(Navigation, Generic[K, V]):
     @overload
     def __init__(
         self: Consumer[bytes, bytes],
-        *topics: str,
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = ...,
+        listener: RebalanceListener | None = ...,
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
         **options: Any,
@@ -120,35 +137,51 @@ class Consumer(Navigation, Generic[K, V]):
 
     def __init__(
         self,
-        *topics: str,
+        *topics: str | re.Pattern[str] | BrokerPattern,
         partitions: Iterable[TopicPartition] | None = None,
+        listener: RebalanceListener | None = None,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
         **options: Any,
     ) -> None:
-        """`topics` to read, or else `partitions`; options as in `ConsumerConfig`. Needs no running event loop.
+        """`topics` to read, as for `subscribe`, or else `partitions`; options as in `ConsumerConfig`. Needs no running
+        event loop.
 
         Raises: ConfigurationError: an option is unknown or wrong; InvalidArgument: topics together with partitions.
         """
         if topics and partitions is not None:
             raise InvalidArgument("give topics or partitions, not both")
         self.config = from_options(ConsumerConfig, options)
-        if topics:
-            self._refuse_membership()
         self._client = Client(self.config, hooks=hooks, rng=rng)
         self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)
         self._reader = Reader(self.config, self._on_room, self._on_wait)
+        plug = Plug(hooks)
+        if plug.wants_ends:
+            self._reader.buffer.on_progress = plug.progress
         intake = Intake(self._client, self.config, self._reader.buffer)
         self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake)
         self._upkeep = Upkeep(
-            self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets
+            self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets, plug
         )
+        self._commits: Commits | None = None
+        self._coordination: Coordination | None = None
+        if self._offsets is not None:
+            self._commits = Commits(self._client, self.config, self._offsets, self._subscription, self._reader.in_hand)
+            self._coordination = Coordination(
+                self._client,
+                self.config,
+                self._subscription,
+                self._reader,
+                self._fetcher,
+                self._upkeep,
+                self._commits,
+            )
         self._starting = anyio.Lock()
         self._started = False
         self._closed = False
         if topics:
-            self._subscription.subscribe(checked_topics(topics))
+            self._choose(topics, None, listener)
         elif partitions is not None:
             self._subscription.assign(checked_partitions(partitions))
 
@@ -173,6 +206,7 @@ class Consumer(Navigation, Generic[K, V]):
             await self._find_topics(self._subscription.wanted_topics)
             self._upkeep.follow()
             self._client.spawn(self._upkeep.run, name="consumer upkeep")
+            self._join()
             self._started = True
         finally:
             if not self._started:
@@ -180,10 +214,17 @@ class Consumer(Navigation, Generic[K, V]):
                     await self._client.close(timeout=1.0)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Stop; every reader that waits ends. May be called from any task, and again."""
+        """Stop; every reader that waits ends. A member commits what is finished and leaves its group before. May be
+        called from any task, and again. Takes `timeout` seconds at most, 5 when it is not told."""
+        deadline = Deadline(CLOSE_TIMEOUT if timeout is None else timeout, "closing the consumer")
+        if self._coordination is not None and self._started and not self._client.closed and not self._client.forked:
+            self._client.check_place()
+            self._coordination.settle()
+            self._reader.close()
+            await self._coordination.stop(deadline.remaining, reason="the consumer was closed")
         self._closed = True
         self._reader.close()
-        await self._client.close(timeout=timeout)
+        await self._client.close(timeout=deadline.remaining)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -200,40 +241,83 @@ class Consumer(Navigation, Generic[K, V]):
 
     # --- what to read -------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, *topics: str) -> None:
-        """Read all partitions of `topics` and nothing else; positions of partitions that stay are kept.
+    async def subscribe(
+        self,
+        *topics: str | re.Pattern[str] | BrokerPattern,
+        exclude: re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Read `topics` and nothing else: all partitions, or with a `group_id` those that the group assigns. Positions
+        of partitions that stay are kept.
 
-        Partitions that are added to a topic later are noticed and read from their start.
+        A compiled pattern instead of names stands for all topics whose whole name matches it, and not `exclude`; it
+        needs a `group_id`. Topics and partitions that are added later are noticed and read from their start.
+        A `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
 
-        Raises: BrokerError: a topic does not exist or is forbidden; ConfigurationError: there is a `group_id`.
+        Raises: BrokerError: a topic does not exist or is forbidden; InvalidArgument: a pattern without a group, or
+        beside names; a listener without a group.
         """
-        names = checked_topics(topics)
-        self._refuse_membership()
-        if self._started:
-            await self._find_topics(names)
-        for state in self._subscription.subscribe(names):
-            self._upkeep.forget(state)
-        self._on_assignment()
+        self._check_open_if_started()
+        if self._started and not any(isinstance(topic, (re.Pattern, BrokerPattern)) for topic in topics):
+            await self._find_topics(checked_topics(topics))
+        self._choose(topics, exclude, listener)
+        if not self._started:
+            return
+        if self._coordination is None:
+            self._on_assignment()
+        elif not self._coordination.is_member:
+            if isinstance(topics[0], re.Pattern):
+                await self._client.metadata.update(self._timeout(None))
+            self._join()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions and nothing else; positions of partitions that stay are kept.
+        """Read these partitions and nothing else; positions of partitions that stay are kept. A member leaves
+        its group.
 
         Raises: BrokerError: a topic does not exist or is forbidden.
         """
         wanted = checked_partitions(partitions)
         if self._started:
             await self._find_topics({tp.topic for tp in wanted})
+            if self._coordination is not None:
+                await self._coordination.stop(self._timeout(None), reason="partitions were assigned by hand")
         _, removed = self._subscription.assign(wanted)
         for state in removed:
             self._upkeep.forget(state)
         self._on_assignment()
 
-    def _refuse_membership(self) -> None:
-        if self.config.group_id is not None:
-            raise ConfigurationError(
-                f"group_id={self.config.group_id!r}: members of a group, which share topics out, come with a "
-                "later release; assign partitions, or leave group_id out"
-            )
+    def _choose(
+        self,
+        topics: tuple[str | re.Pattern[str] | BrokerPattern, ...],
+        exclude: re.Pattern[str] | None,
+        listener: RebalanceListener | None,
+    ) -> None:
+        """Take a subscription over, checked."""
+        told = checked_listener(listener)
+        pattern = checked_pattern(topics, exclude)
+        coordination = self._coordination
+        if coordination is None:
+            if pattern is not None or told is not None:
+                raise InvalidArgument("a pattern and a listener are for members of a group: give a group_id")
+            for state in self._subscription.subscribe(checked_topics(topics)):
+                self._upkeep.forget(state)
+        elif pattern is not None:
+            coordination.subscribe_pattern(pattern, told)
+        elif len(topics) == 1 and isinstance(topics[0], BrokerPattern):
+            coordination.subscribe_broker_pattern(topics[0], told)
+        else:
+            coordination.subscribe(checked_topics(topics), told)
+
+    def _join(self) -> None:
+        """Become a member, if topics are to be shared."""
+        if self._coordination is not None and self._subscription.shared:
+            self._coordination.start()
+
+    def rejoin(self, reason: str = "the application asked for it") -> None:
+        """Have the group rebalanced (KIP-568), for an assignor that would decide otherwise now."""
+        self._check_open()
+        if self._coordination is not None:
+            self._coordination.rejoin(reason)
 
     def _on_assignment(self) -> None:
         if self._started:
@@ -312,6 +396,10 @@ class Consumer(Navigation, Generic[K, V]):
         """Have the metadata of `topics`, and from now on keep it."""
         if topics:
             await self._client.metadata.wait_for_topics(topics, self._timeout(None))
+
+    def _check_open_if_started(self) -> None:
+        if self._started or self._closed:
+            self._check_open()
 
     def _on_room(self, state: PartitionState) -> None:
         self._fetcher.wake(state)

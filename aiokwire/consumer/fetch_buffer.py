@@ -47,6 +47,8 @@ class FetchBuffer:
         self.held = 0  # bytes of all responses that chunks look into; written by Lease
         self.feed = feed
         self._on_room = on_room
+        # Called when a partition's position or known end may have moved; set where somebody asks for such events.
+        self.on_progress: Callable[[PartitionState], None] | None = None
         self._turns: deque[PartitionState] = deque()  # partitions with chunks, each once; the first has its turn
         self._failed: list[PartitionState] = []  # partitions with an error that nobody was told
         self._changed = anyio.Event()
@@ -112,6 +114,8 @@ class FetchBuffer:
             self._turns.rotate(-1) if state.chunks else self._turns.popleft()
         self._release(state, chunk)
         self._on_room(state)
+        if self.on_progress is not None:
+            self.on_progress(state)
 
     def drop(self, state: PartitionState) -> None:
         """Forget a partition's chunks; its position stays at the first record that was not handed over."""

@@ -98,6 +98,15 @@ class Memory:
     reserved: int  # fetches in flight
     share: int  # the most for one fetch
     enough: int  # the most held by a partition that is asked for
+    batch: int = 0  # the largest batch that came so far: brokers send one whole, whatever the limit
+
+    def grant(self, limits: Limits) -> int:
+        """The bytes that the next fetch may bring; 0 when it has to wait for room."""
+        if not self.held and not self.reserved:
+            return self.share  # nothing to wait for: even a budget that is too small makes progress
+        room = min(self.share, limits.memory - self.held - self.reserved)
+        needed = min(self.share, max(self.batch, min(limits.partition_bytes, SMALLEST_GRANT)))
+        return room if room >= needed else 0
 
 
 def plan_fetch(
@@ -126,20 +135,15 @@ def plan_fetch(
             continue
         elif lane is Lane.MAIN or _suits_side_lane(state, main):
             candidates.append(state)
-    grant = min(memory.share, limits.memory - memory.held - memory.reserved)
-    if memory.held or memory.reserved:
-        if grant < min(memory.share, limits.partition_bytes, SMALLEST_GRANT):
-            return None
-    else:
-        grant = memory.share  # nothing to wait for: even a budget that is too small makes progress
-    if not candidates:
+    grant = memory.grant(limits)
+    if not candidates or not grant:
         return None
     candidates.sort(key=_served)
     asked = _within(candidates, grant, limits.partition_bytes, bounded)
     brief = left_out or lane is Lane.SIDE or len(asked) < len(candidates)
     return FetchPlan(
         asked=asked,
-        max_bytes=max(grant, *(one.limit for one in asked)) if bounded else sum(one.limit for one in asked),
+        max_bytes=max(grant, *(one.state.limit for one in asked)) if bounded else sum(one.limit for one in asked),
         max_wait_ms=min(limits.max_wait_ms, BRIEF_WAIT_MS) if brief else limits.max_wait_ms,
         min_bytes=limits.min_bytes,
     )
@@ -158,8 +162,9 @@ def _within(candidates: Sequence[PartitionState], grant: int, partition_bytes: i
     asked: list[Asked] = []
     total = 0
     for state in candidates:
-        # A limit that grew for one large record is not cut again: it would never come through.
-        limit = state.limit or min(partition_bytes, grant)
+        # A limit that grew for one large record is not cut again: it would never come through. Where the whole response
+        # has a limit, a partition's stays what it is, or a fetch session would have to be told all the time.
+        limit = state.limit or (partition_bytes if bounded else min(partition_bytes, grant))
         total += limit
         if asked and not bounded and total > grant:
             break

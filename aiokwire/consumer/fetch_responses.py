@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from aiokwire.consumer.fetch_plan import Asked, FetchPlan
+from aiokwire.consumer.fetch_session import Turn
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, error_for
 from aiokwire.protocol import ZERO_UUID
@@ -65,10 +66,12 @@ class Answer(NamedTuple):
     data: fetch.PartitionData
 
 
-def fetch_request(plan: FetchPlan, isolation: IsolationLevel, ids: Mapping[str, bytes]) -> fetch.FetchRequest:
-    """The request for a plan, good for every version; `ids` are the topics' ids as far as they are known."""
+def fetch_request(
+    plan: FetchPlan, turn: Turn, isolation: IsolationLevel, ids: Mapping[str, bytes], rack: str = ""
+) -> fetch.FetchRequest:
+    """The request for a turn of a plan, good for every version; `ids` are the topics' ids as far as they are known."""
     topics: dict[str, fetch.FetchTopic] = {}
-    for asked in plan.asked:
+    for asked in turn.named:
         topic, partition = asked.state.tp
         entry = topics.get(topic)
         if entry is None:
@@ -87,9 +90,18 @@ def fetch_request(plan: FetchPlan, isolation: IsolationLevel, ids: Mapping[str, 
         min_bytes=plan.min_bytes,
         max_bytes=plan.max_bytes,
         isolation_level=int(isolation),
-        session_epoch=-1,  # no session: each fetch names all its partitions
+        session_id=turn.session_id,
+        session_epoch=turn.epoch,
         topics=list(topics.values()),
+        forgotten_topics_data=[_forgotten(topic, partitions) for topic, partitions in turn.forgotten.items()],
+        rack_id=rack,
     )
+
+
+def _forgotten(topic: str | bytes, partitions: Sequence[int]) -> fetch.ForgottenTopic:
+    if isinstance(topic, str):
+        return fetch.ForgottenTopic(topic=topic, partitions=list(partitions))
+    return fetch.ForgottenTopic(topic_id=topic, partitions=list(partitions))
 
 
 def read_response(response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes]) -> Iterator[Answer]:

@@ -9,6 +9,7 @@ a partition stands in `positions`, and what was fetched lies in `fetch_buffer`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Final
@@ -18,13 +19,24 @@ import anyio.abc
 
 from aiokwire.backoff import Backoff
 from aiokwire.cluster import Client
+from aiokwire.consumer.closest_replica import rack_for
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
 from aiokwire.consumer.fetch_responses import fetch_request
-from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.fetch_session import (
+    FIRST_VERSION,
+    FIRST_VERSION_BY_ID,
+    SESSION_ERRORS,
+    FetchSession,
+    farewell,
+    plan_turn,
+    session_after,
+)
+from aiokwire.consumer.intake import Intake, Sender
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
-from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.net import Connection
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import fetch
@@ -32,7 +44,6 @@ from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-LAST_VERSION_BY_NAME: Final = 12  # later ones name topics by id only (KIP-516)
 FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a large batch comes through (KIP-74)
 
 
@@ -43,11 +54,13 @@ class BrokerLane:
         self.node_id = node_id
         self.lane = Lane.MAIN if main is None else Lane.SIDE
         self.main = self if main is None else main
-        self.ended = False  # the broker leads nothing of ours any more; written by `regroup`
+        self.ended = False  # the broker serves nothing of ours any more; written by `regroup`
         self.plan: FetchPlan | None = None  # what is in flight
         self.bounded = True  # see FIRST_BOUNDED_VERSION; what the last connection offered
         self.silent_until = 0.0  # after a failure, on the loop's clock
         self.backoff = backoff
+        self.session = FetchSession()
+        self.connection: Connection | None = None  # where the session was begun
         self._woken = anyio.Event()
 
     def wake(self) -> None:
@@ -84,18 +97,19 @@ class Fetcher:
         self._reader = reader
         self._buffer = reader.buffer
         self._limits = Limits.of(config)
-        self._led: dict[int, list[PartitionState]] = {}  # by the node that leads them; written by `regroup`
+        self._led: dict[int, list[PartitionState]] = {}  # by the node to fetch from; written by `regroup`
         self._lanes: dict[int, tuple[BrokerLane, BrokerLane]] = {}
         self._reserved = 0  # bytes that the fetches in flight may bring
+        self._starved: set[BrokerLane] = set()  # that found no room, and sleep
 
     # --- told by others -----------------------------------------------------------------------------------------------
 
     def regroup(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Leaders or assigned partitions changed: start what is missing, wake the rest."""
+        """Who is fetched from, or what is assigned, changed: start what is missing, wake the rest."""
         led: dict[int, list[PartitionState]] = {}
         for state in self._states.values():
-            if state.leader is not None:
-                led.setdefault(state.leader, []).append(state)
+            if state.source is not None:
+                led.setdefault(state.source, []).append(state)
         self._led = led
         for node_id in [node_id for node_id in self._lanes if node_id not in led]:
             for lane in self._lanes.pop(node_id):
@@ -111,11 +125,19 @@ class Fetcher:
 
     def wake(self, state: PartitionState) -> None:
         """A partition may have become fetchable."""
-        if state.leader is None:
+        self._offer_room()
+        if state.source is None:
             return
-        for lane in self._lanes.get(state.leader, ()):
+        for lane in self._lanes.get(state.source, ()):
             if lane.plan is None:
                 lane.wake()
+
+    def _offer_room(self) -> None:
+        """Wake who waits for room, of whichever broker, when there is some: nobody else would."""
+        if self._starved and self._memory().grant(self._limits):
+            for lane in self._starved:
+                lane.wake()
+            self._starved.clear()
 
     def wake_all(self) -> None:
         for lanes in self._lanes.values():
@@ -130,7 +152,15 @@ class Fetcher:
     # --- a lane -------------------------------------------------------------------------------------------------------
 
     async def run_lane(self, lane: BrokerLane) -> None:
-        """Fetch from one broker for as long as it leads a partition of ours."""
+        """Fetch from one broker for as long as it serves a partition of ours."""
+        try:
+            await self._run_lane(lane)
+        finally:
+            self._starved.discard(lane)
+            self._end_session(lane)
+            self.wake_all()  # what its last fetch had reserved may be what others waited for
+
+    async def _run_lane(self, lane: BrokerLane) -> None:
         clock = asyncio.get_running_loop().time
         while not lane.ended:
             lane.begin()
@@ -143,6 +173,8 @@ class Fetcher:
             if plan is None:
                 if self._make_room():
                     continue
+                if not self._memory().grant(self._limits):
+                    self._starved.add(lane)
                 await lane.sleep(next_retry(self._led[lane.node_id], now))
                 continue
             connection = self._client.connection_nowait(lane.node_id, lane.lane.value)
@@ -157,21 +189,23 @@ class Fetcher:
                 self._on_failure(lane, plan, error, clock())
 
     def _plan(self, lane: BrokerLane, now: float) -> FetchPlan | None:
-        states = self._led[lane.node_id]
-        memory = Memory(
+        return plan_fetch(
+            self._led[lane.node_id],
+            now=now,
+            limits=self._limits,
+            memory=self._memory(),
+            lane=lane.lane,
+            main=lane.main.plan,
+            bounded=lane.bounded,
+        )
+
+    def _memory(self) -> Memory:
+        return Memory(
             held=self._buffer.held,
             reserved=self._reserved,
             share=self._limits.share(len(self._led)),
             enough=self._limits.enough(len(self._led), len(self._states)),
-        )
-        return plan_fetch(
-            states,
-            now=now,
-            limits=self._limits,
-            memory=memory,
-            lane=lane.lane,
-            main=lane.main.plan,
-            bounded=lane.bounded,
+            batch=self._intake.largest_batch,
         )
 
     def _learn(self, lane: BrokerLane, connection: Connection) -> None:
@@ -181,7 +215,9 @@ class Fetcher:
         delay = lane.backoff.next()
         lane.silent_until = now + delay
         self._client.metadata.request_update(f"fetching from node {lane.node_id}: {error}")
-        if isinstance(error, (ConnectionFailed, RequestTimedOut)):
+        transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
+        if transient or (isinstance(error, BrokerError) and error.retriable):
+            self._intake.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
             logger.info("fetching from node %d failed, again in %.3f s: %s", lane.node_id, delay, error)
             return
         # A broker that answers what cannot be read, or refuses for good: whoever reads must know.
@@ -194,34 +230,74 @@ class Fetcher:
         cluster = self._client.cluster
         ids = {topic: cluster.topic_id(topic) or ZERO_UUID for topic in {a.state.tp.topic for a in plan.asked}}
         by_name = ZERO_UUID in ids.values()
-        version = connection.versions.pick(fetch.FetchRequest, LAST_VERSION_BY_NAME if by_name else None)
-        request = fetch_request(plan, self._isolation, ids)
+        version = connection.versions.pick(fetch.FetchRequest, FIRST_VERSION_BY_ID - 1 if by_name else None)
+        session = lane.session if lane.connection is connection else lane.session.restarted()
+        turn = plan_turn(session, plan.asked, ids, version)
+        lane.connection, lane.session = connection, session.restarted()  # as long as the answer is not there
+        now = asyncio.get_running_loop().time()
+        rack = rack_for((asked.state for asked in plan.asked), self._config.client_rack, now)
+        request = fetch_request(plan, turn, self._isolation, ids, rack)
+        response = await self._ask(lane, connection, plan, request, version)
+        lane.session = session_after(session, turn, response.error_code, response.session_id)
+        if response.error_code in SESSION_ERRORS and not turn.is_full:
+            logger.debug("%s: %s; beginning a new session", connection.who, ErrorCode.of(response.error_code).name)
+            return
+        if response.error_code:
+            raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
+        self._intake.take(response, plan, ids, Sender(lane.node_id, connection.who, turn.is_full))
+        if lane.lane is Lane.SIDE:
+            lane.main.wake()
+
+    async def _ask(
+        self, lane: BrokerLane, connection: Connection, plan: FetchPlan, request: fetch.FetchRequest, version: int
+    ) -> fetch.FetchResponse:
         timeout = self._config.request_timeout_ms / 1000 + plan.max_wait_ms / 1000
         lane.plan = plan
         self._reserved += plan.max_bytes
         for asked in plan.asked:
             asked.state.in_flight = True
         try:
-            response = await connection.request(request, version=version, timeout=timeout)
+            return await connection.request(request, version=version, timeout=timeout)
         finally:
             lane.plan = None
             self._reserved -= plan.max_bytes
+            self._offer_room()
             for asked in plan.asked:
                 if not asked.is_stale:
                     asked.state.in_flight = False
-        if response.error_code:
-            raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
-        self._intake.take(response, plan, ids, connection.who)
-        if lane.lane is Lane.SIDE:
-            lane.main.wake()
+                if asked.state.source != lane.node_id:
+                    self.wake(asked.state)  # it was given to another node meanwhile, whose lanes waited for this end
+
+    def _end_session(self, lane: BrokerLane) -> None:
+        """Let the broker forget the lane's session: it has slots for so many. Nobody waits for its answer.
+
+        The main connection takes it, since a fetch may still wait on the lane's own.
+        """
+        turn = farewell(lane.session)
+        connection = self._client.connection_nowait(lane.node_id)
+        if turn is None or connection is None:
+            return
+        nothing = FetchPlan(asked=(), max_bytes=0, max_wait_ms=0, min_bytes=0)
+        with contextlib.suppress(KafkaError):  # the connection may be lost, and with it our manners
+            version = connection.versions.pick(fetch.FetchRequest, None if turn.by_id else FIRST_VERSION_BY_ID - 1)
+            if version >= FIRST_VERSION:  # this connection may have been taken for one of an older broker
+                request = fetch_request(nothing, turn, self._isolation, {})
+                connection.send(request, version=version).add_done_callback(_settle)
 
     def _make_room(self) -> bool:
         """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
         room = self._limits.memory - self.in_use
+        needed = max(self._limits.partition_bytes, min(self._intake.largest_batch, self._limits.share(len(self._led))))
         reader = self._reader
         return (
-            room < self._limits.partition_bytes
+            room < needed
             and self._buffer.is_awaited
             and self._buffer.current(reader.wanted) is None
             and self._buffer.shed(list(self._states.values()), reader.wanted)
         )
+
+
+def _settle(answer: asyncio.Future[fetch.FetchResponse]) -> None:
+    """Nobody awaits it: an error that it has is no news."""
+    if not answer.cancelled():
+        answer.exception()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from aiokwire.cluster import Client
+from aiokwire.consumer.closest_replica import prefer, turn_back
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
+from aiokwire.consumer.damage import damaged, offset_behind
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
 from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import CorruptRecord, RecordRejected
+from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
 from aiokwire.protocol.messages import fetch
 from aiokwire.records import read_batches, select_visible
 from aiokwire.types import IsolationLevel, OffsetReset
@@ -24,6 +26,14 @@ logger = logging.getLogger(__name__)
 
 # Repeated trouble of one partition is logged at these attempts, and then at every hundredth.
 LOGGED_ATTEMPTS: Final = (1, 5, 20)
+
+
+class Sender(NamedTuple):
+    """Whose response it is."""
+
+    node_id: int
+    who: str  # for messages
+    full: bool = True  # it should have every partition that was asked for, not only those with news (`fetch_session`)
 
 
 class Intake:
@@ -35,10 +45,14 @@ class Intake:
         self._isolation = config.isolation
         self._buffer = buffer
         self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the present response (KIP-951)
+        self.largest_batch = 0  # bytes
         self._served = 0  # counts answers with data: the order in which partitions are asked for
-        self.on_reset = _nothing  # called when a partition needs its position looked up; set by the upkeep
+        # Set by the upkeep; called when a partition needs its position looked up, and when it is to be fetched from
+        # another node.
+        self.on_reset = _nothing
+        self.on_source = _nothing
 
-    def take(self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], who: str) -> None:
+    def take(self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], sender: Sender) -> None:
         """Judge every partition of a response; what came for a position that was left meanwhile is dropped."""
         size = sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
         lease = Lease(self._buffer, size)
@@ -48,17 +62,22 @@ class Intake:
             for answer in read_response(response, plan, ids):
                 missing.pop(answer.asked.state.tp, None)
                 if not answer.asked.is_stale:
-                    self._judge(answer, lease, who)
+                    self._judge(answer, lease, sender)
+                    if self._buffer.on_progress is not None:
+                        self._buffer.on_progress(answer.asked.state)
         finally:
             lease.release()
         for asked in missing.values():
-            if not asked.is_stale:
-                self.back_off(asked.state, f"{who} left it out of its answer")
+            if sender.full and not asked.is_stale:
+                self.back_off(asked.state, f"{sender.who} left it out of its answer")
 
-    def _judge(self, answer: Answer, lease: Lease, who: str) -> None:
+    def _judge(self, answer: Answer, lease: Lease, sender: Sender) -> None:
         state = answer.asked.state
+        who = sender.who
         if answer.verdict is Verdict.RECORDS:
-            self._on_records(answer, lease)
+            self._on_records(answer, lease, sender)
+        elif sender.node_id != state.leader:
+            self._on_refused_by_replica(answer, sender)
         elif answer.verdict is Verdict.OUT_OF_RANGE:
             self._on_out_of_range(answer, who)
         elif answer.verdict is Verdict.MOVED:
@@ -66,10 +85,14 @@ class Intake:
         elif answer.verdict is Verdict.RETRY:
             self.back_off(state, str(error_of(answer, who)))
         else:
-            state.fail(error_of(answer, who))
+            error: KafkaError = error_of(answer, who)
+            if answer.verdict is Verdict.CORRUPT:
+                offset = answer.asked.offset
+                error = damaged(state, f"the broker cannot read its log there: {error}", offset, offset + 1)
+            state.fail(error)
             self._buffer.report(state)
 
-    def _on_records(self, answer: Answer, lease: Lease) -> None:
+    def _on_records(self, answer: Answer, lease: Lease, sender: Sender) -> None:
         asked, data = answer.asked, answer.data
         state = asked.state
         state.backoff = None
@@ -78,6 +101,8 @@ class Intake:
         state.log_start_offset = data.log_start_offset
         committed = self._isolation is IsolationLevel.READ_COMMITTED and data.last_stable_offset >= 0
         state.end_offset = data.last_stable_offset if committed else data.high_watermark
+        if data.preferred_read_replica >= 0:
+            self._on_preferred(state, data.preferred_read_replica)
         if not data.records:
             return
         try:
@@ -88,7 +113,10 @@ class Intake:
                 max_decompressed=self._config.max_decompressed_bytes,
             )
         except CorruptRecord as error:
-            state.fail(error)
+            if sender.node_id != state.leader:
+                self.leave_replica([state], sender.node_id, str(error))
+                return
+            state.fail(damaged(state, error, asked.offset, offset_behind(data.records, asked.offset)))
             self._buffer.report(state)
             return
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
@@ -96,8 +124,10 @@ class Intake:
         if visible.end <= asked.offset:
             self._ask_for_more(state, asked.limit)
             return
-        if max(batch.size for batch in batches) <= self._config.max_partition_fetch_bytes:
+        largest = max(batch.size for batch in batches)
+        if largest <= self._config.max_partition_fetch_bytes:
             state.limit = 0
+        self.largest_batch = max(self.largest_batch, largest)
         self._served += 1
         state.served = self._served
         self._buffer.add(state, visible, lease)
@@ -120,6 +150,32 @@ class Intake:
             self._buffer.report(state)
             return
         state.limit = min(2 * limit, most)
+
+    def _on_preferred(self, state: PartitionState, node_id: int) -> None:
+        """The leader says who is closer to us (KIP-392)."""
+        if node_id not in self._client.cluster.brokers:
+            self._client.metadata.request_update(f"node {node_id}, from which to read {state.tp}, is not known")
+            return
+        now = asyncio.get_running_loop().time()
+        if state.shun_until <= now and prefer(state, node_id, now + self._config.metadata_max_age_ms / 1000):
+            logger.info("%s: reading from node %d, which is closer than the leader", state.tp, node_id)
+            self.on_source()
+
+    def _on_refused_by_replica(self, answer: Answer, sender: Sender) -> None:
+        """Only the leader is to be believed: no error, and no reset, comes from another node."""
+        reason = str(error_of(answer, sender.who))
+        if answer.verdict is Verdict.MOVED:
+            self._client.metadata.request_update(reason)
+        self.leave_replica([answer.asked.state], sender.node_id, reason)
+
+    def leave_replica(self, states: Iterable[PartitionState], node_id: int, reason: str) -> None:
+        """Go back to the leader with those that were read from this node without its being their leader."""
+        now = asyncio.get_running_loop().time()
+        for state in states:
+            if state.replica == node_id:
+                turn_back(state, now)
+                logger.info("%s: back to its leader from node %d: %s", state.tp, node_id, reason)
+                self.on_source()
 
     def _on_out_of_range(self, answer: Answer, who: str) -> None:
         state = answer.asked.state

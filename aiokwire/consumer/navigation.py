@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
 from aiokwire.consumer.arguments import Moment, checked_offsets, checked_partitions, milliseconds
+from aiokwire.consumer.batches import ConsumerRecord
+from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.positions import PartitionState
@@ -31,6 +33,8 @@ from aiokwire.types import (
 if TYPE_CHECKING:
     from aiokwire.group import GroupOffsets
 
+NO_GROUP: Final = "offsets are kept for a group: give the consumer a group_id"
+
 
 class Navigation:
     """Positions, committed offsets, ends."""
@@ -42,6 +46,7 @@ class Navigation:
     _fetcher: Fetcher
     _upkeep: Upkeep
     _offsets: GroupOffsets | None
+    _commits: Commits | None
     _closed: bool
 
     # --- positions ----------------------------------------------------------------------------------------------------
@@ -54,7 +59,7 @@ class Navigation:
         if not isinstance(offset, int) or offset < 0:
             raise InvalidArgument(f"an offset is a number from 0, not {offset!r}")
         state = self._state(partition)
-        self._reader.buffer.drop(state)
+        self._leave_position(state)
         state.move_to(offset)
         self._fetcher.wake(state)
         self._reader.buffer.notify()
@@ -77,7 +82,7 @@ class Navigation:
         self._check_open()
         states = self._states(partitions)
         for state in states:
-            self._reader.buffer.drop(state)
+            self._leave_position(state)
             state.forget_position()
             state.ask_for_reset(where, "sought")
         self._upkeep.wake()
@@ -144,7 +149,7 @@ class Navigation:
             target = where if where is not None or state is None else state.began
             if state is None or target is None or state.position == target.offset:
                 continue
-            self._reader.buffer.drop(state)
+            self._leave_position(state)
             state.move_to(target.offset, target.leader_epoch)
             self._fetcher.wake(state)
         self._reader.buffer.notify()
@@ -161,7 +166,7 @@ class Navigation:
         for tp, where in checked_offsets(positions).items():
             state = self._subscription.states.get(tp)
             if state is not None:
-                self._reader.buffer.drop(state)
+                self._leave_position(state)
                 state.ask_group(where if where is not None else state.began)
         self._upkeep.wake()
         self._reader.buffer.notify()
@@ -184,29 +189,57 @@ class Navigation:
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, *, timeout: float | None = None
     ) -> None:
         """Have the group's coordinator keep offsets, each that of the next record to read; None: those after the last
-        records that were handed over. Nothing is committed on its own.
+        records that were handed over.
 
-        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: an offset is none; BrokerError: the
-        coordinator refuses; RequestTimedOut.
+        Raises: CommitFailed: a member does not have one of the partitions any more; ConfigurationError: there is no
+        `group_id`; InvalidArgument: an offset is none; BrokerError: the coordinator refuses; RequestTimedOut.
         """
         self._check_open()
+        await self._committer().commit(self._to_commit(offsets), timeout=self._timeout(timeout))
+
+    def commit_nowait(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit in the background; a failure is logged. Of calls that come while one is on its way, the last counts.
+
+        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: an offset is none.
+        """
+        self._check_open()
+        self._committer().commit_soon(self._to_commit(offsets))
+
+    def ack(self, record: ConsumerRecord[Any, Any]) -> None:
+        """`record`, and all before it in its partition, are done: the automatic commit may cover them. Of a partition
+        that was given up meanwhile nothing is kept.
+
+        Raises: ConfigurationError: there is no `group_id`.
+        """
+        self._committer().ack(TopicPartition(record.topic, record.partition), record.offset)
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who commits, for transactions: the group; the member and its generation when it is one.
+
+        From now on nothing is committed automatically: what a transaction does not take is not done.
+
+        Raises: ConfigurationError: there is no `group_id`.
+        """
+        return self._committer().for_transactions()
+
+    def _to_commit(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         given = self.positions() if offsets is None else offsets
         ready = {tp: offset for tp, offset in checked_offsets(given).items() if offset is not None}
         if offsets is not None and len(ready) < len(given):
             raise InvalidArgument("offsets: None is no offset to commit")
-        await self._group().commit(ready, self.group_metadata(), timeout=self._timeout(timeout))
-
-    def group_metadata(self) -> GroupMetadata:
-        """Who commits, for `send_offsets`: the group, without a generation as long as partitions are assigned by hand.
-
-        Raises: ConfigurationError: there is no `group_id`.
-        """
-        return GroupMetadata(self._group().group_id)
+        return ready
 
     def _group(self) -> GroupOffsets:
         if self._offsets is None:
-            raise ConfigurationError("offsets are kept for a group: give the consumer a group_id")
+            raise ConfigurationError(NO_GROUP)
         return self._offsets
+
+    def _committer(self) -> Commits:
+        if self._commits is None:
+            raise ConfigurationError(NO_GROUP)
+        return self._commits
 
     # --- offsets of the log -------------------------------------------------------------------------------------------
 
@@ -249,6 +282,13 @@ class Navigation:
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         self._check_open()
         return await list_offsets(self._client, times, isolation=self.config.isolation, timeout=self._timeout(timeout))
+
+    def _leave_position(self, state: PartitionState) -> None:
+        """The position is about to be moved on purpose."""
+        self._reader.buffer.drop(state)
+        self._reader.in_hand.forget(state)
+        if self._commits is not None:
+            self._commits.moved(state.tp)
 
     def _timeout(self, timeout: float | None) -> float:
         return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout

@@ -7,23 +7,14 @@ log; never because of an error that passes. Each is logged with where it came fr
 from __future__ import annotations
 
 import logging
-from typing import Final
 
-from aiokwire.cluster import EARLIEST, LATEST
-from aiokwire.consumer.positions import FetchEvent, PartitionState, ResetTarget
+from aiokwire.consumer.plug import Plug
+from aiokwire.consumer.positions import UNKNOWN, FetchEvent, PartitionState
+from aiokwire.consumer.reset_policy import AtMost, ResetTarget, describe
 from aiokwire.errors import NoOffset, OffsetOutOfRange
 from aiokwire.types import OffsetAndMetadata, OffsetAndTimestamp, OffsetReset
 
 logger = logging.getLogger(__name__)
-
-_TIMES: Final = {OffsetReset.EARLIEST: EARLIEST, OffsetReset.LATEST: LATEST}
-
-
-def time_of(target: ResetTarget) -> int | None:
-    """What ListOffsets is asked for; None when the policy is to have none."""
-    if isinstance(target, OffsetReset):
-        return _TIMES.get(target)
-    return target
 
 
 def error_without_policy(state: PartitionState) -> NoOffset:
@@ -45,27 +36,35 @@ def error_without_policy(state: PartitionState) -> NoOffset:
     )
 
 
-def describe(target: ResetTarget) -> str:
-    return target.value if isinstance(target, OffsetReset) else f"time {target}"
+def settle(state: PartitionState, found: OffsetAndTimestamp, plug: Plug) -> None:
+    """Go on by what was found, or have something else looked up."""
+    target = state.reset_to
+    before = state.reset_from
+    if found.offset < 0:
+        state.ask_for_reset(OffsetReset.LATEST, f"no record is as late as {describe(target)}; {state.reset_reason}")
+    elif target is OffsetReset.NEAREST and before is not None and before > found.offset:
+        state.ask_for_reset(AtMost(before), state.reset_reason)
+    elif isinstance(target, AtMost) and target.offset < found.offset:
+        _apply(state, target.offset, UNKNOWN, plug)
+    else:
+        _apply(state, found.offset, found.leader_epoch, plug)
 
 
-def apply_reset(state: PartitionState, found: OffsetAndTimestamp) -> None:
-    """Go on at the offset that was found."""
-    before = None if state.fetch_offset < 0 else state.fetch_offset
+def _apply(state: PartitionState, offset: int, epoch: int, plug: Plug) -> None:
+    before = state.reset_from
     if state.chunks:
-        state.chunks[-1].extend(found.offset)  # what was fetched before is handed over before
-    state.move_to(found.offset, found.leader_epoch)
+        state.chunks[-1].extend(offset)  # what was fetched before is handed over before
+    state.move_to(offset, epoch)
+    report(state, before, offset, f"{describe(state.reset_to)}; {state.reset_reason}", plug)
+
+
+def report(state: PartitionState, before: int | None, after: int, reason: str, plug: Plug) -> None:
+    """Tell that a position was set."""
     # The first position of an assignment is no event; one that was lost is.
     level = logging.INFO if before is None else logging.WARNING
-    logger.log(
-        level,
-        "%s: position reset from %s to %d (%s; %s)",
-        state.tp,
-        "none" if before is None else before,
-        found.offset,
-        describe(state.reset_to),
-        state.reset_reason,
-    )
+    source = "none" if before is None else before
+    logger.log(level, "%s: position reset from %s to %d (%s)", state.tp, source, after, reason)
+    plug.reset(state, before, after, reason)
 
 
 def begin(state: PartitionState, committed: OffsetAndMetadata | None, reset: ResetTarget) -> None:

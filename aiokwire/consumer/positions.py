@@ -17,6 +17,7 @@ from typing import Final
 
 from aiokwire.backoff import Backoff
 from aiokwire.consumer._iterate import Chunk
+from aiokwire.consumer.reset_policy import ResetTarget
 from aiokwire.errors import KafkaError
 from aiokwire.machine import Machine
 from aiokwire.types import OffsetAndMetadata, OffsetReset, TopicPartition
@@ -58,9 +59,6 @@ TRANSITIONS: Final = {
     (FetchState.AWAIT_VALIDATION, FetchEvent.VALIDATED): FetchState.FETCHING,
 }
 
-# Where a look-up aims at: a policy, or a time in milliseconds since the epoch.
-ResetTarget = OffsetReset | int
-
 
 class PartitionState:
     """One assigned partition."""
@@ -78,6 +76,7 @@ class PartitionState:
         "fallback",
         "fetch_offset",
         "generation",
+        "held_back",
         "high_watermark",
         "in_flight",
         "last_stable_offset",
@@ -88,10 +87,15 @@ class PartitionState:
         "lost",
         "machine",
         "paused",
+        "replica",
+        "replica_until",
+        "reset_from",
         "reset_reason",
         "reset_to",
         "retry_at",
         "served",
+        "shun_until",
+        "told_end",
         "topic_id",
         "tp",
     )
@@ -101,6 +105,7 @@ class PartitionState:
         self.topic_id = topic_id  # a topic made anew has another one: the position means nothing there
         self.machine: Machine[FetchState, FetchEvent] = Machine(str(tp), TRANSITIONS, FetchState.INITIALIZING)
         self.paused = False
+        self.held_back = False  # by its group: not to be fetched yet, or not any more; written by the coordination
         self.generation = 0  # goes up when the position is moved: what was asked for before is stale then
 
         # Positions. Handed over up to `position`, fetched up to `fetch_offset`; the chunks lie in between.
@@ -115,16 +120,23 @@ class PartitionState:
         # A look-up in AWAIT_RESET.
         self.reset_to: ResetTarget = OffsetReset.NONE
         self.reset_reason = ""
+        self.reset_from: int | None = None  # the position before it
         self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: where to go on when nothing was committed
 
         # What the leader said last.
         self.lost = False  # the cluster has no such partition, and the reader was told
-        self.leader: int | None = None  # by the metadata; written by the fetcher
+        self.leader: int | None = None  # by the metadata; written by the upkeep
         self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
         self.high_watermark = UNKNOWN
         self.last_stable_offset = UNKNOWN
         self.log_start_offset = UNKNOWN
+        self.told_end = UNKNOWN  # the last end that was told to have been reached
         self.end_offset = UNKNOWN  # the one of the two that bounds a reader of this isolation level
+
+        # Who is fetched from, if not the leader: see `closest_replica`. Times on the loop's clock.
+        self.replica: int | None = None
+        self.replica_until = 0.0
+        self.shun_until = 0.0
 
         # Fetching: written by the fetcher.
         self.in_flight = False  # a fetch or a look-up of this generation is on its way
@@ -138,6 +150,11 @@ class PartitionState:
     @property
     def state(self) -> FetchState:
         return self.machine.state
+
+    @property
+    def source(self) -> int | None:
+        """The node to fetch from."""
+        return self.leader if self.replica is None else self.replica
 
     @property
     def position(self) -> int | None:
@@ -162,7 +179,8 @@ class PartitionState:
 
     def is_fetchable(self) -> bool:
         """Whether a fetch could be sent for it, memory and time aside."""
-        return self.machine.state is FetchState.FETCHING and not self.paused and self.error is None
+        state = self.machine.state
+        return state is FetchState.FETCHING and not self.paused and not self.held_back and self.error is None
 
     def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
         """Go on fetching at `offset`: a seek, or a look-up's result. Without chunks it is the position, too."""
@@ -175,6 +193,7 @@ class PartitionState:
         if not self.chunks:
             self._start_epoch = epoch
         self.fallback = None
+        self.reset_from = None
 
     def ask_for_reset(self, target: ResetTarget, reason: str) -> None:
         """Have the next position looked up; chunks that are held are handed over before it."""
@@ -182,6 +201,8 @@ class PartitionState:
         self._renew()
         self.reset_to = target
         self.reset_reason = reason
+        if self.fetch_offset != UNKNOWN:
+            self.reset_from = self.fetch_offset
 
     def forget_position(self) -> None:
         """Say that the position is unknown, as after a seek to an end that has to be looked up."""
@@ -215,6 +236,7 @@ class PartitionState:
         self.retry_at = 0.0
         self.limit = 0
         self.error = None
+        self.told_end = UNKNOWN
         # What is known of the ends stays: it belongs to the log, not to the position.
 
     @property

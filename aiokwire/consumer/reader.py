@@ -15,7 +15,9 @@ import anyio
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.batches import Batch, deserialize
 from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.damage import damaged
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
+from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
 from aiokwire.threads import run_in_thread
@@ -41,6 +43,8 @@ class Reader:
         self._ended: KafkaError | None = None  # closed, or failed for good
         self._closed = False  # by its user
         self._loading: dict[Chunk, anyio.Event] = {}  # chunks that a thread works on
+        self.in_hand = InHand(self.feed)
+        self._notice: KafkaError | None = None  # to be raised once, whatever is read
         self.wanted: Only = None  # what the reader that waits was asked for; read by the fetcher when memory is full
 
     def start(self) -> None:
@@ -59,15 +63,23 @@ class Reader:
         self.feed.current = None
         self.buffer.notify()
 
+    def tell(self, error: KafkaError) -> None:
+        """Have the next await of a reader raise `error`, once."""
+        self._notice = error
+        self.feed.current = None
+        self.buffer.notify()
+
     # --- the ways to read ---------------------------------------------------------------------------------------------
 
     async def one(self) -> Any:
         """The next record."""
+        self.in_hand.came_back()
         chunk = await self._ready(None)
         return self._take_one(chunk)
 
     async def many(self, limit: int, timeout: float | None, only: Only) -> list[Any]:
         """Up to `limit` records: what is at hand, else what comes first within `timeout` seconds."""
+        self.in_hand.came_back()
         if self.feed.due:
             await self._rest()
         self._raise_if_stopped(only)
@@ -80,6 +92,7 @@ class Reader:
 
     async def batch(self) -> Batch[Any, Any] | None:
         """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
+        self.in_hand.came_back()
         if self.feed.due:
             await self._rest()
         while True:
@@ -94,6 +107,7 @@ class Reader:
                 continue
             batch: Batch[Any, Any] = Batch(chunk.batch, chunk.partition.tp, chunk.position, chunk.end, self._config)
             self.feed.spend(0, chunk.size)
+            self.in_hand.took_list(chunk.partition)
             self.buffer.finish(chunk)
             if batch.count:
                 return batch
@@ -101,14 +115,16 @@ class Reader:
     async def position(self, state: PartitionState) -> int:
         """A partition's position, as soon as it has one."""
         while True:
-            self._raise_if_stopped((state.tp,))
             position = state.position
+            if self._ended is None or position is None:  # a listener may ask for it while the consumer is closed
+                self._raise_if_stopped((state.tp,))
             if position is not None:
                 return position
             await self.buffer.changed()
 
     async def _advance(self) -> Any:
         """What `async for` waits for when no record is at hand."""
+        self.in_hand.came_back()
         try:
             chunk = await self._ready(None)
         except ClosedError:
@@ -122,6 +138,7 @@ class Reader:
 
     def _take_one(self, chunk: Chunk) -> Any:
         self.feed.spend(1, 0)
+        self.in_hand.took_one(chunk)
         return chunk.take_one()
 
     def _take_many(self, limit: int, only: Only) -> list[Any]:
@@ -136,6 +153,7 @@ class Reader:
                 if self._needs_thread(chunk) or not self._load(chunk):
                     break
                 size += chunk.size
+            self.in_hand.took_list(chunk.partition)
             some = chunk.take(room)
             room -= len(some)
             if not chunk.remaining:
@@ -189,6 +207,9 @@ class Reader:
         """Tell the reader why it, or one of its partitions, cannot go on."""
         if self._ended is not None:
             raise self._ended
+        if self._notice is not None:
+            notice, self._notice = self._notice, None
+            raise notice
         state = self.buffer.failed(only)
         if state is None or state.error is None:
             return
@@ -247,5 +268,5 @@ class Reader:
         state: PartitionState = chunk.partition
         state.interrupt()
         self.buffer.drop(state)
-        state.fail(error)
+        state.fail(damaged(state, error, chunk.start, chunk.batch.next_offset))
         self.buffer.report(state)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from aiokwire.cluster import Cluster
-from aiokwire.consumer.positions import PartitionState, ResetTarget
+from aiokwire.consumer.positions import UNKNOWN, PartitionState
+from aiokwire.consumer.reset_policy import ResetTarget
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.types import OffsetReset, TopicPartition
 
@@ -26,34 +27,66 @@ class Changes:
 
 
 class Subscription:
-    """The assigned partitions and where they came from."""
+    """The assigned partitions and where they came from: given one by one, all of the topics subscribed to, or, when
+    those are `shared`, what a group assigned of them."""
 
     def __init__(self, reset: ResetTarget | None) -> None:
         """`reset`: where partitions begin; None: where their group stands."""
         self._reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
+        self.shared = False  # members of a group share the topics out
         self.states: dict[TopicPartition, PartitionState] = {}
-        self._seen: set[str] = set()  # topics whose partitions were assigned once: what comes later is new
+        self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: others are new
 
     @property
     def wanted_topics(self) -> frozenset[str]:
         """Every topic whose metadata is needed."""
-        return self.topics or frozenset(tp.topic for tp in self.states)
+        return self.topics.union(tp.topic for tp in self.states)
 
     def subscribe(self, topics: Iterable[str]) -> list[PartitionState]:
         """Read all partitions of `topics`, found by `follow`. Returns the partitions that fall away."""
-        self.topics = frozenset(topics)
-        self._seen &= self.topics
+        self.shared = False
+        self._choose(topics)
         return self._keep(tp for tp in self.states if tp.topic in self.topics)
+
+    def share(self, topics: Iterable[str], *, later: Iterable[str] = ()) -> list[PartitionState]:
+        """Read what a group assigns of `topics`. Returns the partitions that fall away, none when they were shared
+        before: those are the group's to take. `later` are topics that did not exist when they were subscribed to."""
+        fallen = [] if self.shared else self._keep(())
+        self.shared = True
+        self._choose(topics)
+        self._seen.update((name, 0) for name in later if name not in self._seen)
+        return fallen
+
+    def _choose(self, topics: Iterable[str]) -> None:
+        self.topics = frozenset(topics)
+        self._seen = {name: count for name, count in self._seen.items() if name in self.topics}
 
     def assign(self, partitions: Iterable[TopicPartition]) -> tuple[list[PartitionState], list[PartitionState]]:
         """Read these partitions and no other; returns those that are new and those that fall away."""
+        self.shared = False
         self.topics = frozenset()
         self._seen.clear()
         wanted = list(dict.fromkeys(partitions))
         removed = self._keep(wanted)
         added = [self._add(tp, b"", self._reset, "assigned") for tp in wanted if tp not in self.states]
         return added, removed
+
+    def take(self, partitions: Iterable[TopicPartition], cluster: Cluster) -> list[PartitionState]:
+        """The group assigned these, too; returns those that are new."""
+        return [
+            self._add(tp, cluster.topic_id(tp.topic) or b"", None, "") for tp in partitions if tp not in self.states
+        ]
+
+    def give_up(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
+        """The group took these; returns those that were there."""
+        return [self.states.pop(tp) for tp in partitions if tp in self.states]
+
+    def first_reset(self, tp: TopicPartition, policy: ResetTarget) -> ResetTarget:
+        """Where a partition begins of which its group has committed nothing: one that was added after the subscription
+        at its start, since "latest" would skip what was written before it was noticed."""
+        seen = self._seen.get(tp.topic)
+        return OffsetReset.EARLIEST if seen is not None and tp.partition >= seen else policy
 
     def follow(self, cluster: Cluster) -> Changes:
         """Take over what a snapshot says: new partitions, topics made anew.
@@ -62,6 +95,7 @@ class Subscription:
         that has just started may not know it yet.
         """
         changes = Changes()
+        before: dict[TopicPartition, int] = {}  # positions in topics that were made anew
         for state in list(self.states.values()):
             topic_id = cluster.topic_id(state.tp.topic) or b""
             if topic_id in NO_ID or topic_id == state.topic_id:
@@ -71,10 +105,14 @@ class Subscription:
                 continue
             logger.warning("%s: the topic was deleted and made anew; reading the new one from its start", state.tp)
             changes.removed.append(self.states.pop(state.tp))
-            if not self.topics:
+            if state.fetch_offset != UNKNOWN:
+                before[state.tp] = state.fetch_offset
+            if self.shared or not self.topics:
                 changes.added.append(self._add(state.tp, topic_id, OffsetReset.EARLIEST, "the topic was made anew"))
         for name in sorted(self.topics):
             self._follow_topic(name, cluster, changes)
+        for state in changes.added:
+            state.reset_from = before.get(state.tp)
         return changes
 
     def _follow_topic(self, name: str, cluster: Cluster, changes: Changes) -> None:
@@ -84,11 +122,11 @@ class Subscription:
         # "latest" for a partition that appears later would skip what was written before it was noticed
         target, reason = (OffsetReset.EARLIEST, "new partition") if name in self._seen else (self._reset, "subscribed")
         topic_id = cluster.topic_id(name) or b""
-        for partition in topic.partitions:
+        for partition in () if self.shared else topic.partitions:
             tp = TopicPartition(name, partition.partition)
             if tp not in self.states:
                 changes.added.append(self._add(tp, topic_id, target, reason))
-        self._seen.add(name)
+        self._seen.setdefault(name, len(topic.partitions))
 
     def _add(self, tp: TopicPartition, topic_id: bytes, target: ResetTarget | None, reason: str) -> PartitionState:
         state = PartitionState(tp, topic_id)

@@ -15,12 +15,15 @@ import anyio
 import anyio.abc
 
 from aiokwire.cluster import Client, Cluster, ask_leader
+from aiokwire.consumer.closest_replica import expire
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
-from aiokwire.consumer.offset_reset import apply_reset, begin, error_without_policy, time_of
+from aiokwire.consumer.offset_reset import begin, error_without_policy, report, settle
+from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.reset_policy import time_of
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
@@ -46,6 +49,7 @@ class Upkeep:
         fetcher: Fetcher,
         intake: Intake,
         offsets: GroupOffsets | None,
+        plug: Plug,
     ) -> None:
         self._client = client
         self._config = config
@@ -54,14 +58,21 @@ class Upkeep:
         self._fetcher = fetcher
         self._intake = intake
         self._offsets = offsets  # where partitions begin; None: by the reset policy
+        self._plug = plug
         self._woken = anyio.Event()
         self._followed = -1  # version of the snapshot that is in force here
         self._regroup = True  # leaders or partitions changed since the lanes were told
         intake.on_reset = self.wake
+        intake.on_source = self.regroup
 
     def wake(self) -> None:
         """A position has to be looked up, or the assignment changed."""
         self._woken.set()
+
+    def regroup(self) -> None:
+        """A partition is to be fetched from another node."""
+        self._regroup = True
+        self.wake()
 
     def on_metadata(self, cluster: Cluster) -> None:
         """The metadata's listener."""
@@ -82,10 +93,12 @@ class Upkeep:
                 while True:
                     self._woken = anyio.Event()
                     self._follow(self._client.cluster)
-                    if self._regroup:
+                    now = asyncio.get_running_loop().time()
+                    expired, until = expire(self._subscription.states.values(), now)
+                    if self._regroup or expired:
                         self._regroup = False
                         self._fetcher.regroup(tasks)
-                    until = self._look_up(tasks)
+                    until = min(until, self._look_up(tasks))
                     with anyio.CancelScope(deadline=until):
                         await self._woken.wait()
         except Exception as error:
@@ -111,14 +124,21 @@ class Upkeep:
             leader = cluster.leader(state.tp)
             self._notice_loss(state, cluster, lost=known is None)
             if leader != state.leader:
-                state.leader = leader
-                self._regroup = True
+                self._on_new_leader(state, leader)
             if known is None or known.leader_epoch <= state.leader_epoch:
                 continue
             if needs_validation(state, known.leader_epoch):
                 state.interrupt()
                 state.machine.fire(FetchEvent.NEW_LEADER)
             state.leader_epoch = known.leader_epoch
+
+    def _on_new_leader(self, state: PartitionState, leader: int | None) -> None:
+        """What is in flight to the old one is not waited for: the lanes of the new one would not know when it ends."""
+        state.leader = leader
+        state.replica = None  # the new one may know a better
+        if state.state is FetchState.FETCHING:
+            state.interrupt()
+        self._regroup = True
 
     def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
         """Tell the reader, once, that a partition is gone or may not be read any more."""
@@ -203,11 +223,7 @@ class Upkeep:
             if state.generation != generation:
                 continue  # sought meanwhile
             if tp in answers.found:
-                offset = answers.found[tp]
-                if offset.offset < 0:
-                    state.ask_for_reset(OffsetReset.LATEST, f"no record is as late as {state.reset_to}")
-                else:
-                    apply_reset(state, offset)
+                settle(state, answers.found[tp], self._plug)
             else:
                 self._on_error(state, answers.again.get(tp) or answers.refused[tp])
         self._done()
@@ -219,7 +235,8 @@ class Upkeep:
         failure: KafkaError | None = None
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         try:
-            found = await self._offsets.fetch(asked, stable=True, timeout=self._config.default_api_timeout)
+            timeout = self._config.default_api_timeout
+            found = await self._offsets.fetch(asked, stable=True, timeout=timeout, whole=False)
         except KafkaError as error:
             failure = error
         finally:
@@ -233,7 +250,11 @@ class Upkeep:
             self._on_failure(current, failure)
         else:
             for state in current:
-                begin(state, found[state.tp], self._config.reset)
+                if state.tp in found:
+                    begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
+                else:
+                    self._client.metadata.request_update(f"{state.tp}: the coordinator does not know it")
+                    self._intake.back_off(state, "the group's offset is not to be had now")
         self._done()
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
@@ -273,14 +294,11 @@ class Upkeep:
             state.fail(error_without_policy(state))
             self._reader.buffer.report(state)
             return
-        logger.warning(
-            "%s: position reset from %d to %d: the new leader's log of epoch %d ends there",
-            state.tp,
-            before,
-            min(before, end),
-            state.epoch,
-        )
-        state.move_to(min(before, end))
+        reason = f"the new leader's log of epoch {state.epoch} ends there"
+        after = min(before, end)
+        state.move_to(after)
+        if after < before:
+            report(state, before, after, reason, self._plug)
 
     def _on_failure(self, states: Sequence[PartitionState], error: KafkaError) -> None:
         transient = isinstance(error, (ConnectionFailed, RequestTimedOut))

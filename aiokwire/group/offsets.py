@@ -36,12 +36,13 @@ class GroupOffsets:
         self._order = anyio.Lock()  # so that a commit that is repeated does not undo a later one
 
     async def fetch(
-        self, partitions: Iterable[TopicPartition], *, stable: bool, timeout: float
+        self, partitions: Iterable[TopicPartition], *, stable: bool, timeout: float, whole: bool = True
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What was committed; None where nothing was.
 
         `stable`: wait while a transaction is open that may change it (KIP-447; brokers since 2.5). What may succeed
-        later is repeated until `timeout` seconds are over.
+        later is repeated until `timeout` seconds are over. Not `whole`: what an answer has is not held up by what it
+        lacks.
 
         Raises: BrokerError: the coordinator refuses, or went on saying that it cannot now; RequestTimedOut.
         """
@@ -59,6 +60,8 @@ class GroupOffsets:
                 elif answer.partition in missing:
                     missing.discard(answer.partition)
                     found[answer.partition] = answer.offset
+            if missing and found and not whole:
+                break
             if missing:
                 last = await self._again(codes or _left_out(missing), "OffsetFetch", deadline, backoff)
         return found

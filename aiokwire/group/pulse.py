@@ -67,7 +67,7 @@ class Pulse:
     ) -> None:
         """`on_answer` gets each answer, whatever its error code, and each failure; the next beat goes out by itself.
 
-        `on_blocked` is called after each time in which the loop was blocked for a second or more.
+        `on_blocked` is called after each time in which the loop was blocked for a second or more; it is logged anyway.
         """
         self._client = client
         self._on_answer = on_answer
@@ -94,7 +94,8 @@ class Pulse:
         self._give(beat, now)
 
     def update(self, beat: Beat, *, now: bool = False) -> None:
-        """Go on with another beat in the same term: what is under way is still answered, and the next one is this.
+        """Go on with another beat in the same term: what is under way is still answered, unless at another address, and
+        the next one is this.
 
         `now`: as soon as what is under way is answered, without waiting for the interval.
         """
@@ -120,7 +121,7 @@ class Pulse:
         """Beat until cancelled."""
         await self._begun.wait()
         heart = self._heart = _Heart(self)
-        watchdog = None if self._on_blocked is None else Watchdog(self._on_blocked)
+        watchdog = Watchdog(self._on_blocked or _nothing)
         try:
             await run_beside(_both, heart, watchdog, name=f"aiokwire heartbeats of {self._client.config.client_id}")
         finally:
@@ -158,11 +159,14 @@ class Pulse:
             self._on_answer(order.beat, outcome)
 
 
-async def _both(heart: _Heart, watchdog: Watchdog | None) -> None:
+def _nothing(_blocked: BlockedLoop) -> None:
+    """Nobody asked to be told."""
+
+
+async def _both(heart: _Heart, watchdog: Watchdog) -> None:
     """The thread."""
     async with anyio.create_task_group() as group:
-        if watchdog is not None:
-            group.start_soon(watchdog.run)
+        group.start_soon(watchdog.run)
         await heart.run()
         group.cancel_scope.cancel()
 
@@ -177,6 +181,7 @@ class _Heart:
         self._there: asyncio.AbstractEventLoop | None = None
         self._changed = anyio.Event()
         self._attempt: anyio.CancelScope | None = None
+        self._asking: Address | None = None  # whom the attempt asks
         self._connection: Connection | None = None
         self._backoff = pulse.new_backoff()
         # of the present term
@@ -199,7 +204,9 @@ class _Heart:
     def _look(self) -> None:
         self._changed.set()
         order = self._pulse.order
-        if self._attempt is not None and (order is None or order.term != self._term):
+        if self._attempt is None:
+            return
+        if order is None or order.term != self._term or order.beat.address != self._asking:
             self._attempt.cancel()  # a request that was sent keeps its place; its answer has no say any more
 
     async def run(self) -> None:
@@ -250,8 +257,9 @@ class _Heart:
     # --- one beat -----------------------------------------------------------------------------------------------------
 
     async def _beat(self, order: _Order) -> None:
-        """Send it and wait for the answer, unless another term begins."""
+        """Send it and wait for the answer, unless another term begins or another coordinator is to be asked."""
         sent_at = anyio.current_time()
+        self._asking = order.beat.address
         outcome: Response | KafkaError
         with anyio.CancelScope() as self._attempt:
             try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aiokwire.net.connection import Connection, ConnectionConfig
     from aiokwire.net.framing import FrameReader, explain_foreign
     from aiokwire.net.handshake import ApiVersions, Exchange, Offered
+    from aiokwire.net.in_flight import Receiver
     from aiokwire.net.racing import Race
     from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
     from aiokwire.net.wire import Wire, join_small
@@ -35,6 +36,7 @@ __all__ = [
     "FrameReader",
     "Offered",
     "Race",
+    "Receiver",
     "Wire",
     "explain_foreign",
     "join_small",
@@ -60,6 +62,7 @@ _HOMES = {
         "Exchange",
         "Offered",
     ),
+    "in_flight": ("Receiver",),
     "racing": ("Race",),
     "states": (
         "TRANSITIONS",

@@ -24,7 +24,7 @@ from aiokwire.machine import Machine
 from aiokwire.net.address import Address
 from aiokwire.net.dial import dial, resolve
 from aiokwire.net.handshake import OLDEST, PLANS, SOFTWARE_NAME, ApiVersions, Exchange, Plan, learn_versions
-from aiokwire.net.in_flight import InFlight
+from aiokwire.net.in_flight import InFlight, Receiver
 from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
 from aiokwire.net.wire import Wire
 from aiokwire.protocol import Request, Response
@@ -278,15 +278,25 @@ class Connection:
 
         Raises: ConnectionFailed: the connection is not READY; UnsupportedVersion: no version fits.
         """
-        wire = self._wire
-        if wire is None or self._machine.state is not ConnectionState.READY:
-            raise self._not_ready()
-        return wire.send(
+        return self._ready_wire().send(
             request,
             self.versions.pick(type(request)) if version is None else version,
             timeout=self.config.request_timeout if timeout is None else timeout,
             expect_response=expect_response,
         )
+
+    def send_for(self, receiver: Receiver, request: Request[Any], *, version: int, timeout: float) -> None:
+        """Write a request now; `receiver` is told its answer or its error.
+
+        Raises: as `send`; the receiver is told nothing then.
+        """
+        self._ready_wire().send_for(receiver, request, version, timeout=timeout)
+
+    def _ready_wire(self) -> Wire:
+        wire = self._wire
+        if wire is None or self._machine.state is not ConnectionState.READY:
+            raise self._not_ready()
+        return wire
 
     async def request(
         self, request: Request[ResponseT], *, timeout: float | None = None, version: int | None = None

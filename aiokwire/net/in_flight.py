@@ -7,9 +7,8 @@ cancelled stays until its answer comes.
 
 from __future__ import annotations
 
-from asyncio import Future
 from collections import deque
-from typing import Any
+from typing import Any, Protocol
 
 from aiokwire.errors import ProtocolViolation
 from aiokwire.protocol import Response
@@ -17,10 +16,27 @@ from aiokwire.protocol import Response
 CORRELATION_MASK = 0x7FFFFFFF
 
 
+class Receiver(Protocol):
+    """Who is told what became of a request, within the turn of the loop in which that is known: usually a future, which
+    tells those who wait for it a turn later."""
+
+    def done(self) -> bool:
+        """Whether nobody waits any more."""
+        ...
+
+    def set_result(self, result: Any, /) -> None:
+        """The answer."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Why there is none."""
+        ...
+
+
 class InFlight:
     """One request on its way. `response_type` None: the caller takes the frame undecoded."""
 
-    __slots__ = ("api", "correlation_id", "deadline", "future", "response_type", "sent_at", "version")
+    __slots__ = ("api", "correlation_id", "deadline", "receiver", "response_type", "sent_at", "version")
 
     def __init__(
         self,
@@ -28,7 +44,7 @@ class InFlight:
         api: str,
         version: int,
         response_type: type[Response] | None,
-        future: Future[Any],
+        receiver: Receiver,
         sent_at: float,
         deadline: float,
     ) -> None:
@@ -36,7 +52,7 @@ class InFlight:
         self.api = api
         self.version = version
         self.response_type = response_type
-        self.future = future
+        self.receiver = receiver
         self.sent_at = sent_at  # the loop's clock, seconds
         self.deadline = deadline  # the loop's clock, seconds
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, overload
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut
 from aiokwire.net.dial import describe_os_error
 from aiokwire.net.framing import FrameReader
-from aiokwire.net.in_flight import InFlight, InFlightQueue
+from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
 from aiokwire.protocol import Request, Response, decode_response, encode_request
 
 # Chunks below this are joined before they are written. Measured on loopback: a system call, or a buffer more in a
@@ -101,25 +101,33 @@ class Wire(asyncio.BufferedProtocol):
 
         Raises: KafkaError: what ended the wire; UnsupportedVersion: the request cannot be written in this version.
         """
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self.send_for(future if expect_response else None, request, version, timeout=timeout, raw=raw)
+        if not expect_response:
+            future.set_result(None)
+        return future
+
+    def send_for(
+        self, receiver: Receiver | None, request: Request[Any], version: int, *, timeout: float, raw: bool = False
+    ) -> None:
+        """Write a request whose outcome `receiver` is told; None: there will be no answer.
+
+        Raises: as `send`; the receiver is told nothing then.
+        """
         if self.error is not None:
             raise self._lost(str(self.error)) from self.error
-        loop = self._loop
         correlation_id = self._queue.next_id()
         chunks = encode_request(request, version, correlation_id, self._client_id)
-        future: asyncio.Future[Any] = loop.create_future()
-        now = self.last_used = loop.time()
-        if expect_response:
+        now = self.last_used = self._loop.time()
+        if receiver is not None:
             deadline = now + timeout
             response_type = None if raw else request.RESPONSE
-            entry = InFlight(correlation_id, type(request).__name__, version, response_type, future, now, deadline)
+            entry = InFlight(correlation_id, type(request).__name__, version, response_type, receiver, now, deadline)
             self._queue.add(entry)
             self._arm(deadline)
-        else:
-            future.set_result(None)
         if self.on_sent is not None:
             self.on_sent(type(request).__name__, version, sum(map(len, chunks)))
         self._write(chunks)
-        return future
 
     async def drained(self) -> None:
         """Wait while the transport's buffer is over its limit.
@@ -141,8 +149,8 @@ class Wire(asyncio.BufferedProtocol):
             self._timer = None
         now = self._loop.time()
         for entry in self._queue.drain():
-            if not entry.future.done():
-                entry.future.set_exception(self._verdict(entry, error, now))
+            if not entry.receiver.done():
+                entry.receiver.set_exception(self._verdict(entry, error, now))
         self._paused_at = None
         self._writable.set()
         if self._transport is None:
@@ -230,8 +238,8 @@ class Wire(asyncio.BufferedProtocol):
         if self.error is not None:
             return
         entry = self._queue.take(int.from_bytes(frame[:4], "big", signed=True))
-        future = entry.future
-        if future.done():  # its caller was cancelled
+        receiver = entry.receiver
+        if receiver.done():  # its caller was cancelled
             return
         now = self.last_used = self._loop.time()
         answer: Any = frame
@@ -240,11 +248,11 @@ class Wire(asyncio.BufferedProtocol):
                 answer = decode_response(frame, entry.response_type, entry.version)
             except ProtocolViolation as error:
                 # The framing still holds: one answer that cannot be read fails one request.
-                future.set_exception(ProtocolViolation(f"{self._who}: the answer to {entry!r}: {error}"))
+                receiver.set_exception(ProtocolViolation(f"{self._who}: the answer to {entry!r}: {error}"))
                 return
-        future.set_result(answer)
         if self.on_answer is not None:
             self.on_answer(entry, len(frame), now - entry.sent_at, answer)
+        receiver.set_result(answer)
 
     def _arm(self, deadline: float) -> None:
         timer = self._timer

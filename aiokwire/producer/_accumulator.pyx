@@ -41,7 +41,7 @@ SEND = MODE_SEND
 # The sticky partition changes after so many bytes (KIP-794): fine enough to spread, coarse enough to fill batches.
 cdef Py_ssize_t STICKY_BYTES = 256 * 1024
 # The clocks are read after so many bytes.
-cdef Py_ssize_t CLOCK_BYTES = 64 * 1024
+cdef Py_ssize_t CLOCK_BYTES = 128 * 1024
 # `submit` lets the loop turn after so many bytes, so that sockets are served while a loop only submits.
 cdef Py_ssize_t TURN_BYTES = 256 * 1024
 
@@ -71,7 +71,7 @@ cdef class Accumulator:
     cdef Py_ssize_t since_turn          # bytes taken since the loop turned
     cdef Py_ssize_t since_clocks        # bytes taken since the clocks were read
     cdef double delivery_timeout
-    cdef readonly double now            # the loop's clock, read once per turn and per 64 KiB
+    cdef readonly double now            # the loop's clock, read once per turn and per 128 KiB
     cdef int64_t wall
     cdef int64_t opened                 # batches so far
     cdef unsigned long thread

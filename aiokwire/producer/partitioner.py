@@ -78,9 +78,7 @@ def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random
     leader are left out unless all are; the current one is left out while nothing waits anywhere, so that quiet
     topics are spread evenly.
     """
-    candidates = [index for index, backlog in enumerate(backlogs) if backlog is not None]
-    if not candidates:
-        candidates = list(range(len(backlogs)))
+    candidates = [index for index, backlog in enumerate(backlogs) if backlog is not None] or list(range(len(backlogs)))
     if len(candidates) == 1:
         return candidates[0]
     waiting = [backlogs[index] or 0 for index in candidates]
@@ -89,5 +87,10 @@ def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random
         if current in candidates:
             return candidates[(candidates.index(current) + 1) % len(candidates)]
         return rng.choice(candidates)
-    weights = [longest + 1 - backlog for backlog in waiting]
-    return rng.choices(candidates, weights)[0]
+    # `rng.choices` would make lists of sums for this one draw, which is made for every 256 KiB
+    left = rng.randrange((longest + 1) * len(waiting) - sum(waiting))
+    place = 0
+    while left >= longest + 1 - waiting[place]:
+        left -= longest + 1 - waiting[place]
+        place += 1
+    return candidates[place]

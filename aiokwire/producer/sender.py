@@ -39,6 +39,33 @@ FIRST_VERSION_WITH_ZSTD = 7
 Load = list[tuple["Partition", Batch]]
 
 
+class Sending:
+    """A Produce request on its way: told its answer within the turn of the loop in which that comes, so that what it
+    makes room for leaves in the same one."""
+
+    __slots__ = ("_load", "_sender")
+
+    def __init__(self, sender: Sender, load: Load) -> None:
+        self._sender = sender
+        self._load = load
+
+    def done(self) -> bool:
+        """Never before it was told."""
+        return False
+
+    def set_result(self, answer: produce.ProduceResponse) -> None:
+        """The answer came."""
+        try:
+            self._sender.on_answer(self._load, answer)
+        except Exception as error:  # the connection that tells it must not suffer
+            context = {"message": "the answer to a Produce request cannot be handled", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+    def set_exception(self, error: BaseException) -> None:
+        """It was lost. Told a turn later, as the connection that tells it is about to end."""
+        asyncio.get_running_loop().call_soon(self._sender.on_loss, self._load, error)
+
+
 class Sender:
     """The way to one broker."""
 
@@ -204,9 +231,11 @@ class Sender:
             return
         try:
             version, request = self._request(connection, load)
-            answer = connection.send(
-                request, version=version, timeout=self._timeout, expect_response=self._acks is not Acks.NONE
-            )
+            if self._acks is Acks.NONE:
+                written = connection.send(request, version=version, timeout=self._timeout, expect_response=False)
+                written.add_done_callback(functools.partial(self._on_written, load))
+            else:
+                connection.send_for(Sending(self, load), request, version=version, timeout=self._timeout)
         except UnsupportedVersion as error:
             for partition, batch in load:
                 self._settlement.give_up(partition, batch, error)
@@ -217,7 +246,6 @@ class Sender:
         self.in_flight += 1
         if self._dispatcher.plug is not None:
             self._dispatcher.plug.request(self.node_id, [batch for _, batch in load])
-        answer.add_done_callback(functools.partial(self._on_answer, load))
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
         version = connection.versions.pick(produce.ProduceRequest, self._dispatcher.newest_produce)
@@ -242,23 +270,28 @@ class Sender:
             topic_data=list(topics.values()),
         )
 
-    def _on_answer(self, load: Load, answer: asyncio.Future[produce.ProduceResponse]) -> None:
+    def on_answer(self, load: Load, answer: produce.ProduceResponse) -> None:
+        """What the broker says about each batch."""
         self.in_flight -= 1
-        error: BaseException | None  # as futures have it; connections give KafkaErrors
-        if answer.cancelled():
-            error = ConnectionFailed(f"the connection to node {self.node_id} was given up", stage="ready")
-        else:
-            error = answer.exception()
         try:
-            if isinstance(error, Exception):
-                self._lose(load, error)
-            elif self._acks is Acks.NONE:
-                for partition, batch in load:
-                    self._settlement.deliver(partition, batch, -1, -1)
-            else:
-                self._read(load, answer.result())
+            self._read(load, answer)
         finally:
             self._dispatcher.after_answer()
+
+    def on_loss(self, load: Load, error: BaseException) -> None:
+        """The request or its answer was lost: whether the broker has the batches is unknown."""
+        self.in_flight -= 1
+        try:
+            self._lose(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
+        finally:
+            self._dispatcher.after_answer()
+
+    def _on_written(self, load: Load, _: asyncio.Future[produce.ProduceResponse]) -> None:
+        """There will be no answer."""
+        self.in_flight -= 1
+        for partition, batch in load:
+            self._settlement.deliver(partition, batch, -1, -1)
+        self._dispatcher.after_answer()
 
     def _read(self, load: Load, answer: produce.ProduceResponse) -> None:
         by_partition = {
@@ -279,7 +312,6 @@ class Sender:
                 self._settlement.settle(self.node_id, partition, batch, entry)
 
     def _lose(self, load: Load, error: Exception) -> None:
-        """The request or its answer was lost: whether the broker has the batches is unknown."""
         for partition, batch in load:
             self._settlement.retry(partition, batch, error, refresh=True)
 

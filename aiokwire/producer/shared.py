@@ -1,6 +1,6 @@
 """One transaction that several producers, in any processes, write to: who opens it also ends it.
 
-    SharedTransactions.open() -> ticket -> Producer(..., joins=ticket) in each process -> .commit(ticket), .abort(ticket)
+    SharedTransactions.open() -> ticket -> Producer(joins=ticket) in each process -> .commit(ticket), .abort(ticket)
 
 They share one producer id and epoch. A partition may have one writer only: its sequence numbers are counted by that
 producer alone. The next `open` under the same transactional id fences all that came before, and ends what they left.

@@ -33,6 +33,9 @@ cdef class Columns:
     cdef BytesColumn header_value
     cdef Py_ssize_t rows
     cdef Py_ssize_t header_rows
+    cdef bint keys  # what is wanted; the others are null
+    cdef bint values
+    cdef bint headers
     cdef list topics
     cdef dict taken
 

@@ -109,7 +109,10 @@ cdef tuple _column(BytesColumn* column):
 
 
 cdef class Columns:
-    def __cinit__(self):
+    def __cinit__(self, *, bint keys=True, bint values=True, bint headers=True):
+        self.keys = keys
+        self.values = values
+        self.headers = headers
         self.topics = []
         self.taken = None
 
@@ -203,7 +206,9 @@ cdef class Columns:
             return 1
         if _reserve_rows(&self.key, self.rows, count) or _reserve_rows(&self.value, self.rows, count):
             return 1
-        if _reserve(&self.header_offsets, 4 * (count + 1)) or _reserve(&self.value.data, payload_size):
+        if _reserve(&self.header_offsets, 4 * (count + 1)):
+            return 1
+        if self.values and _reserve(&self.value.data, payload_size):
             return 1
         if not self.rows:
             (<int32_t*>self.header_offsets.p)[0] = 0
@@ -225,14 +230,16 @@ cdef class Columns:
             at_offset[0] = slot.offset
             if slot.offset < from_offset or slot.offset >= to_offset:
                 continue
-            if _add(&self.key, row, slot.key, slot.key_size) or _add(&self.value, row, slot.value, slot.value_size):
+            if _add(&self.key, row, slot.key, slot.key_size if self.keys else -1):
+                return FAULT_MEMORY
+            if _add(&self.value, row, slot.value, slot.value_size if self.values else -1):
                 return FAULT_MEMORY
             (<int32_t*>self.topic.p)[row] = topic_index
             (<int32_t*>self.partition.p)[row] = partition
             (<int64_t*>self.offset.p)[row] = slot.offset
             (<int64_t*>self.timestamp.p)[row] = slot.timestamp
             (<int8_t*>self.timestamp_type.p)[row] = <int8_t>timestamp_kind
-            if slot.header_count:
+            if slot.header_count and self.headers:
                 fault = self._fill_headers(&slot)
                 if fault:
                     return fault

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from aiokwire.spark import planning
 from aiokwire.spark.convert import Converter
@@ -40,7 +41,7 @@ class Task(InputPartition):
         super().__init__(None)
 
 
-def read_task(options: SourceOptions, task: InputPartition) -> Iterator[pa.RecordBatch]:
+def read_task(options: SourceOptions, schema: StructType, task: InputPartition) -> Iterator[pa.RecordBatch]:
     """A task's records. Runs in Spark's Python workers.
 
     Raises: LostData: with `onDataLoss=fail`; KafkaError: a broker cannot be reached, or refuses.
@@ -51,7 +52,8 @@ def read_task(options: SourceOptions, task: InputPartition) -> Iterator[pa.Recor
     scan = Scan(session, options, task.ranges, task.topic_ids)
     pieces = scan.pieces()
     try:
-        yield from arrow_batches(pieces, Converter(options))
+        converter = Converter(options, schema)
+        yield from arrow_batches(pieces, converter.new_columns, converter)
     finally:
         scan.close()
 
@@ -93,8 +95,9 @@ def on_loss(losses: Sequence[planning.Loss], policy: OnDataLoss) -> None:
 class BatchReader(DataSourceReader):
     """Reads between two places."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
+        self._schema = schema
         self._bounds = Bounds()
 
     def partitions(self) -> list[Any]:
@@ -108,7 +111,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in the tasks."""
-        return read_task(self._options, partition)
+        return read_task(self._options, self._schema, partition)
 
 
 class _Plan:

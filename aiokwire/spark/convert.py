@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import StructType
 
 from aiokwire.records import Columns, columns_to_arrow
 from aiokwire.spark.decoding import Decoder
 from aiokwire.spark.options import SourceOptions
-from aiokwire.spark.schema import arrow_schema, spark_schema
+from aiokwire.spark.schema import arrow_schema
 
 Column: TypeAlias = "pa.Array[Any]"
 
@@ -19,11 +20,15 @@ Column: TypeAlias = "pa.Array[Any]"
 class Converter:
     """Makes batches of one schema."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        columns = spark_schema(options.columns, options.decoding)
+    def __init__(self, options: SourceOptions, columns: StructType) -> None:
         self._names = options.columns
         self._schema = arrow_schema(columns)
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
+
+    def new_columns(self) -> Columns:
+        """Columns for what is asked for alone: decoding the others is spared."""
+        asked = set(self._names)
+        return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked)
 
     def __call__(self, columns: Columns) -> pa.RecordBatch:
         batch = columns_to_arrow(columns)

@@ -5,10 +5,13 @@ Loads nothing but PySpark before it is used: Spark imports it whenever it looks 
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
+
+from aiokwire.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -28,34 +31,41 @@ class AiokwireSource(DataSource):
     def name(cls) -> str:
         return FORMAT
 
-    def schema(self) -> StructType:
+    def schema(self) -> str:
         """The columns, by the options."""
         from aiokwire.spark.options import parse_shape
-        from aiokwire.spark.schema import spark_schema
+        from aiokwire.spark.schema import ddl
 
-        return spark_schema(*parse_shape(self.options))
+        return ddl(*parse_shape(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from aiokwire.spark.batch import BatchReader
+        from aiokwire.spark.decoding import check_decoding
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.schema import check_schema
 
         options = parse_source(self.options, streaming=False)
         check_schema(schema, options)
+        check_decoding(schema, options.decoding)
         if not options.pushdown:
-            return BatchReader(options)
+            return BatchReader(options, schema)
         from aiokwire.spark.pushdown import PushdownReader
 
-        return PushdownReader(options)
+        return PushdownReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from aiokwire.spark.decoding import check_decoding
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.schema import check_schema
+
+        if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
+            raise ConfigurationError("streams need PySpark 4.2 or newer: before it, nothing can limit a microbatch")
         from aiokwire.spark.stream import StreamReader
 
         options = parse_source(self.options, streaming=True)
         check_schema(schema, options)
-        return StreamReader(options)
+        check_decoding(schema, options.decoding)
+        return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from aiokwire.spark.options import parse_sink

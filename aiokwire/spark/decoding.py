@@ -1,6 +1,6 @@
 """Keys and values as strings or by a JSON schema, and what becomes of those that cannot be decoded.
 
-Used by `schema` for the types, and by `convert` in the tasks.
+Used by the data source for the check, and by `convert` in the tasks.
 """
 
 from __future__ import annotations
@@ -28,23 +28,14 @@ class UndecodableRecord(KafkaError):
     """A key or value is not what its format says, with `mode=failfast`."""
 
 
-def schema_of(side: str, chosen: Format, text: str) -> spark.DataType:
-    """The column's type: of a DDL string such as `a int, b string`, or of a schema's JSON as Spark writes it.
+def check_decoding(schema: spark.StructType, decoding: Decoding) -> None:
+    """Find out on the driver what a task could not decode.
 
-    Raises: ConfigurationError: the text is no schema, or of types that cannot be decoded.
+    Raises: ConfigurationError: a schema has types that cannot be had from JSON.
     """
-    if chosen is Format.BINARY:
-        return spark.BinaryType()
-    if chosen is Format.STRING:
-        return spark.StringType()
-    if chosen is Format.AVRO:
-        raise ConfigurationError(f"{side}.format=avro is not there yet: use binary, and from_avro in the query")
-    try:
-        found = spark.StructType.fromJson(json.loads(text)) if text.startswith("{") else spark.StructType.fromDDL(text)
-    except Exception as error:  # whatever Spark's parsers raise
-        raise ConfigurationError(f"{side}.schema {text!r} is no schema: {error}") from None
-    _coerce(found, f"{side}.schema")
-    return found
+    for side, chosen in (("key", decoding.key), ("value", decoding.value)):
+        if chosen is Format.JSON and side in schema.names:
+            _coerce(schema[side].dataType, f"{side}.schema")
 
 
 class Decoder:

@@ -145,7 +145,7 @@ def place_of(context: TaskContext | None, *, streaming: bool) -> Place:
     if context.attemptNumber() > 0:
         raise KafkaError(
             f"delivery=exactly-once: task {context.partitionId()} is attempted again (retry or speculation), and what "
-            "its first attempt wrote is in the transaction already: the batch has to be aborted and repeated as a whole; "
+            "its first attempt wrote is in the transaction already: the batch must be aborted and repeated as a whole; "
             "spark.speculation must be false"
         )
     if not streaming:

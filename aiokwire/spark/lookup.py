@@ -25,7 +25,7 @@ from aiokwire.types import TopicPartition
 logger = logging.getLogger(__name__)
 
 # How long a topic that nobody knows is waited for (seconds): it may have been created a moment ago.
-TOPIC_PATIENCE: Final = 5.0
+TOPIC_PATIENCE: Final = 3.0
 # What of a log is looked at to learn how many bytes an offset takes.
 PROBE_BYTES: Final = 256 * 1024
 

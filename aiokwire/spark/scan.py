@@ -84,9 +84,11 @@ class Scan:
             ahead.answer.cancel()
 
 
-def arrow_batches(pieces: Iterator[Piece], convert: Callable[[Columns], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def arrow_batches(
+    pieces: Iterator[Piece], new: Callable[[], Columns], convert: Callable[[Columns], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Decode, in batches of a size that suits Spark; the last one has what is left."""
-    columns = Columns()
+    columns = new()
     size = 0
     for piece in pieces:
         for batch in piece.batches:
@@ -94,6 +96,6 @@ def arrow_batches(pieces: Iterator[Piece], convert: Callable[[Columns], pa.Recor
             size += batch.size
             if len(columns) >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
                 yield convert(columns)
-                columns, size = Columns(), 0
+                columns, size = new(), 0
     if len(columns):
         yield convert(columns)

@@ -19,6 +19,9 @@ T = TypeVar("T")
 # Clusters and configurations that one process talks to at a time; a streaming job has one or two.
 MOST_SESSIONS: Final = 4
 
+# How long brokers that cannot be reached are tried (seconds): Spark tries the task itself again.
+START_PATIENCE: Final = 10.0
+
 _sessions: OrderedDict[tuple[int, ClientConfig], Session] = OrderedDict()
 
 
@@ -31,7 +34,7 @@ class Session:
         self._loop = asyncio.new_event_loop()
         self.client = Client(config)
         try:
-            self.wait(self.client.start(timeout=min(config.default_api_timeout, config.request_timeout)))
+            self.wait(self.client.start(timeout=min(config.default_api_timeout, START_PATIENCE)))
         except BaseException:
             self._loop.close()
             raise

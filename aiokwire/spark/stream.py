@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from aiokwire.spark.batch import read_task
 from aiokwire.spark.options import SourceOptions
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One query's source. Its copies in the tasks only read."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
+        self._schema = schema
         self._progress: Progress | None = None  # made where Spark asks for offsets, never in a task
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_progress": None}
+        return {"_options": self._options, "_schema": self._schema, "_progress": None}
 
     @property
     def _driver(self) -> Progress:
@@ -84,4 +86,4 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A task's records."""
-        return read_task(self._options, partition)
+        return read_task(self._options, self._schema, partition)

@@ -43,7 +43,10 @@ class VerifiableConsumer:
             self._lines.put(line)
 
     def _take(self, timeout: float) -> None:
-        event: Event = json.loads(self._lines.get(timeout=timeout))
+        line = self._lines.get(timeout=timeout)
+        if not line.startswith("{"):  # Kafka logs errors to the standard output
+            return
+        event: Event = json.loads(line)
         self.events.append(event)
         partitions = {int(one["partition"]) for one in event.get("partitions", ()) if isinstance(one, dict)}
         if event["name"] == "partitions_assigned":

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from aiokwire import Admin, BrokerError, ErrorCode, InvalidRequestError, Producer, StaleMetadataError, TopicPartition
-from aiokwire.admin import ConfigResource, ConfigSource, NewTopic, ResourceType
+from aiokwire.admin import ConfigResource, ConfigSource, NewTopic, ResetTo, ResourceType
 from integration.conftest import PARTITIONS, BrokerUnderTest
 from integration.scenarios.common import PATIENCE, consumer, take
 
@@ -105,3 +105,31 @@ async def test_offsets_are_listed(broker: BrokerUnderTest) -> None:
         latest = await admin.list_offsets({place: -1}, timeout=PATIENCE)
         earliest = await admin.list_offsets({place: -2}, timeout=PATIENCE)
     assert (earliest[place].offset, latest[place].offset) == (0, 3)
+
+
+async def test_a_groups_offsets_are_written_read_reset_and_shown(broker: BrokerUnderTest) -> None:
+    if not broker.has_admin:
+        pytest.skip(f"{broker.name} keeps offsets in ZooKeeper")
+    group, topic = fresh(), broker.create("groups")
+    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    async with Producer(broker.bootstrap_servers) as producer:
+        for number in range(10):
+            await producer.send(topic, b"%d" % number, partition=1)
+    async with Admin(broker.bootstrap_servers) as admin:
+        await admin.alter_group_offsets(group, {places[0]: 0, places[1]: 4}, timeout=PATIENCE)
+        assert group in [one.group_id for one in await admin.list_groups()]
+        described = await admin.describe_group(group)
+        assert (described.state, described.members) == ("Empty", ())
+        lag = await admin.group_lag(group)
+        assert {tp: one.lag for tp, one in lag.items()} == {places[0]: 0, places[1]: 6}
+        changes = await admin.reset_group_offsets(group, ResetTo.latest(), [topic])
+        assert {tp.partition: change.after for tp, change in changes.items()} == {0: 0, 1: 10, 2: 0, 3: 0}
+        assert {tp.partition: one.offset for tp, one in (await admin.list_group_offsets(group)).items()} == {
+            0: 0, 1: 10, 2: 0, 3: 0,
+        }  # fmt: skip
+        with pytest.raises(InvalidRequestError) as nobody:
+            await admin.describe_group(fresh())
+        assert nobody.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+        if broker.has_configs:
+            await admin.delete_group(group)
+            assert await admin.list_group_offsets(group) == {}

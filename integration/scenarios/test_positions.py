@@ -130,3 +130,46 @@ async def test_beginning_and_end_offsets(broker: BrokerUnderTest) -> None:
         ends = await reader.end_offsets(partitions(topic), timeout=PATIENCE)
         assert ends == {place: 3 if place.partition == 1 else 0 for place in partitions(topic)}
         assert await reader.partitions_for_topic(topic, timeout=PATIENCE) == {0, 1, 2, 3}
+
+
+async def test_reset_to_so_long_ago(broker: BrokerUnderTest) -> None:
+    if not broker.has_timestamps:
+        pytest.skip(f"{broker.name} keeps no timestamps")
+    place = TopicPartition(broker.create(), 0)
+    await timed(broker, place, 5)  # long ago
+    async with Producer(broker.bootstrap_servers) as producer:
+        await producer.send(place.topic, b"5", partition=0)
+    async with consumer(broker, [place], auto_offset_reset="by_duration:PT1H") as reader:
+        assert numbers([record.value for record in await take(reader, 1)]) == [5]
+
+
+async def test_a_reset_to_the_nearest_end(broker: BrokerUnderTest) -> None:
+    place = TopicPartition(broker.create(), 0)
+    await write(broker, place, [b"1", b"2", b"3"])
+    async with consumer(broker, [place], auto_offset_reset="nearest") as reader:
+        assert numbers([record.value for record in await take(reader, 3)]) == [1, 2, 3]
+        reader.seek(place, 1000)
+        assert await reader.getmany(timeout=0.5) == []
+        await write(broker, place, [b"4"])
+        assert numbers([record.value for record in await take(reader, 1)]) == [4]
+
+
+async def test_many_partitions_that_are_sought_paused_and_written_in_turns_give_each_record_once(
+    broker: BrokerUnderTest,
+) -> None:
+    """What fetch sessions have to be told, on brokers that have them and on those that do not."""
+    places = [place for _ in range(2) for place in partitions(broker.create())]
+    async with consumer(broker, places) as reader:
+        for turn in range(6):
+            asleep = places[turn::4]
+            awake = [place for place in places if place not in asleep]
+            reader.pause(*asleep)
+            for place in places:
+                await write(broker, place, [b"%d" % turn])
+            records = await take(reader, len(awake))
+            assert sorted((r.topic, r.partition) for r in records) == sorted(awake)
+            reader.resume(*asleep)
+            assert len(await take(reader, len(asleep))) == len(asleep)
+            reader.seek(places[turn], 0)
+            assert numbers([r.value for r in await take(reader, turn + 1)]) == list(range(turn + 1))
+        assert [await reader.position(place) for place in places] == [6] * len(places)

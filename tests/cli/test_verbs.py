@@ -160,3 +160,14 @@ def test_help_lists_every_verb_and_loads_none_of_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=15, check=True)
     assert all(verb in done.stdout for verb in ("broker", "topics", "produce", "consume", "bench", "demo"))
+
+
+def test_members_of_a_group_go_on_where_the_group_is(run: Run, topic: str, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("".join(f"{number}\n" for number in range(10)))
+    assert run("produce", topic, lines, "-p", "0").exit_code == 0
+    options = ("--group", "readers", "-f", "%s ")
+    assert run("consume", topic, "--max", "4", *options).stdout == "0 1 2 3 "
+    assert run("consume", topic, "--max", "6", *options).stdout == "4 5 6 7 8 9 "
+    wrong = run("consume", topic, "--group", "readers", "-p", "0")
+    assert "--group decides about partitions" in wrong.stderr

@@ -78,6 +78,10 @@ class Log:
         self.error = 0
         self.leader = 0
         self.leader_epoch = 0
+        self.preferred = -1  # whom the leader names to a reader that says its rack
+        self.follower_start = 0
+        self.follower_error = 0
+        self.follower_records: bytes | None = None  # in place of the log's
 
     def append(self, *values: bytes | None, **how: object) -> None:
         self.add(batch(self.end, values, **how), len(values))  # type: ignore[arg-type]  # passed on as they are
@@ -261,7 +265,11 @@ class Peer:
             while True:
                 changed = self.changed
                 response = self.fetch_now(node, request, version)
-                if any(data.records or data.error_code for topic in response.responses for data in topic.partitions):
+                if any(
+                    d.records or d.error_code or d.preferred_read_replica >= 0
+                    for topic in response.responses
+                    for d in topic.partitions
+                ):
                     return response
                 await changed.wait()
         return self.fetch_now(node, request, version)
@@ -275,7 +283,12 @@ class Peer:
             for asked in topic.partitions:
                 name = topic.topic or next(name for name in {tp.topic for tp in self.logs})
                 log = self.log(name, asked.partition)
-                data = self.read(node, log, asked, room, whole_first=version >= 3 and empty)
+                if node == log.preferred != log.leader:
+                    data = self.follow(log, asked, room)
+                else:
+                    data = self.read(node, log, asked, room, whole_first=version >= 3 and empty)
+                if request.rack_id and node == log.leader and log.preferred >= 0 and not data.error_code:
+                    data.records, data.preferred_read_replica = b"", log.preferred
                 room -= len(data.records or b"")
                 empty = empty and not data.records
                 partitions.append(data)
@@ -283,6 +296,20 @@ class Peer:
                 fetch.FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
             )
         return fetch.FetchResponse(responses=topics)
+
+    def follow(self, log: Log, asked: fetch.FetchPartition, room: int) -> fetch.PartitionData:
+        """What a follower says."""
+        error = log.follower_error or (1 if asked.fetch_offset < log.follower_start else 0)
+        records = log.read(asked.fetch_offset, room, whole_first=True) if not error else b""
+        return fetch.PartitionData(
+            partition_index=asked.partition,
+            error_code=error,
+            high_watermark=log.end,
+            last_stable_offset=log.end,
+            log_start_offset=log.follower_start,
+            aborted_transactions=[],
+            records=records if log.follower_records is None else log.follower_records,
+        )
 
     def read(
         self, node: int, log: Log, asked: fetch.FetchPartition, room: int, *, whole_first: bool

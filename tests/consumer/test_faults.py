@@ -149,8 +149,9 @@ async def test_damage_is_told_with_its_place_after_the_sound_records_before_it(m
                 with pytest.raises(CorruptRecord) as caught:
                     await reader.getmany(timeout=5)
                 assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("t", 0, 2)
+                assert caught.value.next_offset == 3
                 assert await reader.position(T0) == 2
-            reader.seek(T0, 3)
+            reader.seek(T0, caught.value.next_offset)
             assert (await reader.getone(timeout=5)).value == b"d"
 
 

@@ -143,6 +143,24 @@ def test_nothing_is_asked_for_when_the_memory_is_used_up() -> None:
     assert plan(states(2), reserved=64 * MIB - SMALLEST_GRANT + 1) is None
 
 
+def test_a_fetch_whose_first_batch_may_not_fit_waits_for_room() -> None:
+    partitions = states(1)
+
+    def plan_with(batch: int) -> FetchPlan | None:
+        memory = Memory(held=63 * MIB, reserved=0, share=32 * MIB, enough=MIB, batch=batch)
+        return plan_fetch(partitions, now=0.0, limits=LIMITS, memory=memory, lane=Lane.MAIN, main=None, bounded=True)
+
+    assert plan_with(MIB) is not None
+    assert plan_with(MIB + 1) is None
+    assert plan_with(100 * MIB) is None
+
+
+def test_a_batch_larger_than_a_share_is_waited_for_no_longer_than_for_a_share() -> None:
+    memory = Memory(held=32 * MIB, reserved=0, share=32 * MIB, enough=MIB, batch=100 * MIB)
+    made = plan_fetch(states(1), now=0.0, limits=LIMITS, memory=memory, lane=Lane.MAIN, main=None, bounded=True)
+    assert made is not None
+
+
 def test_with_nothing_held_even_a_tiny_budget_makes_progress() -> None:
     limits = Limits(min_bytes=1, max_wait_ms=500, max_bytes=MIB, partition_bytes=MIB, memory=10)
     made = plan(states(1), limits=limits)

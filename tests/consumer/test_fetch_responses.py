@@ -6,6 +6,7 @@ import pytest
 
 from aiokwire.consumer.fetch_plan import Asked, FetchPlan
 from aiokwire.consumer.fetch_responses import Verdict, error_of, fetch_request, read_response, verdict_for
+from aiokwire.consumer.fetch_session import FetchSession, Turn, plan_turn
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import AuthorizationError
@@ -73,9 +74,10 @@ def test_a_code_that_nobody_knows_is_no_reason_for_a_reset() -> None:
 
 
 def test_the_request_groups_partitions_by_topic() -> None:
-    made = fetch_request(
-        plan(asked("a", 0), asked("b", 1), asked("a", 2)), IsolationLevel.READ_COMMITTED, {"a": ID, "b": ZERO_UUID}
-    )
+    made_plan = plan(asked("a", 0), asked("b", 1), asked("a", 2))
+    ids = {"a": ID, "b": ZERO_UUID}
+    turn = plan_turn(FetchSession(), made_plan.asked, ids, 12)
+    made = fetch_request(made_plan, turn, IsolationLevel.READ_COMMITTED, ids, "rack")
     assert [(topic.topic, topic.topic_id, [p.partition for p in topic.partitions]) for topic in made.topics] == [
         ("a", ID, [0, 2]),
         ("b", ZERO_UUID, [1]),
@@ -83,6 +85,16 @@ def test_the_request_groups_partitions_by_topic() -> None:
     first = made.topics[0].partitions[0]
     assert (first.fetch_offset, first.current_leader_epoch, first.partition_max_bytes) == (5, 2, 1000)
     assert (made.max_bytes, made.max_wait_ms, made.min_bytes, made.isolation_level) == (5000, 7, 3, 1)
+    assert (made.session_id, made.session_epoch, made.rack_id) == (0, 0, "rack")
+
+
+def test_what_a_session_forgets_is_named_as_the_session_names_topics() -> None:
+    for topic, named in ("a", ("a", ZERO_UUID, [3, 4])), (ID, ("", ID, [3, 4])):
+        turn = Turn(9, 5, False, (), {topic: [3, 4]}, {})
+        made = fetch_request(plan(asked()), turn, IsolationLevel.READ_UNCOMMITTED, {})
+        (gone,) = made.forgotten_topics_data
+        assert (gone.topic, gone.topic_id, gone.partitions) == named
+        assert (made.session_id, made.session_epoch, made.topics) == (9, 5, [])
 
 
 def test_topics_are_found_again_by_their_ids() -> None:

@@ -175,15 +175,9 @@ async def test_without_a_group_nothing_is_committed(broker: Broker) -> None:
             reader.group_metadata()
 
 
-async def test_a_group_has_no_members_yet(broker: Broker) -> None:
-    with pytest.raises(ConfigurationError, match="later release"):
-        Consumer("t", bootstrap_servers="localhost:1", group_id="g")
-    with pytest.raises(ConfigurationError, match="empty"):
-        Consumer(bootstrap_servers="localhost:1", group_id="")
+async def test_a_reader_of_its_own_partitions_commits_as_nobody_in_particular(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         assert reader.group_metadata() == GroupMetadata("g")
-        with pytest.raises(ConfigurationError, match="later release"):
-            await reader.subscribe("t")
 
 
 # --- going back -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 
 from aiokwire.broker import Broker
@@ -22,10 +24,11 @@ from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import consumer_group_heartbeat as modern
 from aiokwire.protocol.messages import heartbeat
+from aiokwire.watchdog import BlockedLoop
 from tests.broker.grouped import ModernMember, RawMember, close, rebalance, started
 from tests.group.aside import broker_aside
 
-SESSION_MS = 500
+SESSION_MS = 800
 PATIENCE = 10.0
 
 
@@ -56,11 +59,13 @@ class Answers:
 
 
 @contextlib.asynccontextmanager
-async def pulsing(broker: Broker, **options: Any) -> AsyncIterator[tuple[Pulse, Answers]]:
+async def pulsing(
+    broker: Broker, *, on_blocked: Callable[[BlockedLoop], None] | None = None, **options: Any
+) -> AsyncIterator[tuple[Pulse, Answers]]:
     """The heartbeats of a member, with what they are told."""
     answers = Answers()
     async with Client(ClientConfig(bootstrap_servers=broker.bootstrap_servers, **options)) as client:
-        pulse = Pulse(client, answers)
+        pulse = Pulse(client, answers, on_blocked=on_blocked)
         client.spawn(pulse.run)
         yield pulse, answers
 
@@ -105,7 +110,7 @@ async def test_a_blocked_loop_costs_a_member_nothing() -> None:
             pulse.start(classic(broker, member))
             await answers.more(1)
             before = beats(broker)
-            block(4 * SESSION_MS / 1000)
+            block(3 * SESSION_MS / 1000)
             sent = beats(broker) - before
             status = broker.group("g")
             assert (status.state, list(status.members)) == ("Stable", [member.member_id])
@@ -119,7 +124,7 @@ async def test_a_blocked_loop_costs_a_member_nothing() -> None:
 async def test_without_beats_the_same_member_is_evicted() -> None:
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
         member = await joined(broker)
-        block(4 * SESSION_MS / 1000)
+        block(3 * SESSION_MS / 1000)
         assert broker.group("g").members == {}
         await close(member)
 
@@ -129,7 +134,7 @@ async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_i
         async with pulsing(broker) as (pulse, answers):
             member = await joined(broker)
             pulse.start(classic(broker, member, patience=0.3))
-            block(1.2)
+            block(0.3 + 2 * SESSION_MS / 1000)
             assert broker.group("g").members == {}
             before = beats(broker)
             pulse.polled()
@@ -248,6 +253,38 @@ async def test_beats_follow_the_coordinator() -> None:
         await answers.until(lambda: ErrorCode.NOT_COORDINATOR in answers.codes)
         pulse.start(at(other))
         await answers.until(lambda: answers.codes[-1] == 0)
+        await close(member)
+
+
+async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() -> None:
+    async with Broker(journal=1000, nodes=2) as broker, pulsing(broker) as (pulse, answers):
+        home = broker.coordinator("g")
+        member = await RawMember.connect(broker, node=home)
+        await member.get_id()
+        await rebalance(member)
+        silent = await anyio.create_tcp_listener(local_host="127.0.0.1")
+        async with silent:
+            nobody = silent.extra(anyio.abc.SocketAttribute.local_port)
+            beat = classic(broker, member)
+            pulse.start(dataclasses.replace(beat, address=Address("127.0.0.1", nobody), timeout=60), now=True)
+            there = Address("127.0.0.1", int(broker.address(home).rpartition(":")[2]))
+            pulse.update(dataclasses.replace(beat, node_id=home, address=there), now=True)
+            await answers.more(1)
+            assert answers.codes == [0]
+        await close(member)
+
+
+async def test_a_blocked_loop_is_told_with_the_line_that_blocked_it() -> None:
+    told: list[BlockedLoop] = []
+    with broker_aside() as broker:
+        async with pulsing(broker, on_blocked=told.append) as (pulse, answers):
+            member = await joined_slowly(broker)
+            pulse.start(classic(broker, member))
+            await answers.more(1)
+            block(3.2)
+            await answers.until(lambda: told)
+            assert told[0].where is not None
+            assert told[0].where.function == "block"
         await close(member)
 
 

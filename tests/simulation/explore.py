@@ -1,4 +1,6 @@
-"""Play many histories: `python -m tests.simulation.explore --seeds 1000 [--first 0]`; one in full: `--seed 17`."""
+"""Play many histories: `python -m tests.simulation.explore --seeds 1000 [--first 0]`; one in full: `--seed 17`; with
+`--groups` those of groups.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ import logging
 import pprint
 import sys
 import time
+from types import ModuleType
 
-from tests.simulation.history import draw, play
+from tests.simulation import groups, history
 
 
 def main() -> int:
@@ -17,17 +20,19 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--seed", type=int, help="one seed: its plan, its last events, what is wrong")
+    parser.add_argument("--groups", action="store_true", help="histories of groups")
     parser.add_argument("--twice", action="store_true", help="play each twice and compare the traces")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    kind = groups if options.groups else history
     if options.seed is not None:
-        return _one(options.seed)
+        return _one(kind, options.seed)
     failed: list[int] = []
     began = time.perf_counter()  # what the user waits
     for seed in range(options.first, options.first + options.seeds):
-        outcome = play(seed)
+        outcome = kind.play(seed)
         wrong = list(outcome.wrong)
-        if options.twice and play(seed).trace_hash != outcome.trace_hash:
+        if options.twice and kind.play(seed).trace_hash != outcome.trace_hash:
             wrong.append("the second run was another one")
         if wrong:
             failed.append(seed)
@@ -36,10 +41,10 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _one(seed: int) -> int:
+def _one(kind: ModuleType, seed: int) -> int:
     logging.disable(logging.NOTSET)
-    pprint.pprint(draw(seed))
-    outcome = play(seed)
+    pprint.pprint(kind.draw(seed))
+    outcome = kind.play(seed)
     print("\n".join(outcome.lines))
     print(f"{outcome.elapsed:.3f} s simulated, {outcome.turns} turns, {outcome.records} records, {outcome.trace_hash}")
     print("\n".join(outcome.wrong) or "all is well")

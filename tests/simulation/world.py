@@ -105,6 +105,12 @@ class BrokerHost:
                 await anyio.sleep(0.5)
 
     @property
+    def broker(self) -> Broker:
+        """The one that runs."""
+        assert self._broker is not None
+        return self._broker
+
+    @property
     def up(self) -> bool:
         return self._broker is not None
 

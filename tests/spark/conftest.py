@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -11,28 +14,49 @@ from typing import Any, TypeVar
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from aiokwire import Producer
 from aiokwire.admin import Admin
+from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.session import close_sessions
 
 T = TypeVar("T")
 Options = dict[str, str]
 
 
-@pytest.fixture(scope="session")
-def servers() -> Iterator[str]:
+@contextlib.contextmanager
+def broker_process(*options: str, listen: str = "127.0.0.1:0") -> Iterator[str]:
     """An embedded broker in a process of its own, as the tests wait for Spark and cannot run its loop."""
-    command = [sys.executable, "-m", "aiokwire", "broker", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "aiokwire", "broker", "--listen", listen, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
-        yield line.removeprefix("listening on ").strip()
-        process.terminate()
+        try:
+            yield process.stdout.readline().removeprefix("listening on ").strip()
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[str]:
+    with broker_process() as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")
 def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("Spark needs Java 17 or newer")
     monkeypatch_session.setenv("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     session = (
@@ -41,6 +65,7 @@ def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # quick to start
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.session.timeZone", "UTC")
@@ -65,6 +90,25 @@ def no_sessions() -> Iterator[None]:
     close_sessions()
 
 
+_TYPES: dict[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType().add("key", StringType()).add("value", BinaryType())),
+}
+
+
+def columns_of(options: SourceOptions, **decoded: DataType) -> StructType:
+    """The columns as Spark parses them from the source's DDL; Spark's parser is in the JVM."""
+    types = _TYPES | decoded
+    names = [*options.columns, *filter(None, [options.decoding.bad_record_column])]
+    return StructType([StructField(name, types.get(name, BinaryType())) for name in names])
+
+
 class Kafka:
     """The broker, as tests use it: topics of names that nobody else has, and what is in them."""
 
@@ -78,13 +122,15 @@ class Kafka:
 
     def topic(self, partitions: int = 1, **configs: str) -> str:
         name = f"topic-{next(self._numbers)}"
+        self.create(name, partitions, **configs)
+        return name
 
+    def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         async def main() -> None:
             async with Admin(self.servers) as admin:
                 await admin.create_topic(name, partitions, configs=configs)
 
         self.run(main)
-        return name
 
     def delete(self, topic: str) -> None:
         async def main() -> None:

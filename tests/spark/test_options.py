@@ -22,18 +22,22 @@ from aiokwire.types import Acks, Compression, IsolationLevel, TopicPartition
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
 
-def source(streaming: bool = False, **options: str) -> SourceOptions:
+def source(**options: str) -> SourceOptions:
     named = {name.replace("__", "."): text for name, text in options.items()}
     if not named.keys() & {"subscribe", "assign", "subscribePattern"}:
         named["subscribe"] = "orders"
-    return parse_source(SERVERS | named, streaming=streaming)
+    return parse_source(SERVERS | named, streaming=False)
+
+
+def stream(**options: str) -> SourceOptions:
+    return parse_source(SERVERS | {"subscribe": "orders"} | options, streaming=True)
 
 
 def test_the_defaults_are_those_of_spark_sql_kafka() -> None:
     batch = source()
     assert batch.start == Place(Kind.EARLIEST, option="startingOffsets")
     assert batch.end == Place(Kind.LATEST, option="endingOffsets")
-    assert source(streaming=True).start.kind is Kind.LATEST
+    assert stream().start.kind is Kind.LATEST
     assert batch.columns == COLUMNS[:-1]
     assert batch.consumer.isolation is IsolationLevel.READ_UNCOMMITTED
     assert batch.on_data_loss is OnDataLoss.FAIL
@@ -129,7 +133,7 @@ def test_a_batch_refuses_what_has_no_meaning_for_it(options: dict[str, str]) -> 
 
 def test_a_stream_refuses_an_end() -> None:
     with pytest.raises(ConfigurationError, match="endingOffsets has no meaning in a stream"):
-        source(streaming=True, endingOffsets="latest")
+        stream(endingOffsets="latest")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +150,8 @@ def test_a_stream_refuses_an_end() -> None:
         {"value.format": "json"},
         {"value.schema": "a int"},
         {"columnNameOfCorruptRecord": "value"},
-        {"mode": "failfast", "columnNameOfCorruptRecord": "_bad"},
+        {"columnNameOfCorruptRecord": "_bad"},
+        {"columnNameOfCorruptRecord": "_bad", "mode": "failfast", "value.format": "string"},
         {"kafka.auto.offset.reset": "earliest"},
         {"kafka.fetch.min.bytes": "many"},
         {"kafka.fetch.max.bytes": "0"},
@@ -163,14 +168,14 @@ def test_values_that_cannot_be_are_refused_by_the_options_name(options: dict[str
 def test_sizes_and_times_have_units() -> None:
     assert source(maxBytesPerPartition="64m").max_bytes_per_partition == 64 * 2**20
     assert source(maxBytesPerPartition="1000").max_bytes_per_partition == 1000
-    assert source(streaming=True, maxBytesPerTrigger="1GB").max_bytes_per_trigger == 2**30
-    assert source(streaming=True, maxTriggerDelay="250ms").max_trigger_delay == 0.25
-    assert source(streaming=True, maxTriggerDelay="90000").max_trigger_delay == 90
+    assert stream(maxBytesPerTrigger="1GB").max_bytes_per_trigger == 2**30
+    assert stream(maxTriggerDelay="250ms").max_trigger_delay == 0.25
+    assert stream(maxTriggerDelay="90000").max_trigger_delay == 90
 
 
 def test_the_least_of_a_trigger_is_not_more_than_its_most() -> None:
     with pytest.raises(ConfigurationError, match="minOffsetsPerTrigger"):
-        source(streaming=True, minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
+        stream(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
 
 
 def test_columns_are_chosen_and_headers_come_when_asked_for() -> None:

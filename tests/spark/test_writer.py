@@ -83,7 +83,8 @@ def test_every_column_arrives(spark: SparkSession, kafka: Kafka, writes: Writes)
         ),
         Row(key=None, value=None, headers=None, partition=1, timestamp=time),
     ]
-    schema = "key string, value binary, headers array<struct<key: string, value: binary>>, partition int, timestamp timestamp"
+    headers = "headers array<struct<key: string, value: binary>>"
+    schema = f"key string, value binary, {headers}, partition int, timestamp timestamp"
     writes.batch(spark.createDataFrame(rows, schema), topic)
     empty, full = writes.committed(topic)
     assert (full.partition, full.key, full.value, full.headers) == (2, b"k", b"v", (("h", b"1"), ("i", None)))

@@ -1,0 +1,379 @@
+"""Groups as the admin client shows them: values, requests and what answers say. No I/O; `group_calls` is the caller.
+
+Groups of the classic protocol are described by DescribeGroups, where members' assignments are bytes of theirs; groups
+of the consumer protocol (KIP-848) by ConsumerGroupDescribe.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from aiokwire.admin.results import Results
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ProtocolViolation, error_for
+from aiokwire.net import ApiVersions
+from aiokwire.protocol import decode_embedded
+from aiokwire.protocol.messages import (
+    consumer_group_describe,
+    delete_groups,
+    describe_groups,
+    leave_group,
+    list_groups,
+    offset_delete,
+    offset_fetch,
+)
+from aiokwire.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from aiokwire.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from aiokwire.types import OffsetAndMetadata, TopicPartition
+
+T = TypeVar("T")
+
+CLASSIC: Final = "classic"
+CONSUMER: Final = "consumer"
+DEAD: Final = "Dead"
+WITHOUT_MEMBERS: Final = frozenset({"Empty", DEAD})
+
+# Since when: OffsetFetch for all partitions, and for several groups; LeaveGroup for several members, with reasons.
+ALL_SINCE: Final = 2
+STABLE_SINCE: Final = 7
+GROUPS_SINCE: Final = 8
+LAST_WITH_NAMES: Final = 9
+MEMBERS_SINCE: Final = 3
+REASONS_SINCE: Final = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GroupListing:
+    """A group in the list of groups."""
+
+    group_id: str
+    protocol_type: str
+    """`consumer` for consumers; Connect and others have their own. Empty when the group has only offsets."""
+    state: str
+    """As Kafka's tools call it: `Stable`, `Empty`, ... Empty from brokers before 2.6."""
+    type: str
+    """`classic`, `consumer`, `share`, `streams`. Empty from brokers before 3.8."""
+    coordinator: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of a group."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+    """What it has; empty while the group rebalances, and where other software than consumers uses the group."""
+    target: tuple[TopicPartition, ...] | None
+    """What it is to have; None in the classic protocol, which does not tell."""
+    topics: tuple[str, ...]
+    """What it subscribes to by name."""
+    pattern: str | None
+    """What it subscribes to by a pattern of the broker's."""
+    epoch: int | None
+    """None in the classic protocol."""
+    rack_id: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group with its members."""
+
+    group_id: str
+    type: str
+    """`classic` or `consumer`."""
+    protocol_type: str
+    state: str
+    assignor: str
+    """Which assignor is in use; empty while there is none."""
+    epoch: int | None
+    """None in the classic protocol, which tells its generation to members only."""
+    assignment_epoch: int | None
+    coordinator: int
+    """The node that was asked."""
+    members: tuple[GroupMember, ...]
+
+
+class PartitionLag(NamedTuple):
+    """How far a group is in one partition."""
+
+    committed: OffsetAndMetadata | None
+    """None: nothing was committed."""
+    end: int
+    lag: int | None
+    """Records from the committed offset to the end; None where nothing was committed."""
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def list_request(states: Iterable[str], types: Iterable[str]) -> list_groups.ListGroupsRequest:
+    return list_groups.ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+
+
+def read_listed(response: list_groups.ListGroupsResponse, node_id: int) -> list[GroupListing]:
+    return [
+        GroupListing(one.group_id, one.protocol_type, one.group_state, one.group_type, node_id)
+        for one in response.groups
+    ]
+
+
+# --- describe ---------------------------------------------------------------------------------------------------------
+
+
+def read_classic(response: describe_groups.DescribeGroupsResponse, group_id: str, coordinator: int) -> GroupDescription:
+    """Raises: BrokerError: there is no such group, or it may not be seen; ProtocolViolation: the answer is about
+    another group."""
+    group = _only([one for one in response.groups if one.group_id == group_id], group_id)
+    _check(group.error_code, group_id, group.error_message)
+    if group.group_state == DEAD and not group.members:  # how brokers before 3.8 say that there is none
+        _check(ErrorCode.GROUP_ID_NOT_FOUND, group_id)
+    consumers = group.protocol_type == CONSUMER
+    return GroupDescription(
+        group_id,
+        CLASSIC,
+        group.protocol_type,
+        group.group_state,
+        group.protocol_data,
+        None,
+        None,
+        coordinator,
+        tuple(_classic_member(one, consumers=consumers) for one in group.members),
+    )
+
+
+def _classic_member(one: describe_groups.DescribedGroupMember, *, consumers: bool) -> GroupMember:
+    assignment, topics, rack_id = ((), (), None) if not consumers else _member_bytes(one)
+    return GroupMember(
+        one.member_id,
+        one.group_instance_id,
+        one.client_id,
+        one.client_host,
+        assignment,
+        None,
+        topics,
+        None,
+        None,
+        rack_id,
+    )
+
+
+def _member_bytes(
+    one: describe_groups.DescribedGroupMember,
+) -> tuple[tuple[TopicPartition, ...], tuple[str, ...], str | None]:
+    """Assignment, topics and rack: what a consumer writes into bytes that the coordinator does not look into."""
+    assignment: tuple[TopicPartition, ...] = ()
+    topics: tuple[str, ...] = ()
+    rack_id = None
+    try:
+        if one.member_assignment:
+            assigned = decode_embedded(one.member_assignment, ConsumerProtocolAssignment).assigned_partitions
+            assignment = _sorted(TopicPartition(entry.topic, n) for entry in assigned for n in entry.partitions)
+        if one.member_metadata:
+            subscription = decode_embedded(one.member_metadata, ConsumerProtocolSubscription)
+            topics, rack_id = tuple(sorted(subscription.topics)), subscription.rack_id
+    except ProtocolViolation as error:
+        raise ProtocolViolation(f"member {one.member_id!r}: {error}") from error
+    return assignment, topics, rack_id
+
+
+def read_modern(
+    response: consumer_group_describe.ConsumerGroupDescribeResponse, group_id: str, coordinator: int
+) -> GroupDescription:
+    """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be seen; ProtocolViolation:
+    the answer is about another group."""
+    group = _only([one for one in response.groups if one.group_id == group_id], group_id)
+    _check(group.error_code, group_id, group.error_message)
+    return GroupDescription(
+        group_id,
+        CONSUMER,
+        CONSUMER,
+        group.group_state,
+        group.assignor_name,
+        group.group_epoch,
+        group.assignment_epoch,
+        coordinator,
+        tuple(_modern_member(one) for one in group.members),
+    )
+
+
+def _modern_member(one: consumer_group_describe.Member) -> GroupMember:
+    return GroupMember(
+        one.member_id,
+        one.instance_id,
+        one.client_id,
+        one.client_host,
+        _assigned(one.assignment),
+        _assigned(one.target_assignment),
+        tuple(sorted(one.subscribed_topic_names)),
+        one.subscribed_topic_regex or None,
+        one.member_epoch,
+        one.rack_id,
+    )
+
+
+def _assigned(assignment: consumer_group_describe.Assignment | None) -> tuple[TopicPartition, ...]:
+    topics = () if assignment is None else assignment.topic_partitions
+    return _sorted(TopicPartition(topic.topic_name, number) for topic in topics for number in topic.partitions)
+
+
+def _sorted(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(partitions))
+
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+
+class AllOffsets:
+    """OffsetFetch for everything that a group has committed; brokers since 0.10.2."""
+
+    def __init__(self, group_id: str, *, stable: bool) -> None:
+        self.request = offset_fetch.OffsetFetchRequest()
+        self._group_id = group_id
+        self._stable = stable
+
+    def version(self, versions: ApiVersions) -> int:
+        """The newest version that names topics: nobody knows the id of one that is gone."""
+        picked = versions.pick(offset_fetch.OffsetFetchRequest, LAST_WITH_NAMES)
+        request = self.request
+        request.require_stable = self._stable and picked >= STABLE_SINCE
+        request.group_id, request.topics, request.groups = "", [], []
+        if picked >= GROUPS_SINCE:
+            request.groups = [offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id, topics=None)]
+        else:
+            request.group_id = self._group_id
+            request.topics = None  # before version 2, encoding refuses it
+        return picked
+
+    def read(self, response: offset_fetch.OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What was committed.
+
+        Raises: BrokerError: the coordinator refuses, for the group or for a partition.
+        """
+        code = response.groups[0].error_code if response.groups else response.error_code
+        _check(code, self._group_id)
+        found = {}
+        topics: Sequence[offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic]
+        topics = response.groups[0].topics if response.groups else response.topics
+        for topic in topics:
+            for data in topic.partitions:
+                tp = TopicPartition(topic.name, data.partition_index)
+                if data.error_code:
+                    raise error_for(
+                        data.error_code, f"group {self._group_id!r}, {tp}", topic=tp.topic, partition=tp.partition
+                    )
+                if data.committed_offset >= 0:
+                    found[tp] = OffsetAndMetadata(
+                        data.committed_offset, data.metadata or "", data.committed_leader_epoch
+                    )
+        return dict(sorted(found.items()))
+
+
+def lags(
+    committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, PartitionLag]:
+    """How far the group is in each partition that has an end."""
+    found = {}
+    for tp, end in sorted(ends.items()):
+        offset = committed.get(tp)
+        found[tp] = PartitionLag(offset, end, None if offset is None else max(0, end - offset.offset))
+    return found
+
+
+def delete_offsets_request(group_id: str, partitions: Iterable[TopicPartition]) -> offset_delete.OffsetDeleteRequest:
+    topics: dict[str, offset_delete.OffsetDeleteRequestTopic] = {}
+    for name, number in partitions:
+        topic = topics.setdefault(name, offset_delete.OffsetDeleteRequestTopic(name=name))
+        topic.partitions.append(offset_delete.OffsetDeleteRequestPartition(partition_index=number))
+    return offset_delete.OffsetDeleteRequest(group_id=group_id, topics=list(topics.values()))
+
+
+def read_deleted_offsets(response: offset_delete.OffsetDeleteResponse, group_id: str) -> Results[TopicPartition, None]:
+    """Raises: BrokerError: there is no such group, or others than consumers use it."""
+    _check(response.error_code, group_id)
+    results: Results[TopicPartition, None] = Results({}, {})
+    for topic in response.topics:
+        for data in topic.partitions:
+            tp = TopicPartition(topic.name, data.partition_index)
+            if data.error_code:
+                what = f"cannot delete the offset of group {group_id!r} for {tp}"
+                results.errors[tp] = error_for(data.error_code, what, topic=tp.topic, partition=tp.partition)
+            else:
+                results.succeeded[tp] = None
+    return results
+
+
+# --- groups and members -----------------------------------------------------------------------------------------------
+
+
+def read_deleted(response: delete_groups.DeleteGroupsResponse, group_id: str) -> None:
+    """Raises: BrokerError: it has members, does not exist, or may not be deleted."""
+    _check(_only([one for one in response.results if one.group_id == group_id], group_id).error_code, group_id)
+
+
+class Leaver(NamedTuple):
+    """Who is to leave: by member id, or by group instance id."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+    def __str__(self) -> str:
+        return self.member_id or f"instance {self.group_instance_id}"
+
+
+def shape_leave(
+    request: leave_group.LeaveGroupRequest, leavers: Sequence[Leaver], versions: ApiVersions, reason: str
+) -> int:
+    """Write `leavers` into a request, as a version has them, which is given back. Before version 3 there is one."""
+    picked = versions.pick(leave_group.LeaveGroupRequest)
+    request.member_id, request.members = "", []
+    if picked < MEMBERS_SINCE:
+        request.member_id = leavers[0].member_id
+    else:
+        told = reason if picked >= REASONS_SINCE else None
+        request.members = [
+            leave_group.MemberIdentity(member_id=m, group_instance_id=i, reason=told) for m, i in leavers
+        ]
+    return picked
+
+
+def read_left(
+    response: leave_group.LeaveGroupResponse, group_id: str, leavers: Sequence[Leaver]
+) -> Results[Leaver, None]:
+    """Raises: BrokerError: the coordinator refuses the request as a whole."""
+    _check(response.error_code, group_id)
+    results: Results[Leaver, None] = Results({}, {})
+    codes = {(one.member_id, one.group_instance_id): one.error_code for one in response.members}
+    for one in leavers:
+        code = codes.get((one.member_id, one.group_instance_id), 0)
+        if code:
+            results.errors[one] = error_for(code, f"cannot remove {one} from group {group_id!r}")
+        else:
+            results.succeeded[one] = None
+    return results
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _only(
+    groups: Sequence[T],
+    group_id: str,
+) -> T:
+    if len(groups) != 1:
+        raise ProtocolViolation(f"asked about group {group_id!r}, the coordinator told of {len(groups)} such groups")
+    return groups[0]
+
+
+def _check(code: int, group_id: str, message: str | None = None) -> None:
+    if code:
+        raise group_error(code, group_id, message)
+
+
+def group_error(code: int, group_id: str, message: str | None = None) -> BrokerError:
+    """What a code means for a whole group."""
+    return error_for(code, f"group {group_id!r}{': ' + message.rstrip('.') if message else ''}")

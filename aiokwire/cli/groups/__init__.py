@@ -1,0 +1,19 @@
+"""`aiokwire groups`: one verb per file."""
+
+from __future__ import annotations
+
+import click
+
+from aiokwire.cli.groups.delete import command as delete
+from aiokwire.cli.groups.describe import command as describe
+from aiokwire.cli.groups.list import command as list_
+from aiokwire.cli.groups.reset import command as reset
+
+
+@click.group("groups")
+def command() -> None:
+    """List, describe, reset and delete consumer groups."""
+
+
+for verb in (list_, describe, reset, delete):
+    command.add_command(verb)

@@ -1,0 +1,118 @@
+"""Fetch sessions (KIP-227): what a broker remembers of a lane's fetches, so that a request names only changes. No I/O.
+
+    session --plan_turn--> request ... answer --session_after--> session
+
+After each request the broker's rows are exactly the partitions of the plan, so a partition that another lane took is
+forgotten here. A session is begun anew (a request with epoch 0, which names everything and closes the old session) as
+soon as it is uncertain what the broker remembers: an answer that never came, a new connection, a broker that says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from aiokwire.consumer.fetch_plan import Asked
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol import ZERO_UUID
+
+FIRST_VERSION: Final = 7  # of Fetch with sessions
+FIRST_VERSION_BY_ID: Final = 13  # topics are named by id only (KIP-516)
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0  # asks for a session
+FINAL_EPOCH: Final = -1  # wants none, and ends the one that is named
+MAX_EPOCH: Final = 2**31 - 1
+
+# The broker answered nothing, because it and we do not agree about the session.
+SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+Key = tuple[str | bytes, int]  # a topic's name, or its id, and a partition
+
+Row = tuple[int, int, int]  # what a broker knows of one partition: offset, leader epoch, limit
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FetchSession:
+    """Where one lane stands with its broker."""
+
+    session_id: int = NO_SESSION
+    epoch: int = INITIAL_EPOCH  # of the next request
+    by_id: bool = False
+    rows: Mapping[Key, Row] = dataclasses.field(default_factory=dict)
+
+    def restarted(self) -> FetchSession:
+        """The same after something went wrong: the next request names all, and lets the broker drop what it has."""
+        return FetchSession(self.session_id)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Turn:
+    """What one request says of its session."""
+
+    session_id: int
+    epoch: int
+    by_id: bool
+    named: Sequence[Asked]
+    forgotten: Mapping[str | bytes, Sequence[int]]  # partitions by their topic
+    rows: Mapping[Key, Row]  # what the broker knows after it
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the answer has every partition; else those without news are left out."""
+        return self.epoch <= INITIAL_EPOCH
+
+
+def plan_turn(session: FetchSession, asked: Sequence[Asked], ids: Mapping[str, bytes], version: int) -> Turn:
+    """The next request of a lane, for a version of Fetch; `ids` has the ids of all topics that have one."""
+    if version < FIRST_VERSION:
+        return Turn(NO_SESSION, FINAL_EPOCH, False, asked, {}, {})
+    by_id = version >= FIRST_VERSION_BY_ID
+    known = session.rows
+    rows: dict[Key, Row] = {}
+    changed: list[Asked] = []
+    for one in asked:
+        state, _, offset, leader_epoch, limit = one
+        topic, partition = state.tp
+        key = (ids.get(topic, ZERO_UUID) if by_id else topic, partition)
+        row = rows[key] = (offset, leader_epoch, limit)
+        if known.get(key) != row:
+            changed.append(one)
+    if session.epoch == INITIAL_EPOCH or session.by_id != by_id:
+        return Turn(session.session_id, INITIAL_EPOCH, by_id, asked, {}, rows)
+    return Turn(session.session_id, session.epoch, by_id, changed, _by_topic(known.keys() - rows.keys()), rows)
+
+
+def _by_topic(keys: Iterable[Key]) -> dict[str | bytes, list[int]]:
+    topics: dict[str | bytes, list[int]] = {}
+    for topic, partition in keys:
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def session_after(session: FetchSession, turn: Turn, error_code: int, session_id: int) -> FetchSession:
+    """The session after an answer with this error (of the whole answer, not of a partition) and id."""
+    if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+        return FetchSession()
+    if error_code:
+        return session.restarted()
+    if session_id == NO_SESSION:
+        return FetchSession()  # it has no room for one, or did away with this one
+    if turn.is_full:
+        return FetchSession(session_id, 1, turn.by_id, turn.rows)
+    if session_id != turn.session_id:
+        return session.restarted()
+    return FetchSession(session_id, 1 if turn.epoch == MAX_EPOCH else turn.epoch + 1, turn.by_id, turn.rows)
+
+
+def farewell(session: FetchSession) -> Turn | None:
+    """The request after which the broker has forgotten the session; None when there is nothing to forget."""
+    if session.session_id == NO_SESSION:
+        return None
+    return Turn(session.session_id, FINAL_EPOCH, session.by_id, (), {}, {})

@@ -1,0 +1,76 @@
+"""What the application has in hand, and what it has finished: all that it was handed before. No I/O.
+
+The reader tells when the application comes for more, and what it takes; records that the fast path hands over are seen
+by looking at the chunk that they come from. Used by the automatic commit, and to tell whether the application goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiokwire.consumer._iterate import Chunk, Feed
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.types import OffsetAndMetadata
+
+
+class InHand:
+    """The record, list or batch that the application works on."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.on_read: Callable[[], None] | None = None  # called when the application comes for more
+        self._feed = feed
+        self._calls = 0
+        self._chunk: Chunk | None = None  # where the last single record came from
+        self._lists: dict[PartitionState, OffsetAndMetadata | None] = {}  # where partitions stood before a list
+        self._seen: tuple[Chunk, int] | None = None  # the fast path's chunk when the application came back last
+        self._progress: object = None
+        self._progressed_at = 0.0
+
+    # --- told by the reader -------------------------------------------------------------------------------------------
+
+    def came_back(self) -> None:
+        """The application wants more: it has finished what it had."""
+        self._calls += 1
+        self._chunk = None
+        if self._lists:
+            self._lists.clear()
+        chunk = self._feed.current
+        self._seen = None if chunk is None else (chunk, chunk.position)
+        if self.on_read is not None:
+            self.on_read()
+
+    def took_one(self, chunk: Chunk) -> None:
+        """A record is about to be taken from `chunk`, and those after it may be by the fast path."""
+        self._chunk = chunk
+
+    def took_list(self, state: PartitionState) -> None:
+        """Records of a partition are about to be taken."""
+        if state not in self._lists:
+            self._lists[state] = state.place
+
+    def forget(self, state: PartitionState) -> None:
+        """The position was moved on purpose: what is in hand of it does not matter."""
+        self._lists.pop(state, None)
+
+    # --- asked by others ----------------------------------------------------------------------------------------------
+
+    def finished(self, state: PartitionState) -> OffsetAndMetadata | None:
+        """The position up to which a partition is finished; None while it has no position."""
+        if state in self._lists:
+            return self._lists[state]
+        place = state.place
+        for chunk in (self._chunk, self._feed.current):
+            if chunk is None or chunk.partition is not state or chunk.in_hand < 0 or place is None:
+                continue
+            if chunk is self._chunk or self._seen != (chunk, chunk.position):
+                return place._replace(offset=chunk.in_hand)
+        return place
+
+    def progressed_at(self, now: float, *, waiting: bool) -> float:
+        """When the application last came for more, as far as was noticed; `waiting`: it waits for records now."""
+        chunk = self._feed.current
+        progress = (self._calls, chunk, None if chunk is None else chunk.position)
+        if waiting or progress != self._progress:
+            self._progress = progress
+            self._progressed_at = now
+        return self._progressed_at

@@ -1,0 +1,100 @@
+"""Where a consumer without a position, or with one out of range, goes on: what users write, what it means. No I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from typing import Final
+
+from aiokwire.clock import wall_ms
+from aiokwire.cluster import EARLIEST, LATEST
+from aiokwire.errors import ConfigurationError
+from aiokwire.types import OffsetReset
+
+BY_DURATION: Final = "by_duration:"
+
+# What Java's Duration.parse takes of ISO 8601: days, hours, minutes and seconds, none of them negative.
+_DURATION: Final = re.compile(
+    r"P(?=\d|T\d)(?:(?P<days>\d+)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d{1,9}))?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ByDuration:
+    """So long before the moment of the reset (KIP-1106)."""
+
+    milliseconds: int
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AtMost:
+    """Here, or at the log's end if it does not reach so far: what "nearest" means behind the log's start."""
+
+    offset: int
+
+
+# A policy, a time in milliseconds since the epoch, or one of the above.
+ResetTarget = OffsetReset | int | ByDuration | AtMost
+
+
+def parse_reset(given: object) -> ResetTarget:
+    """What an option says.
+
+    Raises: ConfigurationError: it says nothing of the kind.
+    """
+    if isinstance(given, datetime.datetime):
+        if given.tzinfo is None:
+            raise ConfigurationError(f"{given!r}: a datetime must carry its time zone")
+        return round(given.timestamp() * 1000)
+    if isinstance(given, datetime.timedelta):
+        if given < datetime.timedelta(0):
+            raise ConfigurationError(f"{given!r}: a duration cannot be negative")
+        return ByDuration(given // datetime.timedelta(milliseconds=1), str(given))
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 0:
+            raise ConfigurationError(f"{given!r}: milliseconds since the epoch cannot be negative")
+        return given
+    if isinstance(given, str) and given.startswith(BY_DURATION):
+        return _by_duration(given)
+    try:
+        return OffsetReset.parse(given)
+    except ConfigurationError as error:
+        raise ConfigurationError(f'{error}, or "by_duration:PT1H", or a datetime') from None
+
+
+def _by_duration(given: str) -> ByDuration:
+    found = _DURATION.fullmatch(given.removeprefix(BY_DURATION))
+    if found is None:
+        raise ConfigurationError(
+            f"{given!r}: behind by_duration: stands an ISO 8601 duration of days, hours, minutes and seconds, "
+            f"such as PT1H30M or P2D"
+        )
+    days, hours, minutes, seconds = (int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
+    fraction = int((found["fraction"] or "0").ljust(9, "0")) // 1_000_000
+    return ByDuration((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction, given)
+
+
+def time_of(target: ResetTarget) -> int | None:
+    """What ListOffsets is asked for; None when the policy is to have none."""
+    if target in (OffsetReset.EARLIEST, OffsetReset.NEAREST):
+        return EARLIEST
+    if target is OffsetReset.LATEST or isinstance(target, AtMost):
+        return LATEST
+    if isinstance(target, ByDuration):
+        return max(0, wall_ms() - target.milliseconds)
+    return target if isinstance(target, int) else None
+
+
+def describe(target: ResetTarget) -> str:
+    """For messages."""
+    if isinstance(target, OffsetReset):
+        return target.value
+    if isinstance(target, ByDuration):
+        return target.text
+    if isinstance(target, AtMost):
+        return OffsetReset.NEAREST.value
+    return f"time {target}"

@@ -1,0 +1,56 @@
+"""A member that speaks the consumer protocol (KIP-848) where the broker does, and the classic one elsewhere."""
+
+from __future__ import annotations
+
+from aiokwire.cluster import Client
+from aiokwire.group.classic import ClassicMember
+from aiokwire.group.membership import Host, Membership
+from aiokwire.group.modern import ModernMember
+from aiokwire.group.modern_states import ModernState
+from aiokwire.group.options import MemberOptions
+from aiokwire.types import GroupMetadata
+
+
+class AutoMember:
+    """See `Membership`."""
+
+    def __init__(self, client: Client, options: MemberOptions, host: Host) -> None:
+        self._modern = ModernMember(client, options, host, may_fall_back=True)
+        self._classic = ClassicMember(client, options, host)
+        self.commits = self._classic.commits  # open unless that one joins
+        self._member: Membership = self._modern
+        self._leaving = False
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """See `Membership`."""
+        return self._member.metadata
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """See `Membership`."""
+        self._modern.subscribe(topics)
+        self._classic.subscribe(topics)
+
+    def polled(self) -> None:
+        """See `Membership`."""
+        self._member.polled()
+
+    def rejoin(self, reason: str) -> None:
+        """See `Membership`."""
+        self._member.rejoin(reason)
+
+    def refused(self, code: int, group: GroupMetadata) -> bool:
+        """See `Membership`."""
+        return self._member.refused(code, group)
+
+    async def run(self) -> None:
+        """See `Membership`."""
+        await self._modern.run()
+        if self._modern.state is ModernState.UNSERVED and not self._leaving:
+            self._member = self._classic
+            await self._classic.run()
+
+    async def leave(self, timeout: float, *, reason: str) -> None:
+        """See `Membership`."""
+        self._leaving = True
+        await self._member.leave(timeout, reason=reason)

@@ -1,0 +1,451 @@
+"""A member of a group that speaks the classic protocol: one coroutine per state, one driver that moves it.
+
+states   the table               classic_requests  bytes            leading     what the leader does
+decisions  codes and partitions  link              one attempt      heartbeats  while a generation lasts
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+import anyio
+
+from aiokwire.cluster import JOIN, Client, Cluster
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.group import decisions
+from aiokwire.group.classic_requests import Identity, Leaving, heartbeat_request, join_request, sync_request
+from aiokwire.group.commit_gate import CommitGate
+from aiokwire.group.generation import Generation, watch
+from aiokwire.group.heartbeats import Heartbeats
+from aiokwire.group.leading import know_topics, share_out, subscriptions
+from aiokwire.group.link import CoordinatorLink
+from aiokwire.group.membership import Host
+from aiokwire.group.options import MemberOptions
+from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.subscription_format import decode_assignment, encode_subscription
+from aiokwire.machine import Machine
+from aiokwire.protocol.messages.join_group import JoinGroupResponse
+from aiokwire.types import GroupMetadata, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+# A join is answered when the last member has come or its time is over; the answer may take a little longer.
+ANSWER_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
+# How often the leader, and whoever subscribes by pattern, asks whether topics and partitions were added (seconds).
+LOOK_INTERVAL = 10.0
+
+
+class Departure(NamedTuple):
+    """How to leave."""
+
+    deadline: float
+    reason: str
+
+
+class ClassicMember:
+    """See `Membership`."""
+
+    def __init__(self, client: Client, options: MemberOptions, host: Host) -> None:
+        self.commits = CommitGate()
+        self._client = client
+        self._options = options
+        self._host = host
+        self._link = CoordinatorLink(client, options.group_id)
+        self._machine: Machine[MemberState, MemberEvent] = Machine(
+            f"group {options.group_id}", TRANSITIONS, MemberState.UNJOINED
+        )
+        self._cooperative = decisions.is_cooperative(assignor.cooperative for assignor in options.assignors)
+        self._signals = decisions.Signals()
+        self._heartbeats = Heartbeats(
+            client, self._link, options, progressed_at=host.progressed_at, signal=self._on_heartbeat
+        )
+        self._topics: frozenset[str] = frozenset()  # subscribed to
+        self._member_id = ""
+        self._generation: Generation | None = None
+        self._assigned: list[TopicPartition] = []  # by the last SyncGroup
+        self._reason = "a new member"  # why it joins
+        self._backoff = client.new_backoff()  # of attempts that failed
+        self._stumbles = 0  # generations lost, and refusals, since one was stable
+        self._woken = anyio.Event()
+        self._polled = anyio.Event()
+        self._working: anyio.CancelScope | None = None  # around the driver, while it runs
+        self._departure: Departure | None = None
+        self._ended = anyio.Event()
+        self._steps = {
+            MemberState.UNJOINED: self._begin,
+            MemberState.PREPARING_REBALANCE: self._join,
+            MemberState.COMPLETING_REBALANCE: self._sync,
+            MemberState.RECONCILING: self._reconcile,
+            MemberState.STABLE: self._stay,
+            MemberState.REVOKING: self._revoke,
+            MemberState.LOSING: self._lose,
+            MemberState.IDLE: self._idle,
+        }
+
+    # --- told by the consumer -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> MemberState:
+        return self._machine.state
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """Without a generation while it has none."""
+        generation = -1 if self._generation is None else self._generation.number
+        member_id = "" if self._generation is None else self._member_id
+        return GroupMetadata(self._options.group_id, generation, member_id, self._options.instance_id)
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """See `Membership`."""
+        self._topics = topics
+        self._woken.set()
+
+    def polled(self) -> None:
+        """See `Membership`."""
+        if self._machine.state is MemberState.IDLE:
+            self._polled.set()
+
+    def rejoin(self, reason: str) -> None:
+        """See `Membership`."""
+        self._reason = reason
+        self._signal(MemberEvent.REBALANCE)
+
+    def refused(self, code: int, group: GroupMetadata) -> bool:
+        """See `Membership`."""
+        event = decisions.on_commit_error(code)
+        if event is None:
+            return False
+        now = self.metadata
+        if (group.generation, group.member_id) != (now.generation, now.member_id):
+            return now.generation >= 0  # it is in a newer generation already
+        self._forget_id(code)
+        self._tell_if_fenced(event, code, "OffsetCommit")
+        self._signal(event)
+        return event is MemberEvent.REBALANCE
+
+    async def leave(self, timeout: float, *, reason: str) -> None:
+        """See `Membership`."""
+        if self._departure is None:
+            self._departure = Departure(anyio.current_time() + timeout, reason)
+            if self._working is not None:
+                self._working.cancel()
+        if self._working is not None:
+            with anyio.move_on_after(timeout):
+                await self._ended.wait()
+
+    # --- the driver ---------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """See `Membership`."""
+        self._client.metadata.add_listener(self._on_metadata)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
+                tasks.start_soon(self._look_around, name=f"topics of group {self._options.group_id}")
+                with anyio.CancelScope() as self._working:
+                    if self._departure is None:
+                        await self._drive()
+                self._heartbeats.stop()
+                if self._departure is not None:
+                    await self._depart(self._departure)
+                else:
+                    await self._let_go()  # failed
+                tasks.cancel_scope.cancel()
+        finally:
+            self._client.metadata.remove_listener(self._on_metadata)
+            self.commits.open()
+            self._ended.set()
+
+    async def _drive(self) -> None:
+        while self._machine.state not in FINAL:
+            event = await self._steps[self._machine.state]()
+            self._fire(event)
+
+    def _fire(self, event: MemberEvent) -> None:
+        state = self._machine.fire(event)
+        if state not in JOINING:
+            self.commits.open()
+        if state not in BEATING:
+            self._heartbeats.stop()
+
+    async def _begin(self) -> MemberEvent:
+        """UNJOINED: join; after the second loss in a row only after a pause."""
+        self._generation = None
+        if self._stumbles > 1:
+            await self._client.pause(self._backoff.next())
+        return MemberEvent.JOIN
+
+    async def _join(self) -> MemberEvent:
+        """PREPARING_REBALANCE."""
+        options = self._options
+        await self.commits.close(options.session_timeout / 2)
+        self._signals.clear()
+        topics = self._topics
+        request = join_request(
+            self._identity,
+            self._protocols(topics),
+            session_timeout=options.session_timeout,
+            rebalance_timeout=options.max_poll_interval,
+            reason=self._reason,
+        )
+        try:
+            answer = await self._link.ask(request, lane=JOIN, timeout=self._patience)
+        except KafkaError as error:
+            return await self._after_failure(error)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member_id = answer.member_id
+            return MemberEvent.RETRY
+        if answer.error_code:
+            return await self._after_refusal(decisions.on_join_error(answer.error_code), answer.error_code, "JoinGroup")
+        return self._on_joined(answer, topics)
+
+    def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
+        self._member_id = answer.member_id
+        assignor = next((each for each in self._options.assignors if each.name == answer.protocol_name), None)
+        if assignor is None:
+            self._refuse(
+                KafkaError(f"{self._who}: the coordinator chose {answer.protocol_name!r}, which was not offered")
+            )
+            return MemberEvent.REFUSED
+        is_leader = answer.leader == answer.member_id
+        generation = Generation(
+            answer.generation_id,
+            assignor,
+            topics,
+            watch(self._client.cluster, topics) if is_leader else None,
+            answer.members if is_leader else [],
+            answer.skip_assignment,
+        )
+        self._generation = generation
+        logger.info(
+            "%s: joined generation %d as %s%s", self._who, generation.number, self._member_id, " (leader)" * is_leader
+        )
+        self._heartbeats.start(heartbeat_request(self._identity, generation.number))
+        return MemberEvent.JOINED
+
+    async def _sync(self) -> MemberEvent:
+        """COMPLETING_REBALANCE."""
+        generation = self._generation
+        assert generation is not None
+        try:
+            assignments = await self._assignments(generation)
+            request = sync_request(self._identity, generation.number, generation.assignor.name, assignments)
+            answer = await self._link.ask(request, lane=JOIN, timeout=self._patience)
+            if answer.error_code:
+                return await self._after_refusal(
+                    decisions.on_sync_error(answer.error_code), answer.error_code, "SyncGroup"
+                )
+            self._assigned, _ = decode_assignment(bytes(answer.assignment))
+        except KafkaError as error:
+            return await self._after_failure(error)
+        self._backoff.reset()
+        return self._signals.parting or MemberEvent.SYNCED
+
+    async def _assignments(self, generation: Generation) -> dict[str, bytes]:
+        """The leader's decision; empty for everybody else."""
+        if generation.watch is None:
+            return {}
+        members = subscriptions(generation.members)
+        topics = {topic for member in members.values() for topic in member.topics}
+        cluster = await know_topics(self._client, topics)
+        self._generation = generation._replace(watch=watch(cluster, topics))
+        return {} if generation.is_given else share_out(generation.assignor, members, cluster)
+
+    async def _reconcile(self) -> MemberEvent:
+        """RECONCILING: from what is owned to what was assigned."""
+        generation = self._generation
+        assert generation is not None
+        assigned = [tp for tp in self._assigned if tp.topic in self._topics]
+        plan = decisions.plan_reconciliation(self._host.owned(), assigned, cooperative=self._cooperative)
+        if plan.revoke:
+            await self._host.revoke(plan.revoke, self._revocation_deadline)
+            if (gone := self._signals.parting) is not None:
+                return gone
+        generation.assignor.on_assignment(assigned, generation.number)
+        await self._host.assign(plan.add)
+        if (gone := self._signals.parting) is not None:
+            return gone
+        if plan.rejoin:
+            self._reason = "gave up partitions that others are to have"
+            return MemberEvent.REBALANCE
+        return MemberEvent.SETTLED
+
+    async def _stay(self) -> MemberEvent:
+        """STABLE: until something happens."""
+        self._stumbles = 0
+        generation = self._generation
+        assert generation is not None
+        while True:
+            self._woken = anyio.Event()
+            event = self._signals.gravest
+            if event is not None:
+                return event
+            reason = generation.outdated(self._topics, self._client.cluster)
+            if reason is not None:
+                self._reason = reason
+                return MemberEvent.REBALANCE
+            await self._woken.wait()
+
+    async def _revoke(self) -> MemberEvent:
+        """REVOKING: what must not be kept while the group rebalances."""
+        given_up = decisions.plan_revocation(self._host.owned(), self._topics, cooperative=self._cooperative)
+        if given_up:
+            await self._host.revoke(given_up, self._revocation_deadline)
+        return self._signals.parting or MemberEvent.REVOKED
+
+    async def _lose(self) -> MemberEvent:
+        """LOSING."""
+        await self._let_go()
+        self._stumbles += 1
+        return MemberEvent.RELEASED
+
+    async def _idle(self) -> MemberEvent:
+        """IDLE: out of the group until the application reads again."""
+        self._polled = anyio.Event()
+        expired = self._signals.gravest is MemberEvent.EXPIRED
+        if expired:
+            logger.warning(
+                "%s: no record was asked for within max_poll_interval_ms=%d: leaving the group until one is; work in "
+                "smaller steps, or raise the limit%s",
+                self._who,
+                round(self._options.max_poll_interval * 1000),
+                f"; {self._heartbeats.blocked}" if self._heartbeats.blocked is not None else "",
+            )
+        await self._let_go()
+        await self._send_leave("max_poll_interval_ms was exceeded" if expired else "refused by the coordinator")
+        self._stumbles += 1
+        await self._polled.wait()
+        self._reason = "reads again"
+        return MemberEvent.POLLED
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    async def _depart(self, departure: Departure) -> None:
+        """Give everything up, and leave, as far as the time allows."""
+        self.commits.open()
+        if self._machine.state in FINAL:
+            return
+        with anyio.CancelScope(deadline=departure.deadline):
+            owned = self._host.owned()
+            if owned and self._generation is not None and self._signals.parting is None:
+                await self._host.revoke(owned, departure.deadline)
+            elif owned:
+                await self._host.lose(owned)
+            await self._send_leave(departure.reason)
+        self._generation = None
+        self._machine.fire(MemberEvent.LEAVE)
+
+    async def _send_leave(self, reason: str) -> None:
+        """Tell the coordinator, so that the others need not wait for this member's session to end. A static member
+        stays: it is expected back."""
+        if not self._member_id or self._options.instance_id is not None:
+            return
+        leaving = Leaving(self._identity, reason)
+        member_id, self._member_id = self._member_id, ""
+        try:
+            await self._link.ask(leaving.request, version=leaving.version, timeout=self._client.config.request_timeout)
+        except KafkaError as error:
+            logger.info("%s: member %s could not leave: %s", self._who, member_id, error)
+
+    async def _let_go(self) -> None:
+        """The generation is gone."""
+        self._generation = None
+        self._signals.clear()
+        owned = self._host.owned()
+        if owned:
+            await self._host.lose(owned)
+
+    # --- what went wrong ----------------------------------------------------------------------------------------------
+
+    async def _after_failure(self, error: KafkaError) -> MemberEvent:
+        """An attempt that brought no answer, or one that cannot be used."""
+        passing = isinstance(error, (ConnectionFailed, RequestTimedOut))
+        if not passing and not (isinstance(error, BrokerError) and error.retriable):
+            self._refuse(error)
+            return MemberEvent.REFUSED
+        pause = self._backoff.next()
+        logger.info("%s: %s, again in %.3f s", self._who, error, pause)
+        await self._client.pause(pause)
+        return MemberEvent.RETRY
+
+    async def _after_refusal(self, event: MemberEvent, code: int, request: str) -> MemberEvent:
+        error = error_for(code, f"{self._who}: {request} as member {self._member_id!r}", request=request)
+        self._forget_id(code)
+        if event is MemberEvent.RETRY:
+            pause = self._backoff.next()
+            logger.info("%s, again in %.3f s", error, pause)
+            await self._client.pause(pause)
+        elif event is MemberEvent.REFUSED:
+            self._refuse(error)
+        elif event is MemberEvent.FENCED:
+            self._host.fail(error, final=True)
+        else:
+            logger.info("%s", error)
+        return event
+
+    def _refuse(self, error: KafkaError) -> None:
+        self._host.fail(error, final=False)
+
+    def _forget_id(self, code: int) -> None:
+        if code in decisions.FORGOTTEN:
+            self._member_id = ""
+
+    # --- signals ------------------------------------------------------------------------------------------------------
+
+    def _signal(self, event: MemberEvent) -> None:
+        self._signals.add(event)
+        self._woken.set()
+
+    def _on_heartbeat(self, event: MemberEvent, code: int) -> None:
+        if code:
+            self._forget_id(code)
+            logger.info("%s: a heartbeat was answered %s", self._who, ErrorCode.of(code).name)
+        self._tell_if_fenced(event, code, "Heartbeat")
+        self._signal(event)
+
+    def _tell_if_fenced(self, event: MemberEvent, code: int, request: str) -> None:
+        if event is MemberEvent.FENCED:
+            self._host.fail(error_for(code, f"{self._who}: {request}", request=request), final=True)
+
+    def _on_metadata(self, _cluster: Cluster) -> None:
+        self._woken.set()
+
+    async def _look_around(self) -> None:
+        """Have topics and partitions noticed that were added."""
+        while True:
+            await anyio.sleep(LOOK_INTERVAL)
+            generation = self._generation
+            if generation is not None and generation.watch is not None:
+                self._client.metadata.want(generation.watch.topics)
+                self._client.metadata.request_update("the leader of a group looks for new partitions")
+
+    # --- helpers ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _who(self) -> str:
+        return f"group {self._options.group_id!r}"
+
+    @property
+    def _identity(self) -> Identity:
+        return Identity(self._options.group_id, self._member_id, self._options.instance_id)
+
+    @property
+    def _patience(self) -> float:
+        return max(self._options.max_poll_interval + ANSWER_SLACK, self._client.config.request_timeout)
+
+    @property
+    def _revocation_deadline(self) -> float:
+        return anyio.current_time() + self._options.max_poll_interval
+
+    def _protocols(self, topics: frozenset[str]) -> list[tuple[str, bytes]]:
+        owned = self._host.owned()
+        number = -1 if self._generation is None else self._generation.number
+        return [
+            (
+                assignor.name,
+                encode_subscription(topics, assignor.user_data(topics), owned, number, self._options.rack_id),
+            )
+            for assignor in self._options.assignors
+        ]

@@ -1,0 +1,52 @@
+"""Commits and joins take turns: a join begins when no commit is on its way, and a commit waits for the join's end.
+
+A commit that crosses a join would arrive in a generation that it does not name, and be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+
+class CommitGate:
+    """Open while commits may be sent."""
+
+    def __init__(self) -> None:
+        self._open = True
+        self._in_flight = 0
+        self._changed = anyio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    @asynccontextmanager
+    async def passing(self) -> AsyncIterator[None]:
+        """Wait until the gate is open; within the block it counts as in flight."""
+        while not self._open:
+            await self._changed.wait()
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
+            self._notify()
+
+    async def close(self, patience: float) -> None:
+        """Let no commit pass any more, and wait for those in flight, at most `patience` seconds."""
+        self._open = False
+        with anyio.move_on_after(patience):
+            while self._in_flight:
+                await self._changed.wait()
+
+    def open(self) -> None:
+        """Let commits pass."""
+        self._open = True
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -1,0 +1,84 @@
+"""What a member of the consumer protocol (KIP-848) does next: plain functions of what it knows. The one place where the
+codes of ConsumerGroupHeartbeat, and of such members' commits, get their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.group.modern_requests import Part, Parts
+from aiokwire.group.modern_states import ModernEvent
+from aiokwire.types import TopicPartition
+
+_GONE: Final = {
+    ErrorCode.UNKNOWN_MEMBER_ID: ModernEvent.LOST,
+    ErrorCode.FENCED_MEMBER_EPOCH: ModernEvent.LOST,
+    ErrorCode.FENCED_INSTANCE_ID: ModernEvent.FENCED,
+}
+_ON_JOIN: Final = {
+    **_GONE,
+    ErrorCode.UNSUPPORTED_VERSION: ModernEvent.UNSERVED,
+    ErrorCode.UNRELEASED_INSTANCE_ID: ModernEvent.RETRY,
+}
+_ON_BEAT: Final = {
+    **_GONE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ModernEvent.LOST,  # it was empty for long, and deleted
+}
+# Of what waits to be dealt with, the gravest comes first.
+GRAVITY: Final = (
+    ModernEvent.FENCED,
+    ModernEvent.REFUSED,
+    ModernEvent.LOST,
+    ModernEvent.EXPIRED,
+    ModernEvent.TOLD,
+)
+
+
+def on_join_error(code: int) -> ModernEvent:
+    """What a refused join leads to. A group that is not found is there, and speaks the other protocol."""
+    known = ErrorCode.of(code)
+    return _ON_JOIN.get(known, ModernEvent.RETRY if known.retriable else ModernEvent.REFUSED)
+
+
+def on_beat_error(code: int) -> ModernEvent | None:
+    """What a refused heartbeat leads to; None: it may succeed when it is sent again."""
+    known = ErrorCode.of(code)
+    return _ON_BEAT.get(known, None if known.retriable else ModernEvent.REFUSED)
+
+
+def on_commit_error(code: int) -> ModernEvent | None:
+    """What a refused commit says of the membership; None: nothing."""
+    return _GONE.get(ErrorCode.of(code))
+
+
+def gravest(pending: Collection[ModernEvent]) -> ModernEvent | None:
+    """The event to deal with first."""
+    return next((event for event in GRAVITY if event in pending), None)
+
+
+class Plan(NamedTuple):
+    """From what is owned to what the coordinator gave."""
+
+    revoke: frozenset[TopicPartition]
+    add: frozenset[TopicPartition]
+
+
+def plan_reconciliation(owned: Collection[TopicPartition], target: Parts, names: Mapping[bytes, str]) -> Plan:
+    """What to give up and what to take up; what has no name yet waits until it has one."""
+    before, after = frozenset(owned), frozenset(named(target, names))
+    return Plan(before - after, after - before)
+
+
+def named(parts: Iterable[Part], names: Mapping[bytes, str]) -> list[TopicPartition]:
+    """The partitions whose topics' names are known."""
+    return [TopicPartition(names[part.topic_id], part.number) for part in parts if part.topic_id in names]
+
+
+def held_of(target: Parts, names: Mapping[bytes, str], owned: Collection[TopicPartition]) -> Parts:
+    """Of what the coordinator gave, what is in force."""
+    mine = frozenset(owned)
+    return frozenset(
+        part for part in target if part.topic_id in names and TopicPartition(names[part.topic_id], part.number) in mine
+    )

@@ -1,0 +1,67 @@
+"""The states of a member of a group that speaks the consumer protocol (KIP-848), and what moves it. Driven by
+`modern.py` alone.
+
+UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats go on from the join's answer until the member is out
+            epoch 0    give up, take up
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+
+class ModernState(enum.Enum):
+    """Where a member is."""
+
+    UNJOINED = enum.auto()  # has no epoch
+    JOINING = enum.auto()  # a heartbeat with epoch 0 is on its way, or will be
+    RECONCILING = enum.auto()  # partitions are given up and taken up
+    STABLE = enum.auto()  # what the coordinator gave is in force
+    LOSING = enum.auto()  # the epoch is gone, and the listener is told so
+    IDLE = enum.auto()  # out of the group until the application reads again
+    UNSERVED = enum.auto()  # for good: the broker does not speak this protocol
+    FAILED = enum.auto()  # for good: another member has this one's instance id
+    LEFT = enum.auto()  # for good: closed
+
+
+class ModernEvent(enum.Enum):
+    """What moves a member."""
+
+    JOIN = enum.auto()  # there is something to join for
+    JOINED = enum.auto()  # the coordinator gave an epoch
+    RETRY = enum.auto()  # the join failed and may succeed now
+    TOLD = enum.auto()  # the coordinator told another assignment
+    SETTLED = enum.auto()  # the assignment is in force
+    LOST = enum.auto()  # the epoch is gone: others may have the partitions already
+    RELEASED = enum.auto()  # what was lost was let go
+    EXPIRED = enum.auto()  # the application made no progress for max_poll_interval_ms
+    REFUSED = enum.auto()  # the coordinator will not have this member as it is
+    POLLED = enum.auto()  # the application reads again
+    FENCED = enum.auto()  # another member has the instance id
+    UNSERVED = enum.auto()  # the broker knows no such request
+    LEAVE = enum.auto()  # closed
+
+
+_S, _E = ModernState, ModernEvent
+
+FINAL: Final = frozenset({_S.UNSERVED, _S.FAILED, _S.LEFT})
+# States in which the coordinator expects heartbeats.
+BEATING: Final = (_S.RECONCILING, _S.STABLE)
+
+TRANSITIONS: Final = {
+    (_S.UNJOINED, _E.JOIN): _S.JOINING,
+    (_S.JOINING, _E.JOINED): _S.RECONCILING,
+    (_S.JOINING, _E.RETRY): _S.JOINING,
+    (_S.JOINING, _E.UNSERVED): _S.UNSERVED,
+    (_S.RECONCILING, _E.TOLD): _S.RECONCILING,
+    (_S.RECONCILING, _E.SETTLED): _S.STABLE,
+    (_S.STABLE, _E.TOLD): _S.RECONCILING,
+    **{(state, _E.LOST): _S.LOSING for state in (_S.JOINING, *BEATING)},
+    (_S.LOSING, _E.RELEASED): _S.UNJOINED,
+    **{(state, _E.EXPIRED): _S.IDLE for state in BEATING},
+    **{(state, _E.REFUSED): _S.IDLE for state in (_S.JOINING, *BEATING)},
+    (_S.IDLE, _E.POLLED): _S.UNJOINED,
+    **{(state, _E.FENCED): _S.FAILED for state in (_S.JOINING, *BEATING)},
+    **{(state, _E.LEAVE): _S.LEFT for state in ModernState if state not in FINAL},
+}

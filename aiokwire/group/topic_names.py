@@ -1,0 +1,48 @@
+"""Names of topics of which only the ids are known: what the coordinator of a KIP-848 group assigns may match a pattern
+that nobody here has looked at.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+import anyio
+
+from aiokwire.cluster import Client
+from aiokwire.errors import KafkaError, UnsupportedVersion
+from aiokwire.net import ApiVersions
+from aiokwire.protocol.messages import metadata
+
+logger = logging.getLogger(__name__)
+
+# Since when Metadata can be asked by id (KIP-516).
+BY_ID_SINCE: Final = 12
+PATIENCE: Final = 5.0  # seconds
+
+
+async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, str]:
+    """The names of those topics that are known here, or to the first broker that is asked; one attempt."""
+    found = {topic_id: name for topic_id in topic_ids if (name := client.cluster.topic_name(topic_id)) is not None}
+    missing = sorted(set(topic_ids) - found.keys())
+    if not missing:
+        return found
+
+    def ask(versions: ApiVersions) -> tuple[metadata.MetadataRequest, int]:
+        version = versions.pick(metadata.MetadataRequest)
+        if version < BY_ID_SINCE:
+            raise UnsupportedVersion("this broker cannot be asked for topics by their ids", request="Metadata")
+        topics = [metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in missing]
+        return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False), version
+
+    try:
+        with anyio.fail_after(PATIENCE):
+            answer = await client.ask_any(ask)
+    except TimeoutError:
+        return found
+    except KafkaError as error:
+        logger.info("the names of %d assigned topics are not known yet: %s", len(missing), error)
+        return found
+    found.update({topic.topic_id: topic.name for topic in answer.topics if topic.name and not topic.error_code})
+    return found

@@ -1,0 +1,107 @@
+"""The verbs for groups, against a real broker process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def group(run: Run, topic: str, tmp_path: Path) -> str:
+    """A group of the test's own, at offset 2 of both partitions of a topic with 4 records in each."""
+    source = tmp_path / "lines"
+    source.write_text("1\n2\n3\n4\n")
+    for partition in "01":
+        assert run("produce", topic, source, "-p", partition).exit_code == 0
+    name = f"g-{topic}"
+    begun = run("groups", "reset", name, "--topic", topic, "--to-offset", "2", "--yes")
+    assert begun.exit_code == 0, begun.output
+    return name
+
+
+def committed(run: Run, group: str) -> dict[int, int]:
+    described = json.loads(run("groups", "describe", group, "--json").stdout)
+    return {row["partition"]: row["committed"] for row in described["partitions"]}
+
+
+def test_groups_are_listed_and_described(run: Run, group: str, topic: str) -> None:
+    listed = [json.loads(line) for line in run("groups", "list", "--json", "--state", "Empty").stdout.splitlines()]
+    assert {
+        "group_id": group, "protocol_type": "", "state": "Empty", "type": "classic", "coordinator": 1,
+    } in listed  # fmt: skip
+    assert group in run("groups", "list").stdout
+    described = json.loads(run("groups", "describe", group, "--json").stdout)
+    assert (described["state"], described["members"]) == ("Empty", [])
+    assert described["partitions"] == [
+        {"topic": topic, "partition": n, "committed": 2, "end": 4, "lag": 2, "member": None} for n in (0, 1)
+    ]
+    table = run("groups", "describe", group)
+    assert table.exit_code == 0
+    assert "Empty, classic" in table.stdout
+
+
+def test_a_group_that_does_not_exist_is_an_error_beside_those_that_do(run: Run, group: str) -> None:
+    described = run("groups", "describe", "nobody", group, "--json")
+    assert described.exit_code == 1
+    assert "GROUP_ID_NOT_FOUND" in described.stderr
+    assert json.loads(described.stdout)["group_id"] == group
+
+
+@pytest.mark.parametrize(
+    ("way", "expected"),
+    [
+        (["--to-earliest"], 0),
+        (["--to-latest"], 4),
+        (["--to-current"], 2),
+        (["--shift", "-1"], 1),
+        (["--to-offset", "3"], 3),
+        (["--to-time", "2000-01-01T00:00:00+00:00"], 0),
+        (["--to-time", "99999999999999"], 4),
+    ],
+    ids=["earliest", "latest", "current", "shift", "offset", "time", "late"],
+)
+def test_a_group_is_reset(run: Run, group: str, topic: str, way: list[str], expected: int) -> None:
+    said = run("groups", "reset", group, *way, "--dry-run", "--csv")
+    assert said.stdout == f"{topic},0,{expected}\n{topic},1,{expected}\n"
+    assert committed(run, group) == {0: 2, 1: 2}
+    assert run("groups", "reset", group, *way, "-t", f"{topic}:1", "--yes").exit_code == 0
+    assert committed(run, group) == {0: 2, 1: expected}
+
+
+def test_what_reset_prints_it_reads(run: Run, group: str, topic: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.csv"
+    plan.write_text(run("groups", "reset", group, "--shift", "1", "--dry-run", "--csv").stdout)
+    assert run("groups", "reset", group, "--from-file", plan, "--yes").exit_code == 0
+    assert committed(run, group) == {0: 3, 1: 3}
+    plan.write_text(f"{topic},0,1\n{topic},one,1\n")
+    refused = run("groups", "reset", group, "--from-file", plan, "--yes")
+    assert refused.exit_code == 2
+    assert "line 2" in refused.stderr
+
+
+def test_a_reset_wants_one_way_and_is_asked_for(run: Run, group: str) -> None:
+    assert run("groups", "reset", group).exit_code == 2
+    assert run("groups", "reset", group, "--to-earliest", "--to-latest").exit_code == 2
+    assert run("groups", "reset", group, "--to-time", "noon").exit_code == 2
+    assert run("groups", "reset", group, "--to-earliest", "-t", "t:x").exit_code == 2
+    assert run("groups", "reset", group, "--to-earliest").exit_code == 1, "nobody says yes"
+    assert committed(run, group) == {0: 2, 1: 2}
+
+
+def test_offsets_and_groups_are_deleted(run: Run, group: str, topic: str) -> None:
+    assert run("groups", "delete", group, "--offsets", f"{topic}:0", "--yes").stdout == (
+        f"deleted the offset of {topic}[0] in {group}\n"
+    )
+    assert committed(run, group) == {1: 2}
+    assert run("groups", "delete", group, "--members", "--yes").exit_code == 0
+    assert run("groups", "delete", group, "--members", "--offsets", topic).exit_code == 2
+    deleted = run("groups", "delete", group, "nobody", "--yes")
+    assert (deleted.exit_code, deleted.stdout) == (1, f"deleted {group}\n")
+    assert "nobody" in deleted.stderr
+    assert group not in run("groups", "list").stdout

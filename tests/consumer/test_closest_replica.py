@@ -1,0 +1,252 @@
+"""Reading from the replica that the leader names (KIP-392), and back to the leader when it will not serve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.consumer import Consumer
+from aiokwire.consumer.closest_replica import SHUN_SECONDS, expire, prefer, rack_for, turn_back
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.protocol import ApiKey, Request, Response
+from aiokwire.protocol.messages import fetch, list_offsets
+from aiokwire.types import TopicPartition
+
+MakePeer = Callable[..., AbstractAsyncContextManager[Any]]
+QUICK = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "metadata_min_interval_ms": 1, "reconnect_backoff_ms": 1}
+
+
+def led_by(leader: int) -> PartitionState:
+    state = PartitionState(TopicPartition("t", 0))
+    state.leader = leader
+    return state
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_is_read_from_its_leader_unless_that_one_names_another() -> None:
+    state = led_by(1)
+    assert state.source == 1
+    assert prefer(state, 2, until=10.0)
+    assert state.source == 2
+    assert not prefer(state, 2, until=20.0), "no news"
+
+
+def test_the_leader_that_names_itself_is_no_news() -> None:
+    state = led_by(1)
+    assert not prefer(state, 1, until=10.0)
+    assert state.replica is None
+
+
+def test_a_preference_ends_with_its_time_and_what_is_in_flight_is_not_waited_for() -> None:
+    states = [led_by(1), led_by(1), led_by(1)]
+    prefer(states[0], 2, until=10.0)
+    prefer(states[1], 2, until=20.0)
+    states[0].in_flight = True
+    assert expire(states, 5.0) == (False, 10.0)
+    assert expire(states, 10.0) == (True, 20.0)
+    assert [state.source for state in states] == [1, 2, 1]
+    assert not states[0].in_flight
+    assert expire(states, 20.0) == (True, math.inf)
+
+
+def test_after_a_refusal_the_leader_is_not_told_the_rack_for_a_while() -> None:
+    state = led_by(1)
+    prefer(state, 2, until=100.0)
+    assert rack_for([state], "here", 10.0) == "here"
+    turn_back(state, 10.0)
+    assert state.source == 1
+    assert rack_for([led_by(1), state], "here", 10.0) == ""
+    assert rack_for([state], "here", 10.0 + SHUN_SECONDS) == "here"
+    assert rack_for([state], "", 100.0) == ""
+
+
+# --- on the wire ------------------------------------------------------------------------------------------------------
+
+
+def reader_of(peer: Any, **options: Any) -> Consumer[bytes, bytes]:
+    settings = {"auto_offset_reset": "earliest", "client_rack": "here", "fetch_max_wait_ms": 20, **QUICK, **options}
+    return Consumer("t", bootstrap_servers=peer.bootstrap_servers, **settings)
+
+
+async def offsets(reader: Consumer[bytes, bytes], count: int) -> list[int]:
+    seen: list[int] = []
+    with anyio.fail_after(5):
+        while len(seen) < count:
+            seen += [record.offset for record in await reader.getmany()]
+    return seen
+
+
+def watch(peer: Any) -> list[tuple[int, str]]:
+    """Who is asked to fetch from now on, and the rack that is said."""
+    asked: list[tuple[int, str]] = []
+    long_poll = peer.long_poll
+
+    async def note(node: int, request: fetch.FetchRequest, version: int) -> fetch.FetchResponse:
+        asked.append((node, request.rack_id))
+        response: fetch.FetchResponse = await long_poll(node, request, version)
+        return response
+
+    peer.long_poll = note
+    return asked
+
+
+async def test_records_come_from_the_replica_that_the_leader_names(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(*[b"x"] * 5)
+        asked = watch(peer)
+        async with reader_of(peer) as reader:
+            assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
+            log.append(b"y")
+            peer.stir()
+            assert await offsets(reader, 1) == [5]
+            assert (1, "here") in asked
+
+
+async def test_without_a_rack_nothing_is_said_and_the_leader_serves(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(b"x")
+        asked = watch(peer)
+        async with reader_of(peer, client_rack="") as reader:
+            assert await offsets(reader, 1) == [0]
+        assert set(asked) == {(0, "")}
+
+
+async def test_the_leader_is_asked_again_when_the_preference_is_old(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(b"x")
+        asked = watch(peer)
+        async with reader_of(peer, metadata_max_age_ms=50) as reader:
+            assert await offsets(reader, 1) == [0]
+            asked.clear()
+            with anyio.fail_after(5):
+                while (0, "here") not in asked:
+                    await anyio.lowlevel.checkpoint()
+                log.append(b"y")
+                peer.stir()
+                assert await offsets(reader, 1) == [1]
+
+
+@pytest.mark.parametrize("code", [1, 3, 6, 9, 56, 74, 75, 78, -1, 29, 2])
+async def test_34_whatever_a_replica_refuses_is_asked_of_the_leader_and_nothing_is_reset(
+    make_peer: MakePeer, code: int
+) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(*[b"x"] * 5)
+        async with reader_of(peer) as reader:
+            assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
+            looked_up = len(peer.asked(list_offsets.ListOffsetsRequest))
+            asked = watch(peer)
+            log.follower_error = code
+            log.append(*[b"y"] * 5)
+            peer.stir()
+            assert await offsets(reader, 5) == [5, 6, 7, 8, 9]
+            assert (0, "") in asked
+            assert len(peer.asked(list_offsets.ListOffsetsRequest)) == looked_up
+
+
+async def test_34_a_replica_whose_log_starts_later_does_not_make_the_reader_skip_or_spin(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.follower_start = 3
+        log.append(*[b"x"] * 3)
+        log.append(*[b"x"] * 2)
+        asked = watch(peer)
+        async with reader_of(peer, fetch_max_bytes=1) as reader:
+            assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
+            assert len(asked) < 20
+            assert asked.count((1, "here")) == 1, "it is left alone for a while"
+            assert len(peer.asked(list_offsets.ListOffsetsRequest)) == 1
+
+
+async def test_34_what_is_out_of_range_at_the_leader_too_is_looked_up_there(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(*[b"x"] * 5)
+        nodes: list[int] = []
+        async with reader_of(peer) as reader:
+            assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
+            answer = peer.answer
+
+            async def note(node: int, request: Request[Any], version: int) -> Response | None:
+                if request.API == ApiKey.LIST_OFFSETS:
+                    nodes.append(node)
+                response: Response | None = await answer(node, request, version)
+                return response
+
+            peer.answer = note
+            log.follower_start = log.start = 7
+            log.end = 7
+            log.append(b"y")
+            peer.stir()
+            assert await offsets(reader, 1) == [7]
+        assert nodes == [0]
+
+
+async def test_34_damage_at_a_replica_is_read_at_the_leader(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(b"x")
+        broken = bytearray(log.batches[0][2])
+        broken[-2] ^= 0xFF
+        log.follower_records = bytes(broken)
+        async with reader_of(peer) as reader:
+            assert await offsets(reader, 1) == [0]
+
+
+async def test_a_replica_that_cannot_be_reached_is_left(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=2) as peer:
+        log = peer.log("t")
+        log.preferred = 1
+        log.append(b"x")
+        async with reader_of(peer) as reader:
+            assert await offsets(reader, 1) == [0]
+            peer.down.add(1)
+            peer.hang_up(1)
+            log.append(b"y")
+            peer.stir()
+            assert await offsets(reader, 1) == [1]
+
+
+async def test_a_replica_that_nobody_knows_is_not_gone_to(make_peer: MakePeer) -> None:
+    async with make_peer(nodes=1) as peer:
+        log = peer.log("t")
+        log.preferred = 9
+        log.append(b"x")
+        asked = watch(peer)
+        async with reader_of(peer, fetch_max_wait_ms=5) as reader:
+            assert await reader.getmany(timeout=0.05) == []
+            log.preferred = -1
+            assert await offsets(reader, 1) == [0]
+        assert {node for node, _ in asked} == {0}
+
+
+async def test_a_new_leader_that_the_metadata_names_is_asked_though_the_old_one_has_not_answered(
+    make_peer: MakePeer,
+) -> None:
+    async with make_peer(nodes=2, newest={ApiKey.LIST_OFFSETS: 3}) as peer:
+        log = peer.log("t")  # there is no epoch by which the position could be checked
+        async with reader_of(peer, fetch_max_wait_ms=60_000, metadata_max_age_ms=20) as reader:
+            with anyio.fail_after(5):
+                while not peer.asked(fetch.FetchRequest):
+                    await anyio.lowlevel.checkpoint()
+            log.leader, log.leader_epoch = 1, 1
+            log.append(b"x")
+            assert await offsets(reader, 1) == [0]

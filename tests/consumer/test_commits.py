@@ -1,0 +1,420 @@
+"""What a member commits, and when, on the embedded broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import Consumer, RebalanceListener
+from aiokwire.errors import (
+    BrokerError,
+    CommitFailed,
+    ConfigurationError,
+    FencedError,
+    InvalidArgument,
+    RequestTimedOut,
+)
+from aiokwire.producer import Producer
+from aiokwire.testing import ApiKey, ErrorCode
+from aiokwire.testing.plugin import kafka_broker
+from aiokwire.transforming import transform
+from aiokwire.types import OffsetAndMetadata, TopicPartition
+from tests.consumer.groups import QUICK, Told, assigned, fill, member, t, until
+
+__all__ = ["kafka_broker"]
+
+ONE = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def kafka_broker_options() -> dict[str, Any]:
+    return {"nodes": 3, "topics": {"t": 2, "out": 1}, "auto_create_topics": False}
+
+
+async def committed(broker: Broker, partitions: Iterable[TopicPartition] = (ONE,)) -> list[int | None]:
+    """What a bystander sees."""
+    async with Consumer(
+        partitions=list(partitions), bootstrap_servers=broker.bootstrap_servers, group_id="g", **QUICK
+    ) as reader:
+        found = await reader.committed()
+        return [place and place.offset for place in found.values()]
+
+
+async def until_committed(broker: Broker, offset: int, partition: TopicPartition = ONE) -> None:
+    with anyio.fail_after(10):
+        while await committed(broker, [partition]) != [offset]:
+            pass
+
+
+# --- by the application -----------------------------------------------------------------------------------------------
+
+
+async def test_a_commit_covers_what_was_handed_over_or_what_is_given(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 2)
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await reader.getmany(4, partitions=None, timeout=5)
+        await until(lambda: reader.assignment == t(0, 1))
+        await reader.commit()
+        assert sum(offset or 0 for offset in await committed(kafka_broker, t(0, 1))) == 4
+        note = OffsetAndMetadata(7, "half done", 0)
+        await reader.commit({ONE: note})
+        assert (await reader.committed(ONE))[ONE] == note
+        await reader.commit({ONE: 2})
+        assert await committed(kafka_broker) == [2], "a program may go back"
+
+
+async def test_a_commit_nobody_waits_for_is_done_and_the_last_one_counts(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        for offset in range(1, 30):
+            reader.commit_nowait({ONE: offset})
+        await until_committed(kafka_broker, 29)
+        with pytest.raises(InvalidArgument):
+            reader.commit_nowait({ONE: -1})
+
+
+async def test_a_commit_nobody_waits_for_is_not_lost_at_the_end(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        reader.commit_nowait({ONE: 8})
+        await anyio.lowlevel.checkpoint()
+        reader.commit_nowait({ONE: 9})
+    assert await committed(kafka_broker) == [9]
+
+
+async def test_only_a_group_keeps_offsets(kafka_broker: Broker) -> None:
+    async with Consumer("t", bootstrap_servers=kafka_broker.bootstrap_servers) as reader:
+        with pytest.raises(ConfigurationError, match="group_id"):
+            await reader.commit({ONE: 1})
+        with pytest.raises(ConfigurationError, match="group_id"):
+            reader.commit_nowait()
+
+
+async def test_a_member_commits_nothing_that_it_was_not_assigned(kafka_broker: Broker) -> None:
+    async with member(kafka_broker) as first:
+        await assigned(first, 0, 1)
+        async with member(kafka_broker) as second:
+            await until(lambda: len(second.assignment) == 1)
+            (other,) = second.assignment
+            with pytest.raises(CommitFailed, match="does not have them") as caught:
+                await first.commit({other: 1})
+            assert caught.value.partitions == {other}
+
+
+# --- automatically ----------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_finished_is_committed_now_and_then(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker, auto_commit_interval_ms=10) as reader:
+        for _ in range(4):
+            await reader.getone(timeout=5)
+        await until_committed(kafka_broker, 3)
+        await reader.getone(timeout=5)
+        await until_committed(kafka_broker, 4)
+        assert await reader.getmany(timeout=5)
+        assert await reader.getmany(timeout=0.01) == []
+        await until_committed(kafka_broker, 10)
+
+
+async def test_a_first_position_is_committed_so_that_it_is_the_same_next_time(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker, auto_offset_reset="latest") as reader:
+        await assigned(reader, 0, 1)
+        assert await reader.position(ONE) == 10
+    await fill(kafka_broker, 1, 1)
+    async with member(kafka_broker, auto_offset_reset="latest") as reader:
+        assert (await reader.getone(timeout=5)).offset == 10
+
+
+async def test_what_is_in_hand_at_the_end_comes_again_unless_it_was_acked(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker) as reader:
+        async for record in reader:
+            if record.offset == 3:
+                break
+    assert await committed(kafka_broker) == [3]
+    async with member(kafka_broker) as reader:
+        async for record in reader:
+            if record.offset == 5:
+                reader.ack(record)
+                break
+    assert await committed(kafka_broker) == [6]
+
+
+async def test_with_acked_only_nothing_else_is_committed(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 2)
+    async with member(kafka_broker, enable_auto_commit="acked", auto_commit_interval_ms=10) as reader:
+        records = [await reader.getone(timeout=5) for _ in range(20)]
+        assert await reader.getmany(timeout=0.05) == []
+        mine = [record for record in records if record.partition == 0]
+        reader.ack(mine[6])
+        reader.ack(mine[4])
+        await until_committed(kafka_broker, 7)
+    assert await committed(kafka_broker, t(0, 1)) in ([7, None], [None, 7])
+
+
+async def test_an_ack_of_a_partition_that_came_back_later_takes_nothing_back(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 2)
+    async with member(kafka_broker, enable_auto_commit="acked") as first:
+        records = [await first.getone(timeout=5) for _ in range(20)]
+        async with member(kafka_broker) as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 1)
+            (moved,) = second.assignment
+            assert len(await second.getmany(timeout=5)) == 10
+            await second.commit()
+        await assigned(first, 0, 1)
+        await first.position(moved)
+        (other,) = t(0, 1) - {moved}
+        by_place = {(record.partition, record.offset): record for record in records}
+        first.ack(by_place[moved.partition, 0])
+        first.ack(by_place[other.partition, 5])
+    assert [await committed(kafka_broker, [tp]) for tp in (moved, other)] == [[10], [6]]
+
+
+async def test_nothing_is_committed_when_it_is_off(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker, enable_auto_commit=False, auto_commit_interval_ms=1) as reader:
+        for _ in range(10):
+            await reader.getone(timeout=5)
+        assert await reader.getmany(timeout=0.02) == []
+    assert await committed(kafka_broker) == [None]
+
+
+async def test_a_commit_by_hand_is_not_taken_back_by_the_automatic_one(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker, auto_commit_interval_ms=5) as reader:
+        await reader.getmany(8, timeout=5)
+        await reader.commit()
+        with anyio.move_on_after(0.05):
+            await anyio.sleep_forever()
+        assert await committed(kafka_broker) == [8]
+        reader.seek(ONE, 2)
+        await until_committed(kafka_broker, 2)
+
+
+async def test_what_is_finished_is_committed_before_a_partition_goes(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 2)
+    async with member(kafka_broker) as first:
+        seen = [await first.getone(timeout=5) for _ in range(20)]
+        assert await first.getmany(timeout=0.01) == []
+        async with member(kafka_broker) as second:
+            await until(lambda: len(second.assignment) == 1)
+            assert await second.getmany(timeout=0.1) == [], "all of it was finished"
+        assert len(seen) == 20
+
+
+async def test_a_transaction_takes_over_and_nothing_is_committed_beside_it(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 2)
+    servers = kafka_broker.bootstrap_servers
+    async with (
+        member(kafka_broker, auto_commit_interval_ms=5) as reader,
+        Producer(servers, transactional_id="x", retry_backoff_ms=2) as producer,
+        anyio.create_task_group() as tasks,
+    ):
+        done = anyio.Event()
+        count = 0
+
+        async def copy(records: Any, _tx: object) -> None:
+            nonlocal count
+            for record in records:
+                await producer.submit("out", record.value)
+            count += len(records)
+            if count >= 20:
+                done.set()
+
+        tasks.start_soon(transform, reader, producer, copy)
+        with anyio.fail_after(10):
+            await done.wait()
+        await until_committed(kafka_broker, 10)
+        metadata = reader.group_metadata()
+        assert metadata.generation > 0
+        assert metadata.member_id in kafka_broker.group("g").members
+        tasks.cancel_scope.cancel()
+
+
+# --- commits and joins ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+async def test_a_commit_waits_for_the_end_of_a_join_and_names_the_new_generation(
+    kafka_broker: Broker, api: ApiKey
+) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        before = reader.group_metadata().generation
+        held = kafka_broker.on(api).hold()
+        commits = kafka_broker.on(ApiKey.OFFSET_COMMIT, times=None).observe()
+        reader.rejoin()
+        await held.arrived()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.commit, {ONE: 3})
+            with anyio.move_on_after(0.03):
+                await anyio.sleep_forever()
+            assert not commits.requests
+            held.release()
+        (request,) = commits.requests
+        assert request.generation_id_or_member_epoch == before + 1
+    assert await committed(kafka_broker) == [3]
+
+
+async def test_a_commit_that_waits_too_long_for_a_join_says_so(kafka_broker: Broker) -> None:
+    async with member(kafka_broker) as reader:
+        await assigned(reader, 0, 1)
+        held = kafka_broker.on(ApiKey.JOIN_GROUP).hold()
+        reader.rejoin()
+        await held.arrived()
+        with pytest.raises(RequestTimedOut, match="rebalancing"):
+            await reader.commit({ONE: 3}, timeout=0.05)
+        held.release()
+
+
+async def test_a_commit_in_flight_when_a_rebalance_starts_ends_well(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
+        await assigned(reader, 0, 1)
+        generation = kafka_broker.group("g").generation
+        held = kafka_broker.on(ApiKey.OFFSET_COMMIT).hold()
+        joins = kafka_broker.on(ApiKey.JOIN_GROUP, times=None).observe()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.commit, {ONE: 3})
+            await held.arrived()
+            kafka_broker.rebalance("g")
+            with anyio.move_on_after(0.05):
+                await anyio.sleep_forever()
+            assert not joins.requests, "the join waits for the commit"
+            held.release()
+        await until(lambda: kafka_broker.group("g").generation > generation)
+        assert [name for name, _ in told.events] == ["assigned"]
+    assert await committed(kafka_broker) == [3]
+
+
+async def test_a_rebalance_in_progress_does_not_lose_the_generation(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
+        await assigned(reader, 0, 1)
+        (before,) = kafka_broker.group("g").members
+        refused = kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.REBALANCE_IN_PROGRESS)
+        await reader.commit({ONE: 3})
+        assert refused.hits == 1
+        assert list(kafka_broker.group("g").members) == [before]
+        assert [name for name, _ in told.events] == ["assigned"]
+    assert await committed(kafka_broker) == [3]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+async def test_who_is_unknown_at_a_commit_is_told_and_joins_at_once(kafka_broker: Broker, code: ErrorCode) -> None:
+    told = Told()
+    async with member(kafka_broker, enable_auto_commit=False, listener=told, heartbeat_interval_ms=5000) as reader:
+        await assigned(reader, 0, 1)
+        if code is ErrorCode.UNKNOWN_MEMBER_ID:
+            kafka_broker.evict("g", *kafka_broker.group("g").members)
+        else:
+            kafka_broker.on(ApiKey.OFFSET_COMMIT).error(code)
+        with pytest.raises(CommitFailed, match="another may read them") as caught:
+            await reader.commit({ONE: 3})
+        assert isinstance(caught.value.__cause__, BrokerError)
+        assert caught.value.__cause__.code is code
+        await until(lambda: [name for name, _ in told.events] == ["assigned", "lost", "assigned"], seconds=2)
+        await reader.commit({ONE: 4})
+    assert await committed(kafka_broker) == [4]
+
+
+async def test_who_is_fenced_at_a_commit_stops_for_good(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, group_instance_id="i", enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.FENCED_INSTANCE_ID)
+        with pytest.raises(FencedError):
+            await reader.commit({ONE: 3})
+        with pytest.raises(FencedError):
+            await reader.getone(timeout=5)
+
+
+async def test_what_is_no_matter_of_membership_is_just_refused(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        generation = kafka_broker.group("g").generation
+        kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        with pytest.raises(BrokerError, match="OFFSET_METADATA_TOO_LARGE"):
+            await reader.commit({ONE: 3})
+        assert kafka_broker.group("g").generation == generation
+
+
+async def test_38_a_commit_that_is_given_up_takes_the_look_up_from_nobody(kafka_broker: Broker) -> None:
+    """A second commit cancelled the first, and with it the look-up that the heartbeat shared: an eviction."""
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        (before,) = kafka_broker.group("g").members
+        held = kafka_broker.on(ApiKey.FIND_COORDINATOR).hold()
+        node = kafka_broker.coordinator("g")
+        kafka_broker.move_coordinator("g", next(other for other in kafka_broker.nodes if other != node))
+        with anyio.move_on_after(0.03):
+            await reader.commit({ONE: 3})
+        held.release()
+        await reader.commit({ONE: 4})
+        await kafka_broker.on(ApiKey.HEARTBEAT, node=kafka_broker.coordinator("g"), times=None).observe().hit(2)
+        assert list(kafka_broker.group("g").members) == [before]
+    assert await committed(kafka_broker) == [4]
+
+
+@pytest.mark.parametrize("fault", [ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.NOT_COORDINATOR])
+async def test_40_offsets_that_cannot_be_had_now_hold_no_partition_up_for_ever(
+    kafka_broker: Broker, fault: ErrorCode
+) -> None:
+    await fill(kafka_broker, 2)
+    kafka_broker.on(ApiKey.OFFSET_FETCH, times=3).error(fault)
+    async with member(kafka_broker) as reader:
+        seen = [await reader.getone(timeout=5) for _ in range(20)]
+        assert {record.partition for record in seen} == {0, 1}
+
+
+async def test_a_commit_for_a_deleted_topic_loops_for_nobody(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, "t", "out", metadata_max_age_ms=20, auto_commit_interval_ms=5) as reader:
+        await until(lambda: len(reader.assignment) == 3)
+        await kafka_broker.delete_topic("out")
+        await until(lambda: reader._client.cluster.topics["out"].error_code != 0)
+        await fill(kafka_broker, 2)
+        for _ in range(20):
+            await reader.getone(timeout=5)
+        assert await reader.getmany(timeout=0.01) == []
+        await until_committed(kafka_broker, 10)
+        started = anyio.current_time()
+    assert anyio.current_time() - started < 3
+
+
+async def test_a_listener_that_commits_while_it_loses_is_told(kafka_broker: Broker) -> None:
+    failures: list[Exception] = []
+
+    class Commits(RebalanceListener):
+        async def lost(self, partitions: frozenset[TopicPartition]) -> None:
+            try:
+                await reader.commit(dict.fromkeys(partitions, 1))
+            except CommitFailed as error:
+                failures.append(error)
+
+    reader = member(kafka_broker, listener=Commits(), enable_auto_commit=False)
+    async with reader:
+        await assigned(reader, 0, 1)
+        kafka_broker.evict("g", *kafka_broker.group("g").members)
+        await until(lambda: len(failures) == 1)
+
+
+async def test_offsets_of_an_idle_group_may_be_moved_by_a_tool(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker) as reader:
+        await assigned(reader, 0, 1)
+        async with Consumer(
+            partitions=[ONE], bootstrap_servers=kafka_broker.bootstrap_servers, group_id="g", **QUICK
+        ) as tool:
+            with pytest.raises(BrokerError, match="UNKNOWN_MEMBER_ID"):
+                await tool.commit({ONE: 5})
+    async with Consumer(
+        partitions=[ONE], bootstrap_servers=kafka_broker.bootstrap_servers, group_id="g", **QUICK
+    ) as tool:
+        await tool.commit({ONE: 5})
+    async with member(kafka_broker) as reader:
+        assert (await reader.getone(timeout=5)).offset == 5

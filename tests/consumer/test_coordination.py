@@ -1,0 +1,603 @@
+"""The consumer as a member of its group, on the embedded broker: who reads what, and who is told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.admin import Admin
+from aiokwire.broker import Broker
+from aiokwire.consumer import Consumer, RebalanceListener
+from aiokwire.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    FencedError,
+    InvalidArgument,
+    KafkaError,
+)
+from aiokwire.producer import Producer
+from aiokwire.protocol.messages import api_versions, heartbeat, join_group, leave_group
+from aiokwire.testing import ApiKey, ErrorCode
+from aiokwire.testing.plugin import kafka_broker
+from aiokwire.types import TopicPartition
+from tests.consumer.groups import Told, assigned, fill, member, t, until
+
+__all__ = ["kafka_broker"]
+
+STRATEGIES = ["cooperative-sticky", "range", "roundrobin", "sticky"]
+
+
+@pytest.fixture
+def kafka_broker_options() -> dict[str, Any]:
+    return {"nodes": 3, "topics": {"t": 4, "u": 2, "one": 1}, "auto_create_topics": False}
+
+
+async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+    async with member(kafka_broker) as reader:
+        seen = [await reader.getone(timeout=5) for _ in range(40)]
+        await reader.commit()
+        assert {(record.partition, record.offset) for record in seen} == {(p, o) for p in range(4) for o in range(10)}
+    await fill(kafka_broker, 4, 1)
+    async with member(kafka_broker) as reader:
+        seen = [await reader.getone(timeout=5) for _ in range(4)]
+        assert sorted((record.partition, record.offset) for record in seen) == [(p, 10) for p in range(4)]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_members_share_what_there_is(kafka_broker: Broker, strategy: str) -> None:
+    options = {"partition_assignment_strategy": strategy}
+    async with member(kafka_broker, **options) as first:
+        await assigned(first, 0, 1, 2, 3)
+        async with member(kafka_broker, **options) as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+            assert first.assignment | second.assignment == t(0, 1, 2, 3)
+        await assigned(first, 0, 1, 2, 3)
+
+
+async def test_eager_and_cooperative_assignors_in_one_list_find_each_other(kafka_broker: Broker) -> None:
+    both, one = ["cooperative-sticky", "range"], "range"
+    async with (
+        member(kafka_broker, partition_assignment_strategy=both) as first,
+        member(kafka_broker, partition_assignment_strategy=one) as second,
+    ):
+        await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+        assert first.assignment | second.assignment == t(0, 1, 2, 3)
+
+
+async def test_a_cooperative_member_keeps_what_stays_with_it(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, listener=told) as first:
+        await assigned(first, 0, 1, 2, 3)
+        async with member(kafka_broker) as second:
+            await until(lambda: len(second.assignment) == 2)
+            assert told.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
+        await assigned(first, 0, 1, 2, 3)
+        assert told.events[2][0] == "assigned"
+        assert len(told.events[2][1]) == 2
+    assert told.events[3:] == [("revoked", t(0, 1, 2, 3))]
+
+
+async def test_an_eager_member_gives_everything_up_first(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, listener=told, partition_assignment_strategy="range") as first:
+        await assigned(first, 0, 1, 2, 3)
+        async with member(kafka_broker, partition_assignment_strategy="range") as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+        assert (
+            told.events[:3]
+            == [
+                ("assigned", t(0, 1, 2, 3)),
+                ("revoked", t(0, 1, 2, 3)),
+                ("assigned", set(first.assignment)),
+            ]
+            or len(first.assignment) == 4
+        )
+
+
+async def test_positions_of_kept_partitions_stay_and_nothing_is_read_twice(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+    async with member(kafka_broker, enable_auto_commit=False) as first:
+        mine = [await first.getone(timeout=5) for _ in range(20)]
+        async with member(kafka_broker, enable_auto_commit=False) as second:
+            await until(lambda: len(second.assignment) == 2)
+            kept = first.assignment
+            with anyio.fail_after(5):
+                while sum((record.topic, record.partition) in kept for record in mine) < 20:
+                    mine += await first.getmany()
+            places = [(record.partition, record.offset) for record in mine if (record.topic, record.partition) in kept]
+            assert sorted(places) == sorted((tp.partition, offset) for tp in kept for offset in range(10))
+
+
+async def test_memory_that_fetches_of_given_up_partitions_hold_is_waited_for(kafka_broker: Broker) -> None:
+    """The lanes of a member that gave everything up had all the memory; when they ended nobody told the new ones."""
+    options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000, "fetch_max_wait_ms": 500}
+    async with member(kafka_broker, "one", **options) as reader:
+        for lanes in (1, 2):  # each has half of the memory until its fetch is answered
+            await until(lambda lanes=lanes: reader.memory_in_use == lanes * 500_000)  # type: ignore[misc]  # bound now
+            generation = kafka_broker.group("g").generation
+            kafka_broker.rebalance("g")
+            await until(lambda before=generation: kafka_broker.group("g").generation > before)  # type: ignore[misc]  # as above
+            await until(lambda: kafka_broker.group("g").state == "Stable")
+        await fill(kafka_broker, 1, topic="one")
+        assert (await reader.getone(timeout=5)).offset == 0
+
+
+# --- listeners --------------------------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_handed_over_before_the_listener_has_said_where_to_begin(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+
+    class Seeks(RebalanceListener):
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            for tp in partitions:
+                assert await reader.position(tp) == 0
+                reader.seek(tp, 7)
+            reader.pause(TopicPartition("t", 3))
+
+    reader = member(kafka_broker, listener=Seeks())
+    async with reader:
+        seen = [await reader.getone(timeout=5) for _ in range(9)]
+        assert sorted((record.partition, record.offset) for record in seen) == [
+            (p, o) for p in range(3) for o in range(7, 10)
+        ]
+        assert reader.paused() == t(3)
+
+
+async def test_a_listener_may_commit_what_it_gives_up(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+
+    class Commits(RebalanceListener):
+        async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
+            await reader.commit({tp: await reader.position(tp) for tp in partitions})
+
+    reader = member(kafka_broker, listener=Commits(), enable_auto_commit=False)
+    async with reader:
+        for _ in range(40):
+            await reader.getone(timeout=5)
+    async with member(kafka_broker) as other:
+        assert {place and place.offset for place in (await other.committed(*t(0, 1, 2, 3))).values()} == {10}
+
+
+async def test_nothing_is_handed_over_once_a_revocation_began(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4, 50)
+    begun = anyio.Event()
+    go_on = anyio.Event()
+
+    class Slow(RebalanceListener):
+        async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
+            begun.set()
+            await go_on.wait()
+
+    async with member(kafka_broker, listener=Slow(), partition_assignment_strategy="range") as first:
+        await first.getone(timeout=5)
+        async with member(kafka_broker, partition_assignment_strategy="range"):
+            await begun.wait()
+            assert await first.getmany(timeout=0.02) == []
+            go_on.set()
+            assert await first.getmany(timeout=5)
+
+
+async def test_what_a_listener_raises_reaches_the_reader_and_the_rebalance_goes_on(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+
+    class Fails(RebalanceListener):
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            raise LookupError("no such table")
+
+    async with member(kafka_broker, listener=Fails()) as reader:
+        with pytest.raises(KafkaError, match="LookupError: no such table"):
+            await reader.getone(timeout=5)
+        assert (await reader.getone(timeout=5)).offset == 0
+
+
+async def test_a_listener_that_does_not_end_holds_the_group_up_no_longer_than_it_may(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+
+    class Hangs(RebalanceListener):
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            await anyio.sleep_forever()
+
+    async with member(kafka_broker, listener=Hangs(), rebalance_listener_timeout_ms=20) as reader:
+        with pytest.raises(KafkaError, match="rebalance_listener_timeout_ms"):
+            await reader.getone(timeout=5)
+        assert (await reader.getone(timeout=5)).offset == 0
+
+
+async def test_a_consumer_may_be_closed_while_a_listener_is_at_work(kafka_broker: Broker) -> None:
+    begun = anyio.Event()
+
+    class Hangs(RebalanceListener):
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            begun.set()
+            await anyio.sleep_forever()
+
+    async with member(kafka_broker, listener=Hangs()):
+        await begun.wait()
+        started = anyio.current_time()
+    assert anyio.current_time() - started < 1
+    assert kafka_broker.group("g").state == "Empty"
+
+
+def test_a_listener_has_three_methods(kafka_broker_options: object) -> None:
+    with pytest.raises(InvalidArgument, match="has no revoked, lost"):
+        Consumer("t", group_id="g", listener=type("Half", (), {"assigned": print})())
+    with pytest.raises(InvalidArgument, match="group_id"):
+        Consumer("t", listener=Told())
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+async def test_a_member_whose_generation_passed_loses_its_partitions_and_is_back_at_once(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, listener=told) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        kafka_broker.on(ApiKey.HEARTBEAT).error(ErrorCode.ILLEGAL_GENERATION)
+        await until(lambda: len(told.events) == 3)
+        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+
+
+async def test_an_evicted_member_joins_at_once_as_a_new_one(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, listener=told) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        (before,) = kafka_broker.group("g").members
+        kafka_broker.evict("g", before)
+        await until(lambda: len(told.events) == 3)
+        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+        assert list(kafka_broker.group("g").members) != [before]
+
+
+async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, listener=told) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        (before,) = kafka_broker.group("g").members
+        generation = kafka_broker.group("g").generation
+        kafka_broker.rebalance("g")
+        await until(lambda: kafka_broker.group("g").generation > generation)
+        await until(lambda: kafka_broker.group("g").state == "Stable")
+        assert list(kafka_broker.group("g").members) == [before]
+        assert told.events == [("assigned", t(0, 1, 2, 3))]
+
+
+async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, listener=told) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        for node in kafka_broker.nodes * 2:
+            kafka_broker.move_coordinator("g", node)
+            beats = kafka_broker.on(ApiKey.HEARTBEAT, node=node, times=None).observe()
+            await beats.hit(2)
+            beats.remove()
+        assert reader.assignment == t(0, 1, 2, 3)
+        assert [name for name, _ in told.events] == ["assigned"]
+
+
+async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
+    async with member(kafka_broker) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        gone = kafka_broker.coordinator("g")
+        await kafka_broker.stop_node(gone)
+        other = kafka_broker.coordinator("g")
+        assert other != gone
+        await kafka_broker.on(ApiKey.HEARTBEAT, node=other, times=None).observe().hit(2)
+        await reader.commit({TopicPartition("t", 0): 3})
+        assert reader.assignment == t(0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("api", [ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+@pytest.mark.parametrize(
+    "fault", ["close", "close_after", ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+)
+async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
+    on = kafka_broker.on(api, times=3)
+    rule = on.error(fault) if isinstance(fault, ErrorCode) else on.close() if fault == "close" else on.close_after()
+    async with member(kafka_broker) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+    assert rule.hits == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, AuthorizationError),
+        (ErrorCode.GROUP_MAX_SIZE_REACHED, BrokerError),
+        (ErrorCode.INVALID_SESSION_TIMEOUT, BrokerError),
+        (ErrorCode.INVALID_GROUP_ID, BrokerError),
+    ],
+)
+async def test_who_is_refused_is_told_and_may_try_again(
+    kafka_broker: Broker, code: ErrorCode, kind: type[Exception]
+) -> None:
+    await fill(kafka_broker, 4)
+    kafka_broker.on(ApiKey.JOIN_GROUP).error(code)
+    async with member(kafka_broker) as reader:
+        with pytest.raises(kind, match=f"group 'g'.*{code.name}"):
+            await reader.getone(timeout=5)
+        assert (await reader.getone(timeout=5)).offset == 0
+
+
+async def test_who_may_not_look_the_coordinator_up_is_told(kafka_broker: Broker) -> None:
+    kafka_broker.on(ApiKey.FIND_COORDINATOR).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    async with member(kafka_broker) as reader:
+        with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
+            await reader.getone(timeout=5)
+        await until(lambda: not reader.assignment)
+
+
+async def test_members_without_a_common_assignor_are_told(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, partition_assignment_strategy="range") as first:
+        await assigned(first, 0, 1, 2, 3)
+        async with member(kafka_broker) as second:
+            with pytest.raises(BrokerError, match="INCONSISTENT_GROUP_PROTOCOL"):
+                await second.getone(timeout=5)
+        assert first.assignment == t(0, 1, 2, 3)
+
+
+async def test_an_assignor_that_fails_is_named(kafka_broker: Broker) -> None:
+    class Broken:
+        name = "broken"
+        cooperative = False
+
+        def user_data(self, topics: object) -> bytes:
+            return b""
+
+        def assign(self, members: object, partitions: object) -> Any:
+            raise ZeroDivisionError("no members")
+
+        def on_assignment(self, partitions: object, generation: int) -> None: ...
+
+    async with member(kafka_broker, partition_assignment_strategy=Broken()) as reader:
+        with pytest.raises(KafkaError, match="'broken' failed: ZeroDivisionError"):
+            await reader.getone(timeout=5)
+
+
+# --- static members ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_static_member_that_comes_back_causes_no_rebalance(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, group_instance_id="one", listener=told) as first:
+        async with member(kafka_broker, group_instance_id="two") as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+            had = second.assignment
+        generation, events = kafka_broker.group("g").generation, list(told.events)
+        assert len(kafka_broker.group("g").members) == 2, "it does not leave"
+        async with member(kafka_broker, group_instance_id="two") as second:
+            await until(lambda: second.assignment == had)
+        assert kafka_broker.group("g").generation == generation
+        assert told.events == events
+
+
+async def test_a_member_whose_instance_id_is_taken_stops_for_good(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker, group_instance_id="one", listener=told) as first:
+        await assigned(first, 0, 1, 2, 3)
+        async with member(kafka_broker, group_instance_id="one") as second:
+            await assigned(second, 0, 1, 2, 3)
+            with pytest.raises(FencedError, match="group 'g'"):
+                await first.getone(timeout=5)
+            await until(lambda: not first.assignment)
+            assert told.events[-1] == ("lost", t(0, 1, 2, 3))
+            with pytest.raises(FencedError):
+                await first.getone(timeout=5)
+            assert second.assignment == t(0, 1, 2, 3)
+
+
+async def test_every_request_of_a_static_member_says_who_it_is(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, group_instance_id="one") as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        await kafka_broker.on(ApiKey.HEARTBEAT).observe().hit()
+        commits = kafka_broker.on(ApiKey.OFFSET_COMMIT).observe()
+        await reader.commit({TopicPartition("t", 0): 1})
+    asked = [
+        request
+        for kind in (join_group.JoinGroupRequest, heartbeat.HeartbeatRequest)
+        for request in kafka_broker.journal.requests(kind)
+    ]
+    assert {request.group_instance_id for request in (*asked, *commits.requests)} == {"one"}
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 4)
+    told = Told()
+    async with member(kafka_broker, listener=told, max_poll_interval_ms=100) as reader:
+        await reader.getone(timeout=5)
+        await until(lambda: kafka_broker.group("g").state == "Empty")
+        assert told.events[-1] == ("lost", t(0, 1, 2, 3))
+        assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
+
+
+async def test_a_member_that_waits_for_records_stays(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, max_poll_interval_ms=50) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        (before,) = kafka_broker.group("g").members
+        assert await reader.getmany(timeout=0.3) == []
+        assert list(kafka_broker.group("g").members) == [before]
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+async def test_partitions_that_are_added_are_read_from_their_start(kafka_broker: Broker) -> None:
+    async with (
+        member(kafka_broker, auto_offset_reset="latest", metadata_max_age_ms=20) as reader,
+        Admin(kafka_broker.bootstrap_servers) as admin,
+    ):
+        await assigned(reader, 0, 1, 2, 3)
+        kafka_broker.freeze_metadata()
+        await admin.create_partitions({"t": 6})
+        async with Producer(kafka_broker.bootstrap_servers) as producer:
+            kafka_broker.thaw_metadata()
+            kafka_broker.on(ApiKey.METADATA, client_id="aiokwire", times=3).error(ErrorCode.LEADER_NOT_AVAILABLE)
+            await producer.send("t", b"early", partition=5)
+        record = await reader.getone(timeout=10)
+        assert (record.partition, record.value) == (5, b"early")
+        await assigned(reader, *range(6))
+
+
+async def test_a_pattern_stands_for_all_topics_that_match(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, re.compile("t|orders.*"), metadata_max_age_ms=20) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        await kafka_broker.create_topic("orders-eu", 2)
+        async with Producer(kafka_broker.bootstrap_servers) as producer:
+            await producer.send("orders-eu", b"first", partition=1)
+        assert (await reader.getone(timeout=10)).topic == "orders-eu"
+        assert reader.subscription == {"t", "orders-eu"}
+        await kafka_broker.delete_topic("orders-eu")
+        await assigned(reader, 0, 1, 2, 3)
+
+
+async def test_a_pattern_may_leave_topics_out_and_never_has_internal_ones(kafka_broker: Broker) -> None:
+    async with member(kafka_broker) as other:
+        await assigned(other, 0, 1, 2, 3)  # now there is a topic of offsets
+    async with member(kafka_broker, group_id="h") as reader:
+        await reader.subscribe(re.compile(".*"), exclude=re.compile("u|one"))
+        await assigned(reader, 0, 1, 2, 3)
+        assert reader.subscription == {"t"}
+
+
+def test_patterns_are_checked() -> None:
+    for wrong, say in (
+        ((re.compile("a"), "b"), "one pattern"),
+        ((re.compile(b"a"),), "not of bytes"),
+    ):
+        with pytest.raises(InvalidArgument, match=say):
+            Consumer(*wrong, group_id="g")
+    with pytest.raises(InvalidArgument, match="give a group_id"):
+        Consumer(re.compile("a"))
+
+
+async def test_a_subscription_may_change(kafka_broker: Broker) -> None:
+    told = Told()
+    async with member(kafka_broker) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        await reader.subscribe("t", "u", listener=told)
+        await until(lambda: len(reader.assignment) == 6)
+        await reader.subscribe("u", listener=told)
+        await until(lambda: len(reader.assignment) == 2)
+        u = {TopicPartition("u", number) for number in range(2)}
+        assert told.events == [("assigned", u), ("revoked", t(0, 1, 2, 3))]
+        await reader.assign([TopicPartition("t", 0)])
+        assert kafka_broker.group("g").state == "Empty"
+        assert reader.assignment == t(0)
+        await reader.subscribe("u")
+        await until(lambda: reader.assignment == u)
+
+
+async def test_40_a_subscription_that_changes_while_a_join_is_on_its_way_is_joined_for(kafka_broker: Broker) -> None:
+    for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
+        held = kafka_broker.on(api).hold()
+        async with member(kafka_broker) as reader:
+            await held.arrived()
+            await reader.subscribe("u")
+            held.release()
+            await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_member_that_is_closed_leaves_at_once_and_says_why(kafka_broker: Broker) -> None:
+    leaving = kafka_broker.on(ApiKey.LEAVE_GROUP).observe()
+    async with member(kafka_broker) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+    (request,) = leaving.requests
+    assert isinstance(request, leave_group.LeaveGroupRequest)
+    assert request.members[0].reason == "the consumer was closed"
+    assert kafka_broker.group("g").state == "Empty"
+    with pytest.raises(ClosedError):
+        await reader.getone()
+
+
+@pytest.mark.parametrize("api", [ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT])
+async def test_40_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker: Broker, api: ApiKey) -> None:
+    await fill(kafka_broker, 4)
+    kafka_broker.on(api, times=None).drop()
+    reader = member(kafka_broker)
+    await reader.start()
+    await reader.getone(timeout=5)
+    started = anyio.current_time()
+    await reader.close(timeout=0.2)
+    assert anyio.current_time() - started < 1
+
+
+async def test_40_a_close_is_bounded_when_every_broker_is_gone(kafka_broker: Broker) -> None:
+    reader = member(kafka_broker)
+    await reader.start()
+    await assigned(reader, 0, 1, 2, 3)
+    for node in kafka_broker.nodes:
+        await kafka_broker.stop_node(node)
+    started = anyio.current_time()
+    await reader.close(timeout=0.2)
+    assert anyio.current_time() - started < 1
+
+
+async def test_a_close_while_it_joins_takes_no_longer(kafka_broker: Broker) -> None:
+    for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
+        held = kafka_broker.on(api).hold()
+        reader = member(kafka_broker)
+        await reader.start()
+        await held.arrived()
+        started = anyio.current_time()
+        await reader.close()
+        assert anyio.current_time() - started < 1
+        held.release()
+
+
+# --- versions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("age", range(10))
+async def test_every_version_of_the_protocol_will_do(kafka_broker: Broker, age: int) -> None:
+    """`age`: how many versions the broker is behind the newest."""
+    newest = {
+        ApiKey.JOIN_GROUP: 9,
+        ApiKey.SYNC_GROUP: 5,
+        ApiKey.HEARTBEAT: 4,
+        ApiKey.LEAVE_GROUP: 5,
+        ApiKey.FIND_COORDINATOR: 6,
+        ApiKey.OFFSET_COMMIT: 9,
+        ApiKey.OFFSET_FETCH: 9,
+        ApiKey.METADATA: 12,
+        ApiKey.LIST_OFFSETS: 9,
+        ApiKey.FETCH: 12,
+    }
+    least = {ApiKey.FETCH: 4, ApiKey.OFFSET_COMMIT: 2, ApiKey.OFFSET_FETCH: 1, ApiKey.LIST_OFFSETS: 1}
+    offered = [
+        api_versions.ApiVersion(api_key=int(key), min_version=0, max_version=max(version - age, least.get(key, 0)))
+        for key, version in newest.items()
+    ]
+    kafka_broker.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))
+    async with member(kafka_broker) as first:
+        async with member(kafka_broker) as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+            await second.commit(dict.fromkeys(second.assignment, 5))
+        await assigned(first, 0, 1, 2, 3)
+        await until(lambda: len(kafka_broker.group("g").members) == 1)
+
+
+def test_options_of_a_group_are_checked() -> None:
+    for options, say in (
+        ({"group_id": ""}, "group_id must not be empty"),
+        ({"group_instance_id": "i"}, "needs a group_id"),
+        ({"heartbeat_interval_ms": 50_000}, "must be less than session_timeout_ms"),
+        ({"enable_auto_commit": "sometimes"}, "must be True, False or 'acked'"),
+        ({"partition_assignment_strategy": "fair"}, "there is no 'fair'"),
+        ({"partition_assignment_strategy": ["range", "range"]}, "each assignor once"),
+        ({"partition_assignment_strategy": [3]}, "3 is no assignor"),
+        ({"partition_assignment_strategy": []}, "at least one"),
+    ):
+        with pytest.raises(ConfigurationError, match=say):
+            Consumer("t", **options)

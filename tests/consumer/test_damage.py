@@ -1,0 +1,62 @@
+"""Where damaged data ends, as far as that can be told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiokwire.consumer.damage import damaged, offset_behind
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.errors import CorruptRecord
+from aiokwire.records import BatchBuilder
+from aiokwire.types import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+def batch(base: int, count: int, magic: int = 2) -> bytearray:
+    builder = BatchBuilder(magic, 1 << 20)
+    for number in range(count):
+        builder.append(1000 + number, None, b"value")
+    return bytearray(builder.seal(base_offset=base, leader_epoch=0) if magic == 2 else builder.seal(base_offset=base))
+
+
+def test_the_next_sound_batch_says_where_the_damaged_one_ends() -> None:
+    bad = batch(10, 3)
+    bad[26] ^= 0x40  # the last offset: its own header is wrong about it
+    assert offset_behind(bytes(bad + batch(13, 2)), 10) == 13
+
+
+def test_without_one_a_header_that_can_be_true_is_believed() -> None:
+    bad = batch(10, 3)
+    bad[-1] ^= 1
+    assert offset_behind(bytes(bad), 11) == 13
+    assert offset_behind(bytes(bad + batch(13, 2)[:40]), 10) == 13
+
+
+@pytest.mark.parametrize("at", [0, 7, 24])
+def test_a_header_that_cannot_be_true_is_not(at: int) -> None:
+    bad = batch(10, 3)
+    bad[at] ^= 0x7F
+    assert offset_behind(bytes(bad), 10) == 11
+
+
+def test_a_batch_behind_that_lies_before_the_position_is_not_believed() -> None:
+    bad = batch(10, 3)
+    bad[-1] ^= 1
+    assert offset_behind(bytes(bad + batch(4, 2)), 10) == 13
+
+
+@given(data=st.binary(max_size=200), position=st.integers(0, 2**62))
+def test_whatever_came_the_way_leads_forward(data: bytes, position: int) -> None:
+    assert offset_behind(data, position) > position
+
+
+def test_the_error_says_where_and_where_to_go_on() -> None:
+    cause = CorruptRecord("the checksum does not fit", topic="t", partition=0, offset=5)
+    error = damaged(PartitionState(T0), cause, 5, 9)
+    assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 5, 9)
+    assert str(error).startswith("t[0] at offset 5: the checksum")
+    assert str(error).count("at offset 5") == 1
+    assert "seek to 9" in str(error)

@@ -1,0 +1,47 @@
+"""Range: neighbours together, the same numbers of like topics together, racks as far as that allows."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from aiokwire.group.assignors import RangeAssignor
+
+from .groups import Group, Topics, check, groups, member, topic, topics, tps
+
+
+def test_neighbours_go_together_and_the_first_get_what_is_left_over() -> None:
+    members = member("two", "t", "u") | member("one", "t", "u") | member("three", "t")
+    given_out = RangeAssignor().assign(members, topic("t", 7) | topic("u", 3))
+    assert given_out == {"one": tps("t0 t1 t2 u0 u1"), "three": tps("t3 t4"), "two": tps("t5 t6 u2")}
+
+
+def test_static_members_keep_their_place_whatever_their_member_ids() -> None:
+    for first, second in (("x", "y"), ("y", "x")):
+        members = member(first, "t", static="1") | member(second, "t", static="2") | member("a", "t")
+        given_out = RangeAssignor().assign(members, topic("t", 3))
+        assert given_out == {first: tps("t0"), second: tps("t1"), "a": tps("t2")}
+
+
+def test_partitions_are_read_from_their_readers_rack() -> None:
+    members = member("1", "t", rack="a") | member("2", "t", rack="b") | member("3", "t", rack="c")
+    given_out = RangeAssignor().assign(members, topic("t", 6, "c", "b", "a"))
+    assert given_out == {"1": tps("t2 t5"), "2": tps("t1 t4"), "3": tps("t0 t3")}
+
+
+def test_the_same_numbers_of_like_topics_stay_together_before_racks() -> None:
+    members = member("1", "t", "u", rack="a") | member("2", "t", "u", rack="b")
+    given_out = RangeAssignor().assign(members, topic("t", 2, "b", "a") | topic("u", 2, "b", "a"))
+    assert given_out == {"1": tps("t1 u1"), "2": tps("t0 u0")}
+    crossed = RangeAssignor().assign(members, topic("t", 2, "b", "a") | topic("u", 2, "a", "b"))
+    assert crossed == {"1": tps("t0 u0"), "2": tps("t1 u1")}
+
+
+@given(groups(), topics())
+def test_everything_is_given_and_shares_of_a_topic_differ_by_one_at_most(members: Group, partitions: Topics) -> None:
+    given_out = RangeAssignor().assign(members, partitions)
+    check(members, partitions, given_out)
+    for name in partitions:
+        shares = [
+            sum(tp.topic == name for tp in mine) for key, mine in given_out.items() if name in members[key].topics
+        ]
+        assert not shares or max(shares) - min(shares) <= 1

@@ -1,0 +1,76 @@
+"""The table of a KIP-848 member's states, and what leads from one to another; no I/O."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.group import modern_decisions as decisions
+from aiokwire.group.modern_requests import Part
+from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
+from aiokwire.types import TopicPartition
+
+T, U = b"t" * 16, b"u" * 16
+NAMES = {T: "t", U: "u"}
+
+
+def test_every_state_can_be_reached_and_every_event_moves_some_state() -> None:
+    reached = {ModernState.UNJOINED}
+    while more := {target for (source, _), target in TRANSITIONS.items() if source in reached} - reached:
+        reached |= more
+    assert reached == set(ModernState)
+    assert {event for _, event in TRANSITIONS} == set(ModernEvent)
+
+
+def test_every_state_that_is_not_final_can_be_left_by_closing() -> None:
+    for state in ModernState:
+        assert ((state, ModernEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
+    assert not [source for source, _ in TRANSITIONS if source in FINAL]
+
+
+@pytest.mark.parametrize("code", [code for code in ErrorCode if code])
+def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> None:
+    assert (ModernState.JOINING, decisions.on_join_error(code)) in TRANSITIONS
+    for found in (decisions.on_beat_error(code), decisions.on_commit_error(code)):
+        for state in BEATING:
+            assert found is None or (state, found) in TRANSITIONS
+
+
+@pytest.mark.parametrize(
+    ("code", "join", "beat"),
+    [
+        (ErrorCode.UNKNOWN_MEMBER_ID, "LOST", "LOST"),
+        (ErrorCode.FENCED_MEMBER_EPOCH, "LOST", "LOST"),
+        (ErrorCode.FENCED_INSTANCE_ID, "FENCED", "FENCED"),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "REFUSED", "LOST"),
+        (ErrorCode.UNSUPPORTED_VERSION, "UNSERVED", "REFUSED"),
+        (ErrorCode.UNRELEASED_INSTANCE_ID, "RETRY", "REFUSED"),
+        (ErrorCode.UNSUPPORTED_ASSIGNOR, "REFUSED", "REFUSED"),
+        (ErrorCode.INVALID_REGULAR_EXPRESSION, "REFUSED", "REFUSED"),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, "REFUSED", "REFUSED"),
+        (ErrorCode.NOT_COORDINATOR, "RETRY", None),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "RETRY", None),
+    ],
+)
+def test_what_a_code_means(code: ErrorCode, join: str, beat: str | None) -> None:
+    assert decisions.on_join_error(code).name == join
+    found = decisions.on_beat_error(code)
+    assert (found and found.name) == beat
+
+
+def test_the_gravest_comes_first() -> None:
+    pending = set(decisions.GRAVITY)
+    for event in decisions.GRAVITY:
+        assert decisions.gravest(pending) is event
+        pending.remove(event)
+    assert decisions.gravest(pending) is None
+
+
+def test_what_has_no_name_yet_waits_and_what_is_not_given_any_more_goes() -> None:
+    target = frozenset({Part(T, 0), Part(T, 1), Part(U, 0)})
+    owned = {TopicPartition("t", 1), TopicPartition("t", 2)}
+    plan = decisions.plan_reconciliation(owned, target, {T: "t"})
+    assert plan.revoke == {TopicPartition("t", 2)}
+    assert plan.add == {TopicPartition("t", 0)}
+    assert decisions.held_of(target, {T: "t"}, owned) == {Part(T, 1)}
+    assert decisions.plan_reconciliation(owned, target, NAMES).add == {TopicPartition("t", 0), TopicPartition("u", 0)}

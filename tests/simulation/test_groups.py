@@ -1,0 +1,49 @@
+"""Random histories of groups; `python -m tests.simulation.explore --groups` plays thousands."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.simulation.groups import Plan, draw, play
+from tests.simulation.test_scenarios import World, simulate
+from tests.simulation.world import TOPIC
+
+SEEDS = [3, 34, 47, *range(200, 206)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_history_of_a_group_ends_with_every_promise_kept(seed: int) -> None:
+    outcome = play(seed)
+    assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer", "auto"])
+def test_each_protocol_keeps_its_promises_in_the_same_history(protocol: str) -> None:
+    def plan(seed: int) -> Plan:
+        return dataclasses.replace(draw(seed), protocol=protocol, strategy="cooperative-sticky", automatic=False)
+
+    outcome = play(157, plan)
+    assert not outcome.wrong, outcome.wrong
+
+
+def test_a_seed_gives_the_same_history_again() -> None:
+    assert play(7).trace_hash == play(7).trace_hash != play(8).trace_hash
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_an_idle_member_hardly_wakes_the_loop_and_survives_a_long_outage(protocol: str) -> None:
+    async def main(world: World) -> None:
+        async with world.consumer(group_id="g", group_protocol=protocol) as consumer:
+            assert await consumer.getmany(timeout=5) == []
+            assert len(consumer.assignment) == 2
+            assert await world.turns_per_second(600) < 40
+            await world.host.die(power=False)
+            assert await world.turns_per_second(600) < 60
+            await world.host.revive()
+            async with world.producer() as producer:
+                await producer.send(TOPIC, b"a:0:")
+            assert (await consumer.getone(timeout=10)).value == b"a:0:"
+
+    simulate(main)

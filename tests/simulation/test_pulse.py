@@ -1,0 +1,92 @@
+"""Heartbeats on simulated time: on the loop itself, at their interval, through long outages, and then silence."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.cluster import Client, ClientConfig
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import KafkaError
+from aiokwire.group import Beat, Pulse
+from aiokwire.net import Address, ApiVersions
+from aiokwire.protocol import Request, Response
+from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
+from tests.simulation.test_scenarios import World, simulate
+from tests.simulation.world import BOOTSTRAP, BROKER_NAME
+
+INTERVAL = 3.0
+
+
+def build(versions: ApiVersions, _last: Response | None) -> tuple[Request[Any], int]:
+    return HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody"), versions.pick(HeartbeatRequest)
+
+
+def beat(**options: Any) -> Beat:
+    times = {"interval": INTERVAL, "timeout": 5.0, "patience": 1e9} | options
+    return Beat(node_id=1, address=Address(BROKER_NAME, 9092), build=build, **times)
+
+
+@asynccontextmanager
+async def pulsing(told: list[tuple[float, Response | KafkaError]]) -> AsyncIterator[Pulse]:
+    """A pulse that notes when it is told what."""
+    async with Client(ClientConfig(bootstrap_servers=BOOTSTRAP), rng=random.Random(1)) as client:
+        pulse = Pulse(client, lambda _beat, outcome: told.append((anyio.current_time(), outcome)))
+        client.spawn(pulse.run)
+        yield pulse
+
+
+def test_beats_come_at_their_interval_and_hardly_wake_the_loop() -> None:
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            pulse.start(beat())
+            assert await world.turns_per_second(600) < 10
+            times = [moment for moment, _ in told]
+            assert len(times) == 199
+            assert all(abs(after - before - INTERVAL) < 0.1 for before, after in itertools.pairwise(times))
+            codes = {getattr(outcome, "error_code", None) for _, outcome in told}
+            assert codes == {ErrorCode.UNKNOWN_MEMBER_ID}
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_beats_go_on_when_a_broker_is_back(silent: bool) -> None:
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            pulse.start(beat(), now=True)
+            await anyio.sleep(10)
+            await world.host.die(power=silent)
+            assert await world.turns_per_second(600) < 40
+            assert isinstance(told[-1][1], KafkaError)
+            await world.host.revive()
+            back = anyio.current_time()
+            await anyio.sleep(10)
+            first = next(moment for moment, outcome in told if moment > back and not isinstance(outcome, KafkaError))
+            assert first - back < 7, "an attempt that is under way, and the longest pause"
+
+    simulate(main)
+
+
+def test_silence_begins_when_patience_ends_and_ends_with_progress() -> None:
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            pulse.start(beat(patience=30.0))
+            began = anyio.current_time()
+            await anyio.sleep(300)
+            assert 27 < told[-1][0] - began <= 30 + INTERVAL
+            before = len(told)
+            pulse.polled()
+            await anyio.sleep(10)
+            assert len(told) > before
+
+    simulate(main)
