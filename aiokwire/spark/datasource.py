@@ -75,6 +75,6 @@ class AiokwireSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from aiokwire.spark.options import parse_sink
-        from aiokwire.spark.writer import stream_writer
+        from aiokwire.spark.stream_writer import stream_writer
 
         return stream_writer(parse_sink(self.options), schema)

@@ -1,35 +1,20 @@
-"""What Spark calls to write: a writer for each batch, pickled to the tasks; a stream commits with one made anew."""
+"""What Spark calls for `df.write`: a writer for each job, pickled to the tasks and to the process that commits."""
 
 from __future__ import annotations
 
-import functools
-import logging
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark import exactly_once, writing
-from aiokwire.spark.exactly_once import Opened, Plan
-from aiokwire.spark.messages import Written, ticket_of, whole
 from aiokwire.spark.options import Delivery, SinkOptions
-from aiokwire.spark.sink_columns import SinkColumns, sink_columns
+from aiokwire.spark.sink import Messages, Sink, TransactionalSink, tell
+from aiokwire.spark.sink_columns import sink_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-logger = logging.getLogger("aiokwire.spark")
-
-Messages = Sequence[WriterCommitMessage | None]
 
 
 def batch_writer(options: SinkOptions, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -45,44 +30,6 @@ def batch_writer(options: SinkOptions, schema: StructType, overwrite: bool) -> D
     return ExactlyOnceBatchWriter(TransactionalSink(options, columns, streaming=False))
 
 
-def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-    """For `df.writeStream`.
-
-    Raises: ConfigurationError: the columns or options do not do.
-    """
-    columns = sink_columns(schema, options.topic)
-    if options.delivery is Delivery.AT_LEAST_ONCE:
-        return StreamWriter(Sink(options, columns))
-    return ExactlyOnceStreamWriter(TransactionalSink(options, columns, streaming=True))
-
-
-# --- at least once ----------------------------------------------------------------------------------------------------
-
-
-class Sink:
-    """Rows are sent by idempotent producers; a batch or task that is repeated sends its rows again."""
-
-    def __init__(self, options: SinkOptions, columns: SinkColumns) -> None:
-        self._config = options.producer
-        self._columns = columns
-
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """A task's part; all of it is acknowledged at the end.
-
-        Raises: KafkaError.
-        """
-        context = TaskContext.get()
-        tally = writing.run(functools.partial(writing.write, batches, self._config, self._columns))
-        return Written(0 if context is None else context.partitionId(), tally.rows, tally.counts)
-
-
-def _tell(messages: Messages, what: str) -> None:
-    written = [message for message in messages if isinstance(message, Written)]
-    places = {place for message in written for place in message.counts}
-    rows = sum(message.rows for message in written)
-    logger.info("%s: %d rows to %d partitions by %d tasks", what, rows, len(places), len(written))
-
-
 class BatchWriter(DataSourceArrowWriter):
     """`df.write`, at least once."""
 
@@ -95,88 +42,10 @@ class BatchWriter(DataSourceArrowWriter):
         return self._sink.write(iterator)
 
     def commit(self, messages: Messages) -> None:
-        _tell(messages, "written")
+        tell(messages, "written")
 
     def abort(self, messages: Messages) -> None:
-        _tell(messages, "the job failed; these tasks had finished, and what they wrote stays")
-
-
-class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream`, at least once."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
-        self, iterator: Iterator[pa.RecordBatch]
-    ) -> WriterCommitMessage:
-        return self._sink.write(iterator)
-
-    def commit(self, messages: Messages, batchId: int) -> None:
-        _tell(messages, f"batch {batchId}")
-
-    def abort(self, messages: Messages, batchId: int) -> None:
-        _tell(messages, f"batch {batchId} failed; these tasks had finished, and what they wrote stays")
-
-
-# --- exactly once -----------------------------------------------------------------------------------------------------
-
-
-class TransactionalSink:
-    """All tasks of a batch write to one transaction, which is opened when Spark pickles the writer for them.
-
-    Not when it is made: the process that commits a stream's batch makes one too, and must not fence the batch.
-    """
-
-    def __init__(self, options: SinkOptions, columns: SinkColumns, *, streaming: bool) -> None:
-        self._plan: Plan = exactly_once.plan_of(options, streaming=streaming)
-        self._columns = columns
-        self._streaming = streaming
-        self._opened: Opened | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self._opened is None:
-            self._opened = writing.run(functools.partial(exactly_once.open_transaction, self._plan))
-        return self.__dict__
-
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """A task's part; all of it is acknowledged at the end, and nobody sees it before the commit.
-
-        Raises: KafkaError.
-        """
-        opened = self._opened
-        assert opened is not None, "a task has a writer that was pickled"
-        place = exactly_once.place_of(TaskContext.get(), streaming=self._streaming)
-        written = Written(place.task, 0, {}, opened.ticket, place.batch_id, place.query_id)
-        if exactly_once.is_repeated(opened, place, self._plan):
-            for _ in batches:
-                pass  # Spark waits until its rows are taken
-            written.repeated = True
-            return written
-        joining = writing.Joining(opened.ticket, place.task)
-        tally = writing.run(functools.partial(writing.write, batches, self._plan.config, self._columns, joining))
-        written.rows, written.counts = tally.rows, tally.counts
-        return written
-
-    def commit(self, messages: Messages, batch_id: int | None) -> None:
-        """Raises: KafkaError: not committed, or not known to be."""
-        found = whole(cast("Sequence[Written | None]", messages), batch_id)
-        if found is None:
-            logger.info("%s: nothing to commit; it was committed before, or had no task", _name(batch_id))
-            return
-        writing.run(functools.partial(exactly_once.commit_transaction, self._plan, found, batch_id))
-        _tell(messages, f"{_name(batch_id)} committed")
-
-    def abort(self, messages: Messages, batch_id: int | None) -> None:
-        """Raises: KafkaError: it is left to the next batch, or to the coordinator when its time is over."""
-        ticket = ticket_of(cast("Sequence[Written | None]", messages))
-        if ticket is not None:
-            writing.run(functools.partial(exactly_once.abort_transaction, self._plan, ticket))
-        logger.info("%s aborted", _name(batch_id))
-
-
-def _name(batch_id: int | None) -> str:
-    return "the job" if batch_id is None else f"batch {batch_id}"
+        tell(messages, "the job failed; these tasks had finished, and what they wrote stays")
 
 
 class ExactlyOnceBatchWriter(DataSourceArrowWriter):
@@ -195,21 +64,3 @@ class ExactlyOnceBatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: Messages) -> None:
         self._sink.abort(messages, None)
-
-
-class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream`, each microbatch one transaction."""
-
-    def __init__(self, sink: TransactionalSink) -> None:
-        self._sink = sink
-
-    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
-        self, iterator: Iterator[pa.RecordBatch]
-    ) -> WriterCommitMessage:
-        return self._sink.write(iterator)
-
-    def commit(self, messages: Messages, batchId: int) -> None:
-        self._sink.commit(messages, batchId)
-
-    def abort(self, messages: Messages, batchId: int) -> None:
-        self._sink.abort(messages, batchId)
