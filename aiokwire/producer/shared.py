@@ -100,15 +100,17 @@ class SharedTransactions:
             raise self._explained(failed) from failed.error
 
     async def abort(self, ticket: TransactionTicket) -> None:
-        """Abort. Nothing is left to do where no producer has written yet, or another `open` came since.
+        """Abort, and fence producers that joined and still write; nothing where another `open` came since.
+
+        By InitProducerId: after an abort by EndTxn the first protocol of transactions would take what comes late.
 
         Raises: KafkaError: the coordinator does not answer; it aborts by itself when the transaction's time is over.
         """
         self._adopt(ticket)
         try:
-            await self._steps.tell_end(self._deadline("aborting"), commit=False, second=ticket.second)
+            await self._steps.obtain_identity(self._deadline("aborting"))
         except StepFailed as failed:
-            if failed.outcome not in (Outcome.ABORTABLE, Outcome.NEW_EPOCH, Outcome.FENCED):
+            if failed.outcome is not Outcome.FENCED:
                 raise failed.error from None
 
     def _adopt(self, ticket: TransactionTicket) -> None:

@@ -117,13 +117,18 @@ async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> 
         await transactions.commit(found.ticket, ledger.entry(batch_id or 0, topics, note), ledger.group)
 
 
-async def abort_transaction(plan: Plan, ticket: TransactionTicket) -> None:
-    """Give up a batch now, not when its time is over.
+async def abort_transaction(plan: Plan, ticket: TransactionTicket | None) -> None:
+    """Give up a batch now, not when its time is over, as readers of what is committed wait for that. Without a ticket,
+    when no task told of it, whatever is open under this name.
 
     Raises: KafkaError.
     """
     async with _client(plan) as client:
-        await SharedTransactions(client, plan.config).abort(ticket)
+        transactions = SharedTransactions(client, plan.config)
+        if ticket is None:
+            await transactions.open()
+        else:
+            await transactions.abort(ticket)
 
 
 @dataclasses.dataclass(frozen=True)

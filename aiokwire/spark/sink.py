@@ -99,8 +99,9 @@ class TransactionalSink:
     def abort(self, messages: Messages, batch_id: int | None) -> None:
         """Raises: KafkaError: it is left to the next batch, or to the coordinator when its time is over."""
         ticket = ticket_of(cast("Sequence[Written | None]", messages))
-        if ticket is not None:
-            writing.run(functools.partial(exactly_once.abort_transaction, self._plan, ticket))
+        if ticket is None and self._opened is not None:
+            ticket = self._opened.ticket
+        writing.run(functools.partial(exactly_once.abort_transaction, self._plan, ticket))
         logger.info("%s aborted", _name(batch_id))
 
 

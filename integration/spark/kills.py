@@ -189,12 +189,12 @@ async def one_kill(broker: Broker, kill: Kill, rng: random.Random) -> int:
         return starts
 
 
-async def on_embedded(count: int, seed: int) -> None:
-    """All kills on a broker in this process."""
+async def on_embedded(count: int, seed: int, skip: int = 0) -> None:
+    """All kills but the first ones, on a broker in this process."""
     rng = random.Random(seed)
     tally: collections.Counter[str] = collections.Counter()
     async with Broker() as broker:
-        for kill in kills(count):
+        for kill in kills(count)[skip:]:
             starts = await one_kill(broker, kill, rng)
             tally[str(kill)] += 1
             print(f"{kill}: started {starts} times, each row once", flush=True)
@@ -230,6 +230,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--servers", help="a Kafka that is there; then kills come at random moments")
     parser.add_argument("--kafka", help="a release of Kafka to be started for that, such as 4.3.1")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first ones")
     options = parser.parse_args()
     if options.servers:
         anyio.run(at_random, options.servers, options.kills, options.seed)
@@ -238,7 +239,7 @@ def main() -> None:
             server.start()
             anyio.run(at_random, server.bootstrap_servers, options.kills, options.seed)
     else:
-        anyio.run(on_embedded, options.kills, options.seed)
+        anyio.run(on_embedded, options.kills, options.seed, options.skip)
 
 
 if __name__ == "__main__":

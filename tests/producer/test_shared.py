@@ -96,6 +96,17 @@ async def test_an_abort_leaves_nothing_to_see() -> None:
         assert await ledger(client) is None
 
 
+async def test_an_abort_fences_a_writer_that_goes_on() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await transactions.abort(ticket)
+        with pytest.raises(KafkaError):
+            await write(servers, ticket, 1, b"late")
+        await transactions.abort(ticket)  # somebody else has opened another one since, as far as this one knows
+        assert await committed(servers) == []
+
+
 async def test_the_next_opening_ends_what_was_left_and_fences_its_writers() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         stale = await transactions.open()
@@ -163,4 +174,7 @@ async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
 
             with pytest.raises(ValueError, match="mine"):
                 await fail()
-        assert ApiKey.END_TXN not in cluster.coordinator.apis
+            assert ApiKey.END_TXN not in cluster.coordinator.apis
+            await transactions.abort(ticket)
+        first, last = cluster.coordinator.of(ApiKey.INIT_PRODUCER_ID)
+        assert (first.producer_id, last.producer_id, last.producer_epoch) == (-1, ticket.producer_id, ticket.epoch)
