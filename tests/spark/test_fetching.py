@@ -14,7 +14,7 @@ from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import fetch
 from aiokwire.spark.fetching import Cursor, Fetching, LostData
 from aiokwire.spark.planning import Range
-from tests.consumer.conftest import TOPIC_ID, Log, Peer, make_peer
+from tests.consumer.conftest import TOPIC_ID, Peer, make_peer
 
 __all__ = ["make_peer"]
 
@@ -66,14 +66,14 @@ async def test_the_leader_is_read_when_its_replica_fails(make_peer: Make, code: 
 
 async def test_a_partition_is_followed_to_its_new_leader(make_peer: Make) -> None:
     async with make_peer(nodes=2) as peer:
-        log: Log = peer.log("orders")
+        log = peer.log("orders")
         log.append(b"a")
 
         async def move(request: Request[Any], version: int) -> Response:
             log.leader, log.leader_epoch = 1, 1
             del peer.on[ApiKey.FETCH]
-            assert isinstance(request, fetch.FetchRequest)
-            return peer.fetch_now(0, request, version)
+            response: Response = peer.fetch_now(0, request, version)
+            return response
 
         peer.on[ApiKey.FETCH] = move
         assert await read(peer, 1) == [b"a"]
