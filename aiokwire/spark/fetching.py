@@ -36,15 +36,16 @@ _TOPIC_GONE: Final = frozenset(
 class Cursor:
     """Where a range stands."""
 
-    __slots__ = ("end", "limit", "position", "replica", "topic_id", "tp")
+    __slots__ = ("end", "limit", "position", "rack", "replica", "topic_id", "tp")
 
-    def __init__(self, whole: Range, topic_id: bytes, limit: int) -> None:
+    def __init__(self, whole: Range, topic_id: bytes, config: ConsumerConfig) -> None:
         self.tp = whole.tp
         self.position = whole.start
         self.end = whole.end
         self.topic_id = topic_id  # as the planner knew it; all zeros from old brokers
-        self.limit = limit  # bytes of a fetch; grows for a batch that an old broker cuts off
-        self.replica: int | None = None  # where the leader sends us, when a rack is set (KIP-392)
+        self.limit = config.max_partition_fetch_bytes  # of a fetch; grows for a batch that an old broker cuts off
+        self.rack = config.client_rack  # told to the leader, until the replica that it names has failed
+        self.replica: int | None = None  # where the leader sends us (KIP-392)
 
     @property
     def done(self) -> bool:
@@ -85,11 +86,10 @@ class LostData(OffsetOutOfRange):
 class Fetching:
     """Fetches for the cursors of a task, on its client's loop."""
 
-    def __init__(self, client: Client, config: ConsumerConfig, rack: str = "") -> None:
+    def __init__(self, client: Client, config: ConsumerConfig) -> None:
         self._client = client
         self._config = config
         self._isolation = config.isolation
-        self._rack = rack
 
     # --- out ----------------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Fetching:
             max_bytes=max(cursor.limit, self._config.fetch_max_bytes),
             isolation_level=int(self._isolation) if version >= FIRST_ISOLATED_VERSION else 0,
             session_epoch=-1,
-            rack_id=self._rack,
+            rack_id=cursor.rack,
             topics=[topic],
         )
 
@@ -160,7 +160,7 @@ class Fetching:
             except (ConnectionFailed, RequestTimedOut) as error:
                 last = error
                 data = None
-                cursor.replica = None
+                self._leave_replica(cursor)
                 self._client.metadata.request_update(f"reading {cursor.tp}: {error}")
             deadline.check(last)
             if data is None:
@@ -195,14 +195,20 @@ class Fetching:
     async def _on_error(self, cursor: Cursor, error: KafkaError) -> None:
         """Make ready to ask again, unless nothing can come of it."""
         code = getattr(error, "code", None)
-        replica, cursor.replica = cursor.replica, None
-        if replica is not None:
+        if self._leave_replica(cursor):
             return  # whatever a replica says, the leader knows better
         if code == ErrorCode.CORRUPT_MESSAGE or not getattr(error, "retriable", False):
             raise error
         if code in _TOPIC_GONE:
             await self._check_topic(cursor)
         self._client.metadata.request_update(f"reading {cursor.tp}: {error}")
+
+    def _leave_replica(self, cursor: Cursor) -> bool:
+        """Back to the leader, if it was a replica that failed."""
+        if cursor.replica is None:
+            return False
+        cursor.replica, cursor.rack = None, ""
+        return True
 
     async def _check_topic(self, cursor: Cursor) -> None:
         """Raises: LostData: another topic has the name now."""

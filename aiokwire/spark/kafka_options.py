@@ -28,7 +28,6 @@ _WITHOUT_EFFECT: Final = frozenset({
     "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
     "partition.assignment.strategy", "receive.buffer.bytes", "send.buffer.bytes", "session.timeout.ms",
     "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms", "retries", "max.block.ms",
-    "client.rack",
 })  # fmt: skip
 
 # What spark-sql-kafka refuses too, with the reason.

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import anyio
 
-from aiokwire.cluster import EARLIEST, LATEST, Client, Cluster, list_offsets
-from aiokwire.errors import ConfigurationError, StaleMetadataError
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ConfigurationError, UnsupportedVersion, error_for
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import fetch, metadata
 from aiokwire.records import scan_batches
@@ -26,6 +28,10 @@ logger = logging.getLogger(__name__)
 
 # How long a topic that nobody knows is waited for (seconds): it may have been created a moment ago.
 TOPIC_PATIENCE: Final = 3.0
+TOPIC_PAUSE: Final = 0.1
+
+_PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
+
 # What of a log is looked at to learn how many bytes an offset takes.
 PROBE_BYTES: Final = 256 * 1024
 
@@ -46,45 +52,46 @@ class Lookup:
         Raises: ConfigurationError: a topic or partition that the job names is not there.
         """
         chosen = self._options.topics
-        names = await self._names(chosen)
-        cluster = await self._fresh(names, required=not chosen.pattern)
-        found = [
-            TopicPartition(name, each.partition)
-            for name in sorted(names)
-            if (topic := cluster.topics.get(name)) is not None
-            for each in topic.partitions
-        ]
+        described = await self._described(chosen)
+        found = sorted(
+            TopicPartition(name, each.partition_index) for name, topic in described.items() for each in topic.partitions
+        )
         if chosen.partitions:
             missing = sorted(chosen.partitions - set(found))
             if missing:
                 raise ConfigurationError(f"assign names {_some(missing)}, which the cluster does not have")
             found = sorted(chosen.partitions)
-        ids = {name: topic_id for name in names if (topic_id := cluster.topic_id(name)) is not None}
+        ids = {name: topic.topic_id for name, topic in described.items() if topic.topic_id != ZERO_UUID}
         return found, ids
 
-    async def _names(self, chosen: Topics) -> set[str]:
-        if chosen.names:
-            return set(chosen.names)
-        if chosen.partitions:
-            return {tp.topic for tp in chosen.partitions}
-        answer = await self._client.request(metadata.MetadataRequest(topics=None), timeout=self._timeout)
-        pattern = re.compile(chosen.pattern)
-        return {
-            topic.name
-            for topic in answer.topics
-            if topic.name is not None and not topic.is_internal and pattern.fullmatch(topic.name)
-        }
+    async def _described(self, chosen: Topics) -> dict[str, metadata.MetadataResponseTopic]:
+        """The topics as they are now. Asked each time: what the client remembers may be of an earlier query."""
+        if chosen.pattern:
+            pattern = re.compile(chosen.pattern)
+            answer = await self._client.request(metadata.MetadataRequest(topics=None), timeout=self._timeout)
+            return {
+                topic.name: topic
+                for topic in answer.topics
+                if topic.name is not None and not topic.is_internal and pattern.fullmatch(topic.name)
+            }
+        names = sorted({tp.topic for tp in chosen.partitions} or set(chosen.names))
+        deadline = Deadline(TOPIC_PATIENCE, "looking for topics")
+        while True:
+            answer = await self._ask(names)
+            missing = [topic for topic in answer.topics if not topic.partitions]
+            if not missing:
+                return {topic.name: topic for topic in answer.topics if topic.name is not None}
+            if deadline.expired or missing[0].error_code in _PERMANENT:
+                raise _not_there(missing[0])
+            await anyio.sleep(TOPIC_PAUSE)
 
-    async def _fresh(self, names: Collection[str], *, required: bool) -> Cluster:
-        """Not what an earlier query knew: a topic may have grown, or been made anew."""
-        self._client.metadata.want(names)
-        cluster = await self._client.metadata.update(self._timeout)
-        if not required or not names:
-            return cluster
+    async def _ask(self, names: Sequence[str]) -> metadata.MetadataResponse:
+        topics = [metadata.MetadataRequestTopic(name=name) for name in names]
+        request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         try:
-            return await self._client.metadata.wait_for_topics(names, TOPIC_PATIENCE)
-        except StaleMetadataError as error:
-            raise ConfigurationError(f"topic {error.topic!r} is not there, or has no partitions: {error}") from error
+            return await self._client.request(request, timeout=self._timeout)
+        except UnsupportedVersion:  # before 0.11 brokers decide alone whether asking makes a topic
+            return await self._client.request(metadata.MetadataRequest(topics=topics), timeout=self._timeout)
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
@@ -169,6 +176,12 @@ class Lookup:
         batches = scan_batches(data.records, stop_at_fault=True)
         offsets = batches[-1].next_offset - batches[0].base_offset if batches else 0
         return sum(batch.size for batch in batches) / offsets if offsets else 0.0
+
+
+def _not_there(topic: metadata.MetadataResponseTopic) -> Exception:
+    if topic.error_code in _PERMANENT:
+        return error_for(topic.error_code, f"topic {topic.name!r}", topic=topic.name, request="Metadata")
+    return ConfigurationError(f"topic {topic.name!r} is not there, or has no partitions")
 
 
 def _check_same(place: Place, partitions: Collection[TopicPartition]) -> None:

@@ -137,8 +137,6 @@ class SourceOptions:
     decoding: Decoding
     pushdown: bool
     commit_group: str | None
-    rack: str
-    """Where the tasks run: a replica there is read in place of the leader, if the cluster allows that (KIP-392)."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -183,7 +181,6 @@ def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOption
         decoding=_decoding(given),
         pushdown=given.flag("pushdown", False),
         commit_group=given.text("commitGroup", None),
-        rack=given.text("kafka.client.rack", ""),
     )
 
 

@@ -35,11 +35,10 @@ class Scan:
     def __init__(
         self, session: Session, options: SourceOptions, ranges: Sequence[Range], topic_ids: Mapping[str, bytes]
     ) -> None:
-        limit = options.consumer.max_partition_fetch_bytes
         self._session = session
         self._on_data_loss = options.on_data_loss
-        self._fetching = Fetching(session.client, options.consumer, options.rack)
-        self._cursors = [Cursor(each, topic_ids.get(each.topic, ZERO_UUID), limit) for each in ranges]
+        self._fetching = Fetching(session.client, options.consumer)
+        self._cursors = [Cursor(each, topic_ids.get(each.topic, ZERO_UUID), options.consumer) for each in ranges]
         self._ahead: Ahead | None = None
 
     def pieces(self) -> Iterator[Piece]:

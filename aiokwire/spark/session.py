@@ -23,6 +23,8 @@ MOST_SESSIONS: Final = 4
 START_PATIENCE: Final = 10.0
 
 _sessions: OrderedDict[tuple[int, ClientConfig], Session] = OrderedDict()
+# A forked parent's. They are kept: to collect their loops would take the parent's sockets out of its selectors.
+_inherited: list[Session] = []
 
 
 class Session:
@@ -70,8 +72,8 @@ def session_for(config: ClientConfig) -> Session:
         _sessions.move_to_end(key)
         return session
     session = _sessions[key] = Session(config)
-    for other in [each for each in _sessions if each[0] != key[0]]:
-        del _sessions[other]  # the parent's: its sockets and tasks are not this process's to close
+    others = [each for each in _sessions if each[0] != key[0]]
+    _inherited.extend(_sessions.pop(other) for other in others)
     while len(_sessions) > MOST_SESSIONS:
         _, oldest = _sessions.popitem(last=False)
         oldest.close()
@@ -84,3 +86,5 @@ def close_sessions() -> None:
         (process, _), session = _sessions.popitem()
         if process == os.getpid():
             session.close()
+        else:
+            _inherited.append(session)

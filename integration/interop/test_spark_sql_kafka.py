@@ -13,12 +13,14 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from aiokwire import Producer
+from aiokwire.clock import wall_ms
 from integration.conftest import PARTITIONS, BrokerUnderTest
 from integration.kafka import MissingPrerequisite, libs
 
 pytestmark = pytest.mark.timeout(300)
 
 JARS = "spark-4.2.0"
+START = wall_ms() - 3_600_000  # not so long ago that retention takes it away
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ async def fill(servers: str, topic: str, codec: str = "none") -> None:
                     None if number % 7 == 3 else b"value %d" % number,
                     key=None if number % 3 else b"key %d" % number,
                     headers=[("a", b"%d" % number), ("a", None), ("\u00e4", b"")] if number % 4 == 1 else [],
-                    timestamp=1_700_000_000_000 + 1_000 * number,
+                    timestamp=START + 1_000 * number,
                     partition=partition,
                 )
             await producer.flush()
@@ -105,7 +107,7 @@ def test_the_rows_are_the_same(spark: SparkSession, modern_broker: BrokerUnderTe
 @pytest.mark.parametrize(
     "more",
     [
-        {"startingTimestamp": "1700000005500", "endingTimestamp": "1700000020000"},
+        {"startingTimestamp": str(START + 5_500), "endingTimestamp": str(START + 20_000)},
         {"minPartitions": "7"},
         {"maxRecordsPerPartition": "9"},
     ],

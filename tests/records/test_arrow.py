@@ -66,7 +66,8 @@ def test_columns_that_are_not_wanted_are_null_or_empty() -> None:
     for want in ("keys", "values", "headers"):
         columns = Columns(**{want: False})
         batch.add_to(columns)
-        index, empty = {"keys": (5, None), "values": (6, None), "headers": (7, [])}[want]
+        places: dict[str, tuple[int, object]] = {"keys": (5, None), "values": (6, None), "headers": (7, [])}
+        index, empty = places[want]
         assert as_rows(columns_to_arrow(columns)) == [(*row[:index], empty, *row[index + 1 :]) for row in whole]
 
 

@@ -203,6 +203,7 @@ def test_decoding_is_told_by_side() -> None:
         ("kafka.check.crcs", "FALSE", "check_crcs", False),
         ("kafka.request.timeout.ms", "5000", "request_timeout_ms", 5000.0),
         ("kafka.client.id", "job", "client_id", "job"),
+        ("kafka.client.rack", "eu-1a", "client_rack", "eu-1a"),
     ],
 )
 def test_kafkas_own_options_reach_the_consumer(name: str, text: str, field: str, value: Any) -> None:
