@@ -71,6 +71,8 @@ def session_for(config: ClientConfig) -> Session:
     if session is not None and not session.closed:
         _sessions.move_to_end(key)
         return session
+    if session is not None:
+        session.close()  # its client has failed; the loop is left to end
     session = _sessions[key] = Session(config)
     others = [each for each in _sessions if each[0] != key[0]]
     _inherited.extend(_sessions.pop(other) for other in others)

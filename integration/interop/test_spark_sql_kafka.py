@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ def spark() -> Iterator[SparkSession]:
     try:
         jars = libs(JARS)
     except MissingPrerequisite as missing:
-        pytest.skip(f"missing: {missing}")
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"missing: {missing}")
     builder: Any = SparkSession.builder
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)

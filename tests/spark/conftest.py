@@ -68,6 +68,7 @@ def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # quick to start
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than a few rows
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.python.filterPushdown.enabled", "true")
         .getOrCreate()
