@@ -51,8 +51,8 @@ class Outcome:
     def __str__(self) -> str:
         taken = sorted(self.resumptions) or [0.0]
         return (
-            f"{self.faults} faults, {len(self.resumptions)} resumptions: median {statistics.median(taken):.2f} s, longest "
-            f"{taken[-1]:.2f} s; {self.records:,} records handed over, {self.doubled:,} of them again"
+            f"{self.faults} faults, {len(self.resumptions)} resumptions: median {statistics.median(taken):.2f} s, "
+            f"longest {taken[-1]:.2f} s; {self.records:,} records handed over, {self.doubled:,} of them again"
         )
 
 
