@@ -34,7 +34,7 @@ test: build .venv/dev.stamp ## every test of the package
 	$(BIN)/python -m pytest
 
 integration: build .venv/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
-	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos
+	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark
 
 lint: build .venv/dev.stamp ## ruff and mypy --strict
 	$(BIN)/ruff check
@@ -56,6 +56,8 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
+	$(BIN)/python -m integration.spark.kills --kills 200 --seed $(or $(SEED),1)
+	$(BIN)/python -m integration.spark.kills --kills 50 --kafka 4.3.1 --seed $(or $(SEED),1)
 
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate

@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "consumer": {"cluster", "group", "net", "protocol", "records"},
     "admin": {"cluster", "group", "net", "protocol", "records"},
     "transforming": {"consumer", "producer"},
+    "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records"},
     "testing": {"broker", "protocol"},
     "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records"},
 }

@@ -5,6 +5,7 @@ from typing import Any, Protocol, final
 from aiokwire.errors import BufferFullError
 from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer._partition import Partition, Topic
+from aiokwire.records import ArrowRows
 from aiokwire.types import Headers
 
 NOWAIT: int
@@ -94,6 +95,15 @@ class Accumulator:
 
     def append_many(self, topic: str, records: Sequence[Any], start: int, runs: list[tuple[Delivery, int]]) -> int:
         """Take records from `start` on; says where it had to stop, which is their number when all were taken."""
+
+    def append_rows(self, topic: str, rows: ArrowRows, start: int, runs: list[tuple[Delivery, int]]) -> int:
+        """Take rows from `start` on; says where it had to stop, which is their number when all were taken.
+
+        `runs` grows by (delivery of the first, count) per batch that took rows of this call; `rows`, which were checked
+        before, note which took which. A topic that is not known yet takes none: its first record is one for `append`.
+
+        Raises: InvalidArgument: naming the row; those before it were accepted. ClosedError.
+        """
 
     def need(self, value: bytes | None, key: bytes | None, headers: Headers | None) -> int:
         """The room that a record must find: an upper bound of its bytes."""

@@ -6,7 +6,7 @@ Nothing here waits, and nothing here knows of brokers.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -15,8 +15,10 @@ from aiokwire.producer._arguments cimport (
 )
 from aiokwire.producer._delivery cimport BATCH_DONE, BATCH_SEALED, Batch, Delivery, _Ready
 from aiokwire.producer._partition cimport Partition, Topic
+from aiokwire.producer._runs cimport Runs
 from aiokwire.records._builder cimport BatchBuilder
 from aiokwire.records._hash cimport murmur2_of
+from aiokwire.records._rows cimport ArrowRows, Row
 
 import asyncio
 import copy
@@ -521,6 +523,96 @@ cdef class Accumulator:
         if first is not None:
             runs.append((first, count))
         return stop
+
+    # --- from Arrow ---------------------------------------------------------------------------------------------------
+
+    def append_rows(self, str topic, ArrowRows rows, int64_t start, list runs):
+        """Take rows from `start` on; says where it had to stop, which is their number when all were taken.
+
+        `runs` grows by (delivery of the first, count) per batch that took rows of this call; `rows`, which were checked
+        before, note which took which. A topic that is not known yet takes none: its first record is one for `append`.
+
+        Raises: InvalidArgument: naming the row; those before it were accepted. ClosedError.
+        """
+        cdef Topic state
+        cdef Runs taken
+        cdef int64_t index = start
+        if not self.fresh or PyThread_get_thread_ident() != self.thread:
+            self._wake_up()
+        state = self._look_up(topic)
+        if not state.count:
+            return start
+        taken = Runs(state.count, len(runs))
+        try:
+            while index < rows.count and not self.blocked and not self.turn_due:
+                if not self._take_row(state, rows, index, taken):
+                    break
+                index += 1
+        finally:
+            taken.add_to(runs)
+        return index
+
+    cdef bint _take_row(self, Topic state, ArrowRows rows, int64_t index, Runs taken) except -1:
+        """One row into the open batch of its partition; False when there is no room for it."""
+        cdef Row row
+        cdef Partition target
+        cdef Batch batch
+        cdef Py_ssize_t before, need = OVERHEAD
+        rows.read(index, &row)
+        need += max(row.key_size, 0) + max(row.value_size, 0) + row.headers_size
+        if self.used + need > self.limit:
+            return False
+        target = self._partition_of_row(state, rows, index, &row, need)
+        if row.headers_size and target.magic < 2:
+            raise rows.fault(index, f"headers: the broker that leads {state.name}[{target.index}] stores message "
+                                    f"format {target.magic}, which has none")
+        if row.timestamp < 0:
+            row.timestamp = self.wall
+        batch = target.open
+        if batch is None:
+            batch = self._open(target)
+        before = batch.builder.position
+        try:
+            if batch.builder.put_row(row.timestamp, row.key, row.key_size, row.value, row.value_size, row.headers,
+                                     row.headers_size) < 0:
+                self.seal(target)
+                self.events.on_sealed(target)
+                batch = self._open(target)
+                before = batch.builder.position
+                batch.builder.put_row(row.timestamp, row.key, row.key_size, row.value, row.value_size, row.headers,
+                                      row.headers_size)
+        except Exception:
+            if batch.count == 0:
+                self._withdraw(target)
+            raise
+        before = batch.builder.position - before
+        batch.size += before
+        self.used += before
+        self.since_clocks += before
+        if self.since_clocks > CLOCK_BYTES:
+            self._tick()
+        if batch.count == 0 and row.key_size >= 0:
+            batch.first_key = PyBytes_FromStringAndSize(row.key, row.key_size)
+        rows.mark(index, taken.run_of(batch, target.index, row.timestamp))
+        batch.count += 1
+        return True
+
+    cdef Partition _partition_of_row(self, Topic state, ArrowRows rows, int64_t index, Row* row, Py_ssize_t need):
+        cdef int32_t at = row.partition
+        if at >= 0:
+            if at >= state.count:
+                raise rows.fault(index, f"partition {at} of topic {state.name!r} does not exist: it has {state.count}")
+        elif self.custom:
+            value, key, _, _, _ = rows.record(index)
+            at = self.events.choose_partition(state, key, value)
+        elif row.key_size >= 0:
+            at = (murmur2_of(<const uint8_t*>row.key, row.key_size) & 0x7FFFFFFF) % state.count
+        else:
+            state.sticky_left -= need
+            if state.sticky_left < 0 or state.sticky >= state.count:
+                self._move_on(state)
+            at = state.sticky
+        return <Partition>state.partitions[at]
 
 
 _alive = weakref.WeakSet()

@@ -65,11 +65,16 @@ def summary(topic: str, runs: list[tuple[Delivery, int]]) -> SendManyResult:
             errors.setdefault(partition, error)
             continue
         delivered += count
-        if first < 0:
-            continue
-        known = ranges.setdefault(partition, [])
-        if known and known[-1][1] + 1 == first:
-            known[-1] = (known[-1][0], first + count - 1)
-        else:
-            known.append((first, first + count - 1))
+        extend_ranges(ranges, partition, first, count)
     return SendManyResult(topic, delivered, failed, ranges, errors, failures)
+
+
+def extend_ranges(ranges: dict[int, list[tuple[int, int]]], partition: int, first: int, count: int) -> None:
+    """More offsets of a partition; an unknown first one (-1) says nothing."""
+    if first < 0:
+        return
+    known = ranges.setdefault(partition, [])
+    if known and known[-1][1] + 1 == first:
+        known[-1] = (known[-1][0], first + count - 1)
+    else:
+        known.append((first, first + count - 1))

@@ -39,6 +39,7 @@ from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
+from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.topics import Topics
 from aiokwire.producer.transaction import Transactions
 
@@ -51,7 +52,14 @@ logger = logging.getLogger("aiokwire.producer")
 class Dispatcher:
     """The producer's switchboard: accumulator, line, senders and timers, on one client."""
 
-    def __init__(self, client: Client, config: ProducerConfig, rng: random.Random, plug: Plug | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        config: ProducerConfig,
+        rng: random.Random,
+        plug: Plug | None = None,
+        joins: TransactionTicket | None = None,
+    ) -> None:
         self.rng = rng
         self.plug = plug
         self._client = client
@@ -66,7 +74,7 @@ class Dispatcher:
             custom_partitioner=self._partitioner is not None,
         )
         self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon)
-        self.transactions = Transactions(client, config, self) if config.transactional_id is not None else None
+        self.transactions = Transactions(client, config, self, joins) if config.transactional_id is not None else None
         self.idempotence: Idempotence
         if self.transactions is not None:
             self.idempotence = self.transactions.identity
@@ -284,8 +292,8 @@ class Dispatcher:
             if batch is None or not batch.urgent:
                 del self._urgent[partition]
             elif partition.leader >= 0 and planning.goes_at_once(
+                partition,
                 requests_in_flight=self._sender(partition.leader).in_flight,
-                batches_in_flight=len(partition.in_flight),
                 idempotent=self.idempotence.enabled,
             ):
                 del self._urgent[partition]

@@ -19,9 +19,21 @@ URGENT_IN_FLIGHT = 2
 COMPRESS_IN_THREAD = 32 * 1024
 
 
-def goes_at_once(*, requests_in_flight: int, batches_in_flight: int, idempotent: bool) -> bool:
+def is_muted(partition: Partition, *, idempotent: bool) -> bool:
+    """Whether no batch of the partition may leave before all on their way have arrived.
+
+    So it is without idempotence, where a retry would be overtaken. With it, only while the first batch of a sequence is
+    on its way: a broker that knows nothing of the producer begins with whichever batch comes, and so one that is
+    refused, as by a leader that does not serve yet, would be overtaken as well.
+    """
+    if not partition.in_flight:
+        return False
+    return not idempotent or partition.in_flight[0].base_sequence == 0
+
+
+def goes_at_once(partition: Partition, *, requests_in_flight: int, idempotent: bool) -> bool:
     """Whether an open batch that somebody awaits leaves now, or gathers more records until an answer comes."""
-    if batches_in_flight and not idempotent:
+    if is_muted(partition, idempotent=idempotent):
         return False  # it could not leave anyway, so it may as well grow
     return requests_in_flight < URGENT_IN_FLIGHT
 
@@ -34,21 +46,20 @@ def lingered(created: float, now: float, linger: float) -> bool:
 def leaves_at_once(partition: Partition, *, free: bool, idempotent: bool) -> bool:
     """Whether an open batch that has lingered would leave if it were sealed now: its broker takes another request, and
     no batch of its partition is before it. One that would only queue up gathers records instead."""
-    return free and not partition.queue and (idempotent or not partition.in_flight)
+    return free and not partition.queue and not is_muted(partition, idempotent=idempotent)
 
 
 def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flight: int) -> bool:
     """Whether the partition's next batch may go to its broker now.
 
-    Without idempotence a partition is muted while a batch of it is unresolved, so that a retry cannot overtake. With
-    it, only a retry, or the first batch under a new epoch, waits for those in flight.
+    A retry, and the first batch under a new epoch, wait for those in flight.
     """
     if not partition.queue or partition.retry_at > now:
         return False
     in_flight = len(partition.in_flight)
     if not in_flight:
         return True
-    if not idempotent or partition.needs_epoch or partition.queue[0].attempts:
+    if is_muted(partition, idempotent=idempotent) or partition.needs_epoch or partition.queue[0].attempts:
         return False
     return in_flight < max_in_flight
 

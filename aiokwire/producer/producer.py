@@ -7,12 +7,13 @@ Built once per program or service and shared by its tasks; one event loop.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 import random
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import anyio
 
@@ -22,6 +23,7 @@ from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
+from aiokwire.producer.arrow import ArrowDelivery, RowSender
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
@@ -30,8 +32,12 @@ from aiokwire.producer.preparing import Preparation
 from aiokwire.producer.progress import Positions
 from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
+from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.transaction import Transactions
 from aiokwire.types import Headers, RecordMetadata, TransactionalReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -59,6 +65,7 @@ class Producer(Generic[K, V]):
         config: ProducerConfig | None = ...,
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
+        joins: TransactionTicket | None = ...,
         **options: Any,
     ) -> None: ...
 
@@ -72,6 +79,7 @@ class Producer(Generic[K, V]):
         value_serializer: Serializer | None = ...,
         hooks: Hooks | None = ...,
         rng: random.Random | None = ...,
+        joins: TransactionTicket | None = ...,
         **options: Any,
     ) -> None: ...
 
@@ -82,9 +90,12 @@ class Producer(Generic[K, V]):
         config: ProducerConfig | None = None,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
+        joins: TransactionTicket | None = None,
         **options: Any,
     ) -> None:
-        """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet.
+        """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet. With `joins`
+        the one transaction of this producer is that of `SharedTransactions.open`: leaving its block delivers, and ends
+        nothing.
 
         Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another one.
         """
@@ -93,11 +104,14 @@ class Producer(Generic[K, V]):
         if config is not None and options:
             raise InvalidArgument(f"config and options ({', '.join(options)}) exclude each other")
         self.config = config if config is not None else from_options(ProducerConfig, options)
+        if joins is not None:
+            self.config = dataclasses.replace(self.config, transactional_id=joins.transactional_id)
         rng = rng if rng is not None else random.Random()
         self._client = Client(self.config, hooks=hooks, rng=rng)
-        self._dispatcher = Dispatcher(self._client, self.config, rng, Plug.of(hooks))
+        self._dispatcher = Dispatcher(self._client, self.config, rng, Plug.of(hooks), joins)
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
+        self._row_sender = RowSender(self._dispatcher, self.config)
         self._transactions = self._dispatcher.transactions
         self._starting = anyio.Lock()
         self._started = False
@@ -332,6 +346,32 @@ class Producer(Generic[K, V]):
             value, key, headers = ready if isinstance(ready, tuple) else await ready
             prepared.append(record._replace(value=value, key=key, headers=headers))
         return prepared
+
+    async def send_arrow(
+        self, topic: str, data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
+    ) -> SendManyResult:
+        """Send the rows of Arrow data, and wait until each is acknowledged or given up; no object is made per row.
+
+        Columns by name, any of them: key and value (binary or text), headers (lists of structs of name and value),
+        timestamp, partition; nulls are what their absence is. Serializers and `on_send` work per record and are not
+        asked. A record batch with a row that cannot be sent is refused as a whole, with those after it.
+
+        Raises: InvalidArgument, RecordRejected: naming column or row; BufferFullError, ClosedError; errors of delivery
+        stand in the result, with places counted over all of the data. ConfigurationError: without pyarrow.
+        """
+        self._check_open()
+        return await self._row_sender.send(topic, data)
+
+    async def submit_arrow(self, topic: str, batch: pa.RecordBatch) -> ArrowDelivery:
+        """Accept the rows of a record batch as `send_arrow` does, waiting only for room in the buffer; await what it
+        gives for the result.
+
+        A call that is cancelled or fails while it waits for room has accepted the rows up to there.
+
+        Raises: as `send_arrow`.
+        """
+        self._check_open()
+        return await self._row_sender.submit(topic, batch)
 
     # --- transactions -----------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from aiokwire.producer import transaction_requests as requests
 from aiokwire.producer.idempotence import TransactionalIdentity
 from aiokwire.producer.ongoing import Fate, Ongoing, run_to_the_end
 from aiokwire.producer.outcomes import Outcome, outcome_of_error
+from aiokwire.producer.shared import JoinedSteps, TransactionTicket
 from aiokwire.producer.states import TRANSITIONS, WRITING, TransactionEvent, TransactionState
 from aiokwire.producer.steps import StepFailed, Steps
 from aiokwire.protocol import ApiKey, Response
@@ -53,13 +54,20 @@ QUIET_SHARE = 0.5
 class Transactions:
     """The driver."""
 
-    def __init__(self, client: Client, config: ProducerConfig, dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, client: Client, config: ProducerConfig, dispatcher: Dispatcher, joins: TransactionTicket | None = None
+    ) -> None:
+        """`joins`: the transaction is somebody else's (`shared.py`)."""
         self.identity = TransactionalIdentity(self.may_write)
         self.ended: KafkaError | None = None  # why batches of the present transaction leave no more
         self._client = client
         self._config = config
         self._dispatcher = dispatcher
-        self._coordinators = Steps(client, config, self.identity, dispatcher.rng)
+        self._coordinators = (
+            Steps(client, config, self.identity, dispatcher.rng)
+            if joins is None
+            else JoinedSteps(client, config, self.identity, dispatcher.rng, joins)
+        )
         self._machine = Machine(
             f"transactional id {config.transactional_id}", TRANSITIONS, TransactionState.UNINITIALIZED
         )

@@ -11,7 +11,9 @@ from aiokwire.records._builder import BatchBuilder, estimate_size
 from aiokwire.records._columns import Columns
 from aiokwire.records._hash import murmur2
 from aiokwire.records._record import DeserializedRecord, Record
+from aiokwire.records._rows import ArrowRows
 from aiokwire.records.arrow import columns_to_arrow, to_arrow
+from aiokwire.records.arrow_rows import rows_of
 from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
 from aiokwire.records.checksum import crc32c
 from aiokwire.records.compression import check_level, compress, decompress
@@ -20,6 +22,7 @@ from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_pr
 from aiokwire.records.visible import Visible, select_visible
 
 __all__ = [
+    "ArrowRows",
     "BatchBuilder",
     "Columns",
     "DeserializedRecord",
@@ -39,6 +42,7 @@ __all__ = [
     "max_timestamp_record",
     "murmur2",
     "read_batches",
+    "rows_of",
     "scan_batches",
     "select_visible",
     "set_log_append_time",

@@ -95,8 +95,9 @@ class RecordBatch:
     def columns(self, from_offset: int = ...) -> Columns:
         """The records as Arrow's buffers."""
 
-    def add_to(self, columns: Columns, from_offset: int = ...) -> None:
-        """Add the records to `columns`: all, or none when one is corrupt."""
+    def add_to(self, columns: Columns, from_offset: int = ..., to_offset: int = ...) -> None:
+        """Add the records at `from_offset` and behind it, before `to_offset`, to `columns`: all, or none when one is
+        corrupt."""
 
     def inspect(self) -> tuple[int, bool, int, int, list[int]]:
         """Walk the records: see `checks.RecordCheck` for the fields."""

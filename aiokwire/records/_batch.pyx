@@ -11,7 +11,7 @@ from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
 
 from aiokwire.records._columns cimport Columns
 from aiokwire.records._cursor cimport (
@@ -245,14 +245,14 @@ cdef class RecordBatch:
             PyList_SetSlice(out, kept, self.counted, NULL)
         return out
 
-    def add_to(self, Columns columns not None, int64_t from_offset=INT64_MIN):
+    def add_to(self, Columns columns not None, int64_t from_offset=INT64_MIN, int64_t to_offset=INT64_MAX):
         cdef Cursor cursor
         cdef int64_t at
         cdef int fault
         self.open(&cursor)
         at = self.first
-        fault = columns.fill(&cursor, self.counted, from_offset, cursor.end - cursor.p, self.topic, self.partition,
-                             self.timestamp_type, &at)
+        fault = columns.fill(&cursor, self.counted, from_offset, to_offset, cursor.end - cursor.p, self.topic,
+                             self.partition, self.timestamp_type, &at)
         if fault:
             raise self.corrupt(fault, at)
 

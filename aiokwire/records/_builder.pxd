@@ -20,7 +20,9 @@ cdef class BatchBuilder:
 
     cdef int64_t append_c(self, int64_t timestamp, object key, object value, object headers) except -2
     cdef int64_t put(self, int64_t delta, int64_t timestamp, const char* key, Py_ssize_t key_size, const char* value,
-                     Py_ssize_t value_size, list headers) except -2
+                     Py_ssize_t value_size, list headers, const uint8_t* encoded, Py_ssize_t encoded_size) except -2
+    cdef int64_t put_row(self, int64_t timestamp, const char* key, Py_ssize_t key_size, const char* value,
+                         Py_ssize_t value_size, const uint8_t* headers, Py_ssize_t headers_size) except -2
     cdef int reserve(self, int64_t extra) except -1
     cdef void clear(self) noexcept
     cdef _put_header(self, uint8_t* p, Py_ssize_t size, int attributes, int64_t base_offset, int32_t leader_epoch,

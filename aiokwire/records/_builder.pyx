@@ -189,7 +189,8 @@ cdef class BatchBuilder:
         return 0
 
     cdef int64_t put(self, int64_t delta, int64_t timestamp, const char* key, Py_ssize_t key_size, const char* value,
-                     Py_ssize_t value_size, list headers) except -2:
+                     Py_ssize_t value_size, list headers, const uint8_t* encoded, Py_ssize_t encoded_size) except -2:
+        """`encoded`: the headers as they are to stand there, instead of `headers`."""
         cdef int64_t since = 0 if not self.count else subtract(timestamp, self.base_timestamp)
         cdef int64_t body = 0
         cdef int64_t size
@@ -198,7 +199,7 @@ cdef class BatchBuilder:
             body = (
                 1 + varint_size(since) + varint_size(delta) + varint_size(key_size) + varint_size(value_size)
                 + (key_size if key_size > 0 else 0) + (value_size if value_size > 0 else 0)
-                + (1 if headers is None else _headers_size(headers))
+                + (encoded_size if encoded_size else 1 if headers is None else _headers_size(headers))
             )
             size = body + varint_size(body)
         else:
@@ -222,7 +223,9 @@ cdef class BatchBuilder:
             if value_size > 0:
                 memcpy(p, value, value_size)
                 p += value_size
-            if headers is None:
+            if encoded_size:
+                memcpy(p, encoded, encoded_size)
+            elif headers is None:
                 p[0] = 0
             else:
                 _put_headers(p, headers)
@@ -261,7 +264,15 @@ cdef class BatchBuilder:
                 raise InvalidArgument("headers need message format 2; this broker takes an older one")
         if self.sealed:  # asked last: converting an argument may have run foreign code
             raise InvalidArgument("the batch is sealed: reset it first")
-        return self.put(self.last_delta + 1, timestamp, key_bytes, key_size, value_bytes, value_size, flat)
+        return self.put(self.last_delta + 1, timestamp, key_bytes, key_size, value_bytes, value_size, flat, NULL, 0)
+
+    cdef int64_t put_row(self, int64_t timestamp, const char* key, Py_ssize_t key_size, const char* value,
+                         Py_ssize_t value_size, const uint8_t* headers, Py_ssize_t headers_size) except -2:
+        if self.sealed:
+            raise InvalidArgument("the batch is sealed: reset it first")
+        if headers_size and self.magic < 2:
+            raise InvalidArgument("headers need message format 2; this broker takes an older one")
+        return self.put(self.last_delta + 1, timestamp, key, key_size, value, value_size, None, headers, headers_size)
 
     def append(self, int64_t timestamp, key, value, headers=()):
         return self.append_c(timestamp, key, value, headers)

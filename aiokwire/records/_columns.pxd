@@ -33,14 +33,17 @@ cdef class Columns:
     cdef BytesColumn header_value
     cdef Py_ssize_t rows
     cdef Py_ssize_t header_rows
+    cdef bint keys  # what is wanted; the others are null
+    cdef bint values
+    cdef bint headers
     cdef list topics
     cdef dict taken
 
-    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, str topic,
-                  int partition, int timestamp_kind, int64_t* at_offset) except -1
+    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
+                  str topic, int partition, int timestamp_kind, int64_t* at_offset) except -1
     cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept
     cdef int _reserve_all(self, Py_ssize_t count, int64_t payload_size) noexcept nogil
-    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, int32_t topic_index,
-                   int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil
+    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
+                   int32_t topic_index, int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil
     cdef int _fill_headers(self, Slot* slot) noexcept nogil
     cdef int _add_text(self, const uint8_t* p, int64_t size) noexcept nogil

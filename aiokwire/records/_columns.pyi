@@ -25,9 +25,12 @@ class ColumnBuffers(TypedDict):
     header_value: BytesBuffers
 
 class Columns:
-    """Records as columns: filled by `RecordBatch.add_to`, then handed out once."""
+    """Records as columns: filled by `RecordBatch.add_to`, then handed out once.
 
-    def __init__(self) -> None: ...
+    What is not wanted costs next to nothing, and is null, or empty.
+    """
+
+    def __init__(self, *, keys: bool = True, values: bool = True, headers: bool = True) -> None: ...
     def __len__(self) -> int: ...
     def buffers(self) -> ColumnBuffers:
         """The buffers. Nothing can be added afterwards."""

@@ -109,7 +109,10 @@ cdef tuple _column(BytesColumn* column):
 
 
 cdef class Columns:
-    def __cinit__(self):
+    def __cinit__(self, *, bint keys=True, bint values=True, bint headers=True):
+        self.keys = keys
+        self.values = values
+        self.headers = headers
         self.topics = []
         self.taken = None
 
@@ -156,8 +159,8 @@ cdef class Columns:
             }
         return self.taken
 
-    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, str topic,
-                  int partition, int timestamp_kind, int64_t* at_offset) except -1:
+    cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
+                  str topic, int partition, int timestamp_kind, int64_t* at_offset) except -1:
         """Adds a batch's rows, all or none; answers the fault, and in `at_offset` where it is."""
         if self.taken is not None:
             raise InvalidArgument("the columns were handed out already")
@@ -172,8 +175,8 @@ cdef class Columns:
         cdef BytesColumn header_key = self.header_key, header_value = self.header_value
         cdef int fault
         with nogil:
-            fault = self._fill(cursor, count, from_offset, payload_size, topic_index, partition, timestamp_kind,
-                               at_offset)
+            fault = self._fill(cursor, count, from_offset, to_offset, payload_size, topic_index, partition,
+                               timestamp_kind, at_offset)
         if fault:
             self.rows = rows
             self.header_rows = header_rows
@@ -203,15 +206,17 @@ cdef class Columns:
             return 1
         if _reserve_rows(&self.key, self.rows, count) or _reserve_rows(&self.value, self.rows, count):
             return 1
-        if _reserve(&self.header_offsets, 4 * (count + 1)) or _reserve(&self.value.data, payload_size):
+        if _reserve(&self.header_offsets, 4 * (count + 1)):
+            return 1
+        if self.values and _reserve(&self.value.data, payload_size):
             return 1
         if not self.rows:
             (<int32_t*>self.header_offsets.p)[0] = 0
             self.header_offsets.size = 4
         return 0
 
-    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t payload_size, int32_t topic_index,
-                   int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil:
+    cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
+                   int32_t topic_index, int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil:
         cdef Slot slot
         cdef int fault
         cdef int64_t i
@@ -223,16 +228,18 @@ cdef class Columns:
             if fault:
                 return fault
             at_offset[0] = slot.offset
-            if slot.offset < from_offset:
+            if slot.offset < from_offset or slot.offset >= to_offset:
                 continue
-            if _add(&self.key, row, slot.key, slot.key_size) or _add(&self.value, row, slot.value, slot.value_size):
+            if _add(&self.key, row, slot.key, slot.key_size if self.keys else -1):
+                return FAULT_MEMORY
+            if _add(&self.value, row, slot.value, slot.value_size if self.values else -1):
                 return FAULT_MEMORY
             (<int32_t*>self.topic.p)[row] = topic_index
             (<int32_t*>self.partition.p)[row] = partition
             (<int64_t*>self.offset.p)[row] = slot.offset
             (<int64_t*>self.timestamp.p)[row] = slot.timestamp
             (<int8_t*>self.timestamp_type.p)[row] = <int8_t>timestamp_kind
-            if slot.header_count:
+            if slot.header_count and self.headers:
                 fault = self._fill_headers(&slot)
                 if fault:
                     return fault

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("asan", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asan")
 """
-MODULES = ("_hash", "_record", "_columns", "_message_set", "_builder", "_batch")
+MODULES = ("_hash", "_record", "_columns", "_message_set", "_builder", "_batch", "_rows")
 
 
 def copy_sources(target: pathlib.Path) -> None:

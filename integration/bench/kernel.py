@@ -1,4 +1,4 @@
-"""The record kernel alone, on one core: µs a record for append, decode, values and Arrow, 100-byte values.
+"""The record kernel alone, on one core: µs a record for append, decode, values and Arrow both ways, 100-byte values.
 
 `python -m integration.bench.kernel` prints a table beside the targets and exits 1 when one is missed.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from aiokwire.records import BatchBuilder, Columns, Record, read_batches
+import pyarrow as pa
+
+from aiokwire.records import BatchBuilder, Columns, Record, read_batches, rows_of
 from aiokwire.types import Compression
 
 RECORDS = 9_000  # in one batch of about 1 MB
@@ -61,6 +63,20 @@ def sealed(*, keyed: bool = False, compression: Compression = Compression.NONE) 
     return bytes(builder.seal(compression=compression))
 
 
+def arrow(*, keyed: bool = False) -> pa.RecordBatch:
+    """What Spark hands over: columns of the same records."""
+    columns: dict[str, pa.Array[Any]] = {"value": pa.array([VALUE] * RECORDS, pa.binary())}
+    if keyed:
+        pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
+        columns["key"] = pa.array([b"some-key"] * RECORDS, pa.binary())
+        columns["headers"] = pa.array([[("trace", b"0123456789abcdef")]] * RECORDS, pa.list_(pair))
+    return pa.record_batch(columns)
+
+
+def encode(batch: pa.RecordBatch, compression: Compression = Compression.NONE) -> None:
+    rows_of(batch).encode(4, NOW, batch_size=4 << 20, compression=compression)
+
+
 def measure() -> list[Result]:
     builder = BatchBuilder(2, 4 << 20)
     plain, keyed, packed = sealed(), sealed(keyed=True), sealed(compression=Compression.LZ4)
@@ -86,6 +102,12 @@ def measure() -> list[Result]:
         Result("Arrow with key and one header", best(lambda: to_columns(keyed)), None),
         Result("objects from lz4", best(lambda: records(packed)), None),
         Result("check CRC and headers only", best(lambda: read_batches(plain, "bench", 0)), None),
+    ]
+    columns, columns_keyed = arrow(), arrow(keyed=True)
+    rows += [
+        Result("encode from Arrow, 4 partitions", best(lambda: encode(columns)), 0.20),
+        Result("from Arrow with key and one header", best(lambda: encode(columns_keyed)), None),
+        Result("from Arrow to lz4", best(lambda: encode(columns, Compression.LZ4)), None),
     ]
     alive = [records(plain) for _ in range(110)]
     rows.append(Result("objects with a million records alive", best(lambda: records(plain)), 0.10))

@@ -92,8 +92,8 @@ def beats(broker: Broker) -> int:
     return sum(entry.api in {ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT} for entry in broker.journal)
 
 
-async def joined(broker: Broker) -> RawMember:
-    member = await RawMember.connect(broker)
+async def joined(broker: Broker, group: str = "g") -> RawMember:
+    member = await RawMember.connect(broker, group)
     member.send_join(session_ms=SESSION_MS)
     assert await member.take_join() is ErrorCode.MEMBER_ID_REQUIRED
     member.send_join(session_ms=SESSION_MS)
@@ -103,30 +103,28 @@ async def joined(broker: Broker) -> RawMember:
     return member
 
 
-async def test_a_blocked_loop_costs_a_member_nothing() -> None:
+async def test_a_blocked_loop_costs_a_member_nothing_and_the_line_that_blocked_it_is_told() -> None:
+    told: list[BlockedLoop] = []
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
-        async with pulsing(broker) as (pulse, answers):
+        async with pulsing(broker, on_blocked=told.append) as (pulse, answers):
+            without_beats = await joined(broker, "other")
             member = await joined(broker)
             pulse.start(classic(broker, member))
             await answers.more(1)
             before = beats(broker)
-            block(3 * SESSION_MS / 1000)
+            block(2.4)
             sent = beats(broker) - before
+            assert broker.group("other").members == {}, "so much is blocked"
             status = broker.group("g")
             assert (status.state, list(status.members)) == ("Stable", [member.member_id])
             assert status.generation == member.generation
             assert sent >= 10, "at an interval of 50 ms"
+            await answers.until(lambda: told)
+            assert told[0].where is not None
+            assert told[0].where.function == "block"
             await answers.more(1)
             assert set(answers.codes) == {0}
-        await close(member)
-
-
-async def test_without_beats_the_same_member_is_evicted() -> None:
-    with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
-        member = await joined(broker)
-        block(3 * SESSION_MS / 1000)
-        assert broker.group("g").members == {}
-        await close(member)
+        await close(member, without_beats)
 
 
 async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_it_does() -> None:
@@ -271,20 +269,6 @@ async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() ->
             pulse.update(dataclasses.replace(beat, node_id=home, address=there), now=True)
             await answers.more(1)
             assert answers.codes == [0]
-        await close(member)
-
-
-async def test_a_blocked_loop_is_told_with_the_line_that_blocked_it() -> None:
-    told: list[BlockedLoop] = []
-    with broker_aside() as broker:
-        async with pulsing(broker, on_blocked=told.append) as (pulse, answers):
-            member = await joined_slowly(broker)
-            pulse.start(classic(broker, member))
-            await answers.more(1)
-            block(3.2)
-            await answers.until(lambda: told)
-            assert told[0].where is not None
-            assert told[0].where.function == "block"
         await close(member)
 
 

@@ -306,7 +306,9 @@ class ScriptedCluster:
         for batch in read_batches(data, tp.topic, tp.partition):
             if batch.producer_id >= 0:
                 if batch.producer_id != log.producer_id or batch.producer_epoch > log.epoch:
-                    log.producer_id, log.epoch, log.next_sequence = batch.producer_id, batch.producer_epoch, 0
+                    # as brokers do: of a producer that it does not know, it takes whatever comes first
+                    first = batch.base_sequence if log.producer_id != batch.producer_id else 0
+                    log.producer_id, log.epoch, log.next_sequence = batch.producer_id, batch.producer_epoch, first
                 if batch.base_sequence < log.next_sequence:
                     return Answer(index=tp.partition, error_code=ErrorCode.DUPLICATE_SEQUENCE_NUMBER, base_offset=-1)
                 if batch.base_sequence > log.next_sequence:

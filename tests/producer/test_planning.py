@@ -152,11 +152,26 @@ async def test_a_request_is_capped_by_bytes_but_never_empty() -> None:
     ("requests", "batches", "idempotent", "goes"),
     [(0, 0, True, True), (1, 0, True, True), (2, 0, True, False), (1, 1, True, True), (1, 1, False, False)],
 )
-def test_an_awaited_record_goes_at_once_when_its_broker_has_little_to_do(
+async def test_an_awaited_record_goes_at_once_when_its_broker_has_little_to_do(
     requests: int, batches: int, idempotent: bool, goes: bool
 ) -> None:
-    decided = planning.goes_at_once(requests_in_flight=requests, batches_in_flight=batches, idempotent=idempotent)
-    assert decided is goes
+    (partition,) = await partitions(1, batches)
+    for _ in range(batches):
+        send(partition)
+    assert planning.goes_at_once(partition, requests_in_flight=requests, idempotent=idempotent) is goes
+
+
+async def test_nothing_follows_the_first_batch_of_a_sequence_before_its_answer() -> None:
+    (partition,) = await partitions(1, 2)
+    first = send(partition)
+    first.base_sequence = 0
+    assert not fits(partition)
+    assert not planning.goes_at_once(partition, requests_in_flight=1, idempotent=True)
+    second = partition.queue.popleft()
+    assert not planning.leaves_at_once(partition, free=True, idempotent=True)
+    partition.queue.append(second)
+    first.base_sequence = 1
+    assert fits(partition)
 
 
 def test_a_batch_lingers_for_its_time() -> None:

@@ -83,6 +83,16 @@ async def test_order_is_kept_when_the_first_of_several_batches_fails(quick: Quic
         assert cluster.values() == values
 
 
+async def test_order_is_kept_when_the_leader_of_a_new_topic_does_not_serve_yet(quick: Quick) -> None:
+    async with scripted_cluster() as cluster:
+        cluster.node.on_partition = Script(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        values = [b"%04d" % number + b"x" * 200 for number in range(400)]
+        async with Producer(cluster.bootstrap_servers, **quick, batch_size=2000, linger_ms=1) as producer:
+            for value in values:
+                await producer.submit("t", value, partition=0)
+        assert cluster.values() == values
+
+
 async def test_order_is_kept_without_idempotence_by_one_batch_at_a_time(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_partition = Script(None, ErrorCode.NOT_ENOUGH_REPLICAS, None, ErrorCode.REQUEST_TIMED_OUT)

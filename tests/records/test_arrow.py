@@ -51,6 +51,26 @@ def test_arrow_holds_what_records_holds(parts: list[tuple[list[Row], int, str, i
     assert as_rows(to_arrow(batches, from_offsets)) == [wanted(record) for record in records]
 
 
+@given(rows(gaps=True), st.integers(0, 300), st.integers(0, 300))
+def test_columns_take_the_records_between_two_offsets(content: list[Row], start: int, end: int) -> None:
+    batch = batch_of(reference.batch(b"".join(reference.record(row, content[0].timestamp) for row in content), content))
+    columns = Columns()
+    batch.add_to(columns, start, end)
+    expected = [wanted(record) for record in batch.records(start) if record.offset < end]
+    assert as_rows(columns_to_arrow(columns)) == expected
+
+
+def test_columns_that_are_not_wanted_are_null_or_empty() -> None:
+    batch = batch_of(reference.batch(b"".join(reference.record(row, 1000) for row in ROWS), ROWS))
+    whole = [wanted(record) for record in batch.records()]
+    for want in ("keys", "values", "headers"):
+        columns = Columns(**{want: False})
+        batch.add_to(columns)
+        places: dict[str, tuple[int, object]] = {"keys": (5, None), "values": (6, None), "headers": (7, [])}
+        index, empty = places[want]
+        assert as_rows(columns_to_arrow(columns)) == [(*row[:index], empty, *row[index + 1 :]) for row in whole]
+
+
 def test_message_sets_become_columns_too() -> None:
     for magic in (0, 1):
         batch = batch_of(reference.message_set(magic, ROWS, 50))

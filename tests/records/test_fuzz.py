@@ -15,9 +15,11 @@ import zlib
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import Buffer
 
-from aiokwire.errors import CorruptRecord
+from aiokwire.errors import CorruptRecord, InvalidArgument
 from aiokwire.records import (
+    ArrowRows,
     RecordBatch,
     compress,
     convert,
@@ -253,3 +255,31 @@ def test_hostile_counts_and_sizes_allocate_nothing() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 4 << 20
+
+
+def values_of(found: dict[int, list[Buffer]]) -> list[bytes | None]:
+    return [value for parts in found.values() for part in parts for value in read_batches(part, "t", 0)[0].values()]
+
+
+@given(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.lists(st.integers(-50, 50), max_size=10))
+def test_offsets_that_lie_never_read_outside_of_the_data(size: int, count: int, first: int, offsets: list[int]) -> None:
+    """Arrow's own arrays can be made of any buffers; whatever they say is refused, or lies within the data."""
+    raw = b"".join(offset.to_bytes(4, "little", signed=True) for offset in offsets)
+    try:
+        found = ArrowRows(count, value=(None, raw, first, b"x" * size, False)).encode(1, 0)
+    except InvalidArgument:
+        return
+    assert sum(len(value or b"") for value in values_of(found)) <= count * size
+
+
+@given(st.lists(st.integers(-3, 6), min_size=3, max_size=3), st.binary(max_size=2))
+def test_lists_that_lie_are_refused_or_hold(offsets: list[int], validity: bytes) -> None:
+    raw = b"".join(offset.to_bytes(4, "little", signed=True) for offset in offsets)
+    text = (None, b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0", 0, b"abc", False)
+    try:
+        found = ArrowRows(2, headers=((validity or None, raw, 0, False), 3, text, text)).encode(1, 0)
+    except InvalidArgument:
+        return
+    (batch,) = read_batches(found[0][0], "t", 0)
+    for record in batch.records():
+        assert {name for name, _ in record.headers} <= {"a", "b", "c"}

@@ -1,0 +1,1 @@
+"""Nothing for Python: `Runs` is used by compiled code."""

@@ -1,0 +1,126 @@
+"""One transaction that several producers, in any processes, write to: who opens it also ends it.
+
+    SharedTransactions.open() -> ticket -> Producer(joins=ticket) in each process -> .commit(ticket), .abort(ticket)
+
+They share one producer id and epoch. A partition may have one writer only: its sequence numbers are counted by that
+producer alone. The next `open` under the same transactional id fences all that came before, and ends what they left.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import Client
+from aiokwire.errors import KafkaError, TransactionFailed
+from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.idempotence import TransactionalIdentity
+from aiokwire.producer.outcomes import Outcome
+from aiokwire.producer.steps import StepFailed, Steps
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+
+class TransactionTicket(NamedTuple):
+    """What a producer needs to write to a transaction that another one has opened; travels between processes."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    second: bool
+    """Which protocol of transactions the cluster runs (KIP-890)."""
+
+
+class JoinedSteps(Steps):
+    """The talk with the coordinator of a producer that joins: it neither begins nor ends anything."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ProducerConfig,
+        identity: TransactionalIdentity,
+        rng: random.Random,
+        ticket: TransactionTicket,
+    ) -> None:
+        super().__init__(client, config, identity, rng)
+        self._ticket = ticket
+
+    async def obtain_identity(self, deadline: Deadline) -> None:
+        """Take the ticket's identity; again where a sequence broke, so that the error of that is what counts."""
+        self.second = self._ticket.second
+        self._identity.adopt(self._ticket.producer_id, self._ticket.epoch)
+
+    async def tell_end(self, deadline: Deadline, *, commit: bool, second: bool) -> None:
+        """Nothing: all that was accepted is delivered, or given up; who opened the transaction ends it."""
+
+
+class SharedTransactions:
+    """Opens and ends the transactions of one transactional id, one after the other, on a started client."""
+
+    def __init__(self, client: Client, config: ProducerConfig) -> None:
+        """`config` has the transactional id."""
+        self._client = client
+        self._config = config
+        self._identity = TransactionalIdentity(lambda partition: False)
+        self._steps = Steps(client, config, self._identity, client.rng)
+
+    async def open(self) -> TransactionTicket:
+        """Fence whoever had the transactional id before, abort what they left open, and get a new epoch.
+
+        Raises: KafkaError: the coordinator refuses, or does not answer in time.
+        """
+        try:
+            await self._steps.obtain_identity(self._deadline("getting a producer id"))
+        except StepFailed as failed:
+            raise failed.error from None
+        me = self._identity
+        return TransactionTicket(self._steps.transactional_id, me.producer_id, me.epoch, self._steps.second)
+
+    async def commit(
+        self,
+        ticket: TransactionTicket,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group: GroupMetadata,
+    ) -> None:
+        """Commit, and a group's offsets with it, when every producer that joined has delivered all of its records.
+
+        After an error it may have taken place: the offsets say so, once the next `open` is done.
+
+        Raises: FencedError: another `open` came since; KafkaError.
+        """
+        deadline = self._deadline("committing")
+        self._adopt(ticket)
+        try:
+            if not ticket.second:
+                await self._steps.add_offsets(group.group_id, deadline)
+            await self._steps.commit_offsets(offsets, group, deadline, second=ticket.second)
+            await self._steps.tell_end(deadline, commit=True, second=ticket.second)
+        except StepFailed as failed:
+            raise self._explained(failed) from failed.error
+
+    async def abort(self, ticket: TransactionTicket) -> None:
+        """Abort, and fence producers that joined and still write; nothing where another `open` came since.
+
+        By InitProducerId: after an abort by EndTxn the first protocol of transactions would take what comes late.
+
+        Raises: KafkaError: the coordinator does not answer; it aborts by itself when the transaction's time is over.
+        """
+        self._adopt(ticket)
+        try:
+            await self._steps.obtain_identity(self._deadline("aborting"))
+        except StepFailed as failed:
+            if failed.outcome is not Outcome.FENCED:
+                raise failed.error from None
+
+    def _adopt(self, ticket: TransactionTicket) -> None:
+        self._identity.adopt(ticket.producer_id, ticket.epoch)
+        self._steps.second = ticket.second
+
+    def _deadline(self, what: str) -> Deadline:
+        return Deadline(self._config.default_api_timeout, f"{self._steps.who}: {what}")
+
+    def _explained(self, failed: StepFailed) -> KafkaError:
+        if failed.outcome is Outcome.FENCED:
+            return failed.error
+        return TransactionFailed(f"{self._steps.who}: the commit failed: {failed.error}")

@@ -1,0 +1,80 @@
+"""What Spark calls when a query names the format `aiokwire`.
+
+Loads nothing but PySpark before it is used: Spark imports it whenever it looks for data sources.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from aiokwire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+
+FORMAT = "aiokwire"
+
+
+class AiokwireSource(DataSource):
+    """Kafka topics as tables and streams; options and columns are those of Spark's own Kafka source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        """The columns, by the options."""
+        from aiokwire.spark.options import parse_shape
+        from aiokwire.spark.schema import ddl
+
+        return ddl(*parse_shape(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from aiokwire.spark.batch import BatchReader
+        from aiokwire.spark.decoding import check_decoding
+        from aiokwire.spark.options import parse_source
+        from aiokwire.spark.schema import check_schema
+
+        options = parse_source(self.options, streaming=False)
+        check_schema(schema, options)
+        check_decoding(schema, options.decoding)
+        if not options.pushdown:
+            return BatchReader(options, schema)
+        from aiokwire.spark.pushdown import PushdownReader
+
+        return PushdownReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from aiokwire.spark.decoding import check_decoding
+        from aiokwire.spark.options import parse_source
+        from aiokwire.spark.schema import check_schema
+
+        if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
+            raise ConfigurationError("streams need PySpark 4.2 or newer: before it, nothing can limit a microbatch")
+        from aiokwire.spark.stream import StreamReader
+
+        options = parse_source(self.options, streaming=True)
+        check_schema(schema, options)
+        check_decoding(schema, options.decoding)
+        return StreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from aiokwire.spark.options import parse_sink
+        from aiokwire.spark.writer import batch_writer
+
+        return batch_writer(parse_sink(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from aiokwire.spark.options import parse_sink
+        from aiokwire.spark.stream_writer import stream_writer
+
+        return stream_writer(parse_sink(self.options), schema)

@@ -1,0 +1,104 @@
+"""The options that begin with `kafka.`: the Java client's names and texts, as options of ours.
+
+Used by `options`. A job that was written for spark-sql-kafka keeps them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import logging
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from aiokwire.cluster import ClientConfig
+from aiokwire.config import from_options
+from aiokwire.errors import ConfigurationError
+
+ConfigT = TypeVar("ConfigT", bound=ClientConfig)
+
+logger = logging.getLogger(__name__)
+
+PREFIX: Final = "kafka."
+
+# What Java's clients take and what has nothing to act on here: taken, so that a job can move, and told once in the log.
+_WITHOUT_EFFECT: Final = frozenset({
+    "client.dns.lookup", "config.providers", "enable.metrics.push", "exclude.internal.topics", "group.id",
+    "group.protocol", "heartbeat.interval.ms", "max.poll.interval.ms", "max.poll.records", "metadata.max.idle.ms",
+    "metric.reporters", "metrics.num.samples", "metrics.recording.level", "metrics.sample.window.ms",
+    "partition.assignment.strategy", "receive.buffer.bytes", "send.buffer.bytes", "session.timeout.ms",
+    "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms", "retries", "max.block.ms",
+})  # fmt: skip
+
+# What spark-sql-kafka refuses too, with the reason.
+_REFUSED: Final = {
+    "key.deserializer": "keys come as bytes: decode them with the option key.format or in the query",
+    "value.deserializer": "values come as bytes: decode them with the option value.format or in the query",
+    "key.serializer": "the column key has bytes or a string already",
+    "value.serializer": "the column value has bytes or a string already",
+    "auto.offset.reset": "say where to start with startingOffsets, and what to do with lost data with onDataLoss",
+    "enable.auto.commit": "Spark's checkpoint has the offsets; commitGroup commits what batches have finished",
+    "interceptor.classes": "Java classes cannot run here",
+    "transactional.id": "exactly-once delivery makes its own: see delivery and sink.id",
+}
+
+
+def client_options(options: Mapping[str, str], config: type[ConfigT], defaults: Mapping[str, Any]) -> ConfigT:
+    """The config of a client by its `kafka.` options; `options` has them all, by lower-case name.
+
+    Raises: ConfigurationError: an option is unknown, refused, or its text is no value of it.
+    """
+    fields = {field.name: field for field in dataclasses.fields(config) if field.init}
+    found = dict(defaults)
+    for name, text in sorted(options.items()):
+        if not name.startswith(PREFIX):
+            continue
+        java = name.removeprefix(PREFIX)
+        if java in _REFUSED:
+            raise ConfigurationError(f"{name} cannot be set: {_REFUSED[java]}")
+        ours = java.replace(".", "_")
+        if ours in fields and not _is_function(fields[ours]):
+            found[ours] = _value(name, text, fields[ours])
+        elif java in _WITHOUT_EFFECT:
+            logger.info("the option %s has no effect in aiokwire", name)
+        else:
+            raise ConfigurationError(_unknown(name, [*fields, *_WITHOUT_EFFECT]))
+    if "bootstrap_servers" not in found:
+        raise ConfigurationError("kafka.bootstrap.servers must be set: host:port of one broker or more")
+    return from_options(config, found)
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    candidates = [PREFIX + each.replace("_", ".") for each in known]
+    nearest = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f"aiokwire has no option {name!r}{hint}"
+
+
+def _is_function(field: dataclasses.Field[Any]) -> bool:
+    return "Serializer" in str(field.type) or "Deserializer" in str(field.type)
+
+
+def _value(name: str, text: str, field: dataclasses.Field[Any]) -> Any:
+    """An option's text as what the field takes: by the type of its default, or by its annotation."""
+    kinds = str(field.type).replace(" ", "").split("|")
+    text = text.strip()
+    try:
+        if "bool" in kinds:
+            return parse_bool(name, text)
+        if "str" in kinds:
+            return text  # choices are parsed by the config
+        return int(text) if "int" in kinds else float(text)
+    except ValueError:
+        raise ConfigurationError(f"{name} must be a number, not {text!r}") from None
+
+
+def parse_bool(name: str, text: str) -> bool:
+    """True or false, in any case.
+
+    Raises: ConfigurationError: for anything else.
+    """
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ConfigurationError(f"{name} must be true or false, not {text!r}")
+    return lowered == "true"

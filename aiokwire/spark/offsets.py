@@ -1,0 +1,141 @@
+"""Offsets as spark-sql-kafka writes them: `{"topic":{"0":23,"1":-2}}`, in options and in checkpoints.
+
+No I/O. Used by the options, by planning, and by the stream's reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.types import TopicPartition
+
+# What stands in place of an offset.
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+# Beside the topics of a checkpointed offset, with the option `trackTopicIds`; no topic's name has an @.
+EXTRAS: Final = "@aiokwire"
+
+V = TypeVar("V")
+
+Offsets = dict[TopicPartition, int]
+
+
+class Kind(enum.Enum):
+    """How a place in the log is given."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    OFFSETS = "offsets"
+    TIMESTAMP = "a timestamp"
+    TIMESTAMPS = "timestamps by partition"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where reading starts or ends, as the options say it."""
+
+    kind: Kind
+    by_partition: Mapping[TopicPartition, int] = dataclasses.field(default_factory=dict)
+    """Offsets, also `LATEST` and `EARLIEST`, or milliseconds since the epoch."""
+    timestamp: int = -1
+    option: str = ""
+    """Who says so, for messages."""
+
+    def timestamps(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The time at which each partition is to be looked up; empty for places that are not given by time."""
+        if self.kind is Kind.TIMESTAMP:
+            return dict.fromkeys(partitions, self.timestamp)
+        return dict(self.by_partition) if self.kind is Kind.TIMESTAMPS else {}
+
+
+def parse_by_partition(text: str, option: str, what: str = "offset") -> Offsets:
+    """The numbers of `{"topic":{"partition":number}}`.
+
+    Raises: ConfigurationError: naming the option and what is wrong with it.
+    """
+    example = f'{option} must look like {{"topicA":{{"0":23,"1":-2}}}}'
+    try:
+        topics = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, option))
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{example}, not {text!r}: {error}") from None
+    if not isinstance(topics, dict):
+        raise ConfigurationError(f"{example}, not {text!r}")
+    return _numbers(topics, example, what)
+
+
+def _numbers(topics: Mapping[str, Any], example: str, what: str) -> Offsets:
+    found: Offsets = {}
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, dict):
+            raise ConfigurationError(f"{example}: {topic!r} has {partitions!r} in place of its partitions")
+        for partition, number in partitions.items():
+            if not (partition.isascii() and partition.isdigit()):
+                raise ConfigurationError(f"{example}: {partition!r} of {topic!r} is no partition's number")
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise ConfigurationError(f"{example}: {topic}[{partition}] has {number!r} in place of its {what}")
+            found[TopicPartition(topic, int(partition))] = number
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]], option: str) -> dict[str, Any]:
+    seen = dict(pairs)
+    if len(seen) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigurationError(f"{option} names {twice!r} twice")
+    return seen
+
+
+def parse_assign(text: str) -> frozenset[TopicPartition]:
+    """The partitions of `{"topicA":[0,1],"topicB":[2,4]}`.
+
+    Raises: ConfigurationError: naming what is wrong.
+    """
+    example = 'assign must look like {"topicA":[0,1],"topicB":[2,4]}'
+    try:
+        topics = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{example}, not {text!r}: {error}") from None
+    if not isinstance(topics, dict) or not topics:
+        raise ConfigurationError(f"{example}, not {text!r}")
+    found = set()
+    for topic, partitions in topics.items():
+        if not isinstance(partitions, list) or not partitions:
+            raise ConfigurationError(f"{example}: {topic!r} has {partitions!r} in place of its partitions")
+        for partition in partitions:
+            if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
+                raise ConfigurationError(f"{example}: {partition!r} of {topic!r} is no partition's number")
+            found.add(TopicPartition(topic, partition))
+    return frozenset(found)
+
+
+# --- a checkpoint's offset ------------------------------------------------------------------------------------------
+
+
+def to_json(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What Spark keeps of a position: sorted, since Spark compares offsets as text."""
+    found: dict[str, Any] = {}
+    for tp in sorted(offsets):
+        found.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
+    if topic_ids:
+        found = {EXTRAS: {"ids": dict(sorted(topic_ids.items())), "v": 1}, **found}
+    return found
+
+
+def from_json(kept: Mapping[str, Any]) -> tuple[Offsets, dict[str, str]]:
+    """Offsets, and topic ids where they were kept; of this source or of spark-sql-kafka.
+
+    Raises: ConfigurationError: the checkpoint is of something else.
+    """
+    topics = dict(kept)
+    extras = topics.pop(EXTRAS, {})
+    offsets = _numbers(topics, "an offset of this source's checkpoint must look like spark-sql-kafka's", "offset")
+    if not isinstance(extras, dict) or extras.get("v", 1) != 1:
+        raise ConfigurationError(f"a newer aiokwire wrote this checkpoint: {extras!r} is not known here")
+    return offsets, dict(extras.get("ids", {}))

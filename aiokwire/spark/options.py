@@ -1,0 +1,407 @@
+"""What users may say: spark-sql-kafka's names and ours, checked before anything starts. No I/O.
+
+`parse_source` and `parse_sink` read Spark's options once, into a frozen value that travels to the tasks. Names are
+understood in any case, as everywhere in Spark.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import enum
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from aiokwire.consumer import ConsumerConfig
+from aiokwire.errors import ConfigurationError
+from aiokwire.producer import ProducerConfig
+from aiokwire.spark.kafka_options import PREFIX, client_options, parse_bool
+from aiokwire.spark.offsets import EARLIEST, LATEST, Kind, Place, parse_assign, parse_by_partition
+from aiokwire.types import TopicPartition
+
+E = TypeVar("E", bound=enum.Enum)
+
+_SOURCE: Final = (
+    "subscribe", "assign", "subscribePattern",
+    "startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy",
+    "endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp",
+    "failOnDataLoss", "onDataLoss", "trackTopicIds",
+    "minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition",
+    "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger",
+    "includeHeaders", "columns", "key.format", "key.schema", "value.format", "value.schema", "mode",
+    "columnNameOfCorruptRecord", "pushdown", "commitGroup",
+    "groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
+)  # fmt: skip
+_SINK: Final = ("topic", "includeHeaders", "delivery", "sink.id", "run.id", "ledger")
+# What Spark itself puts among the options, or what is its own to read.
+_OF_SPARK: Final = frozenset({"path", "paths", "checkpointlocation", "queryname", "__partition_columns"})
+
+# A task's fetch: large, since a task has a few partitions and nothing else to do (Kafka's own default is 1 MiB).
+_SOURCE_DEFAULTS: Final = {
+    "client_id": "aiokwire-spark",
+    "isolation_level": "read_uncommitted",  # as in spark-sql-kafka
+    "max_partition_fetch_bytes": 4 * 1024 * 1024,
+}
+_SINK_DEFAULTS: Final = {
+    "client_id": "aiokwire-spark",
+    "transaction_timeout_ms": 900_000,  # as long as a microbatch may take; brokers allow no more unless told
+}
+
+_DURATION: Final = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)?")
+_SECONDS: Final = {"us": 1e-6, None: 1e-3, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+_SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
+_SIZES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+
+class OnDataLoss(enum.Enum):
+    """What to do when offsets that should be read are gone."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    REPORT = "report"  # go on, and tell of each partition in the log what is missing
+
+
+class Format(enum.Enum):
+    """What a key or a value is decoded to."""
+
+    BINARY = "binary"
+    STRING = "string"
+    JSON = "json"
+    AVRO = "avro"
+
+
+class Mode(enum.Enum):
+    """What becomes of a record that cannot be decoded; Spark's own names."""
+
+    PERMISSIVE = "permissive"  # null, and the bytes in the column for such records when there is one
+    DROPMALFORMED = "dropmalformed"
+    FAILFAST = "failfast"
+
+
+class Delivery(enum.Enum):
+    """What the sink promises."""
+
+    AT_LEAST_ONCE = "at-least-once"
+    EXACTLY_ONCE = "exactly-once"
+
+
+@dataclasses.dataclass(frozen=True)
+class Topics:
+    """What to read: exactly one of the three."""
+
+    names: tuple[str, ...] = ()
+    partitions: frozenset[TopicPartition] = frozenset()
+    pattern: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoding:
+    """What becomes of keys and values."""
+
+    key: Format = Format.BINARY
+    key_schema: str = ""
+    value: Format = Format.BINARY
+    value_schema: str = ""
+    mode: Mode = Mode.PERMISSIVE
+    bad_record_column: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        return self.key is Format.BINARY and self.value is Format.BINARY
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """All that a reader needs to know."""
+
+    consumer: ConsumerConfig
+    topics: Topics
+    start: Place
+    end: Place
+    fall_back_to_latest: bool
+    """For a partition without a record that late: its end, in place of an error."""
+    on_data_loss: OnDataLoss
+    track_topic_ids: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_bytes_per_partition: int | None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay: float
+    """Seconds."""
+    max_bytes_per_trigger: int | None
+    columns: tuple[str, ...]
+    decoding: Decoding
+    pushdown: bool
+    commit_group: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SinkOptions:
+    """All that a writer needs to know."""
+
+    producer: ProducerConfig
+    topic: str | None
+    """For all rows; None: the column topic says it."""
+    delivery: Delivery
+    sink_id: str | None
+    run_id: str | None
+    begin_ledger: bool
+    """Whether a batch other than the first may find no ledger of those before it."""
+    checkpoint_location: str | None
+
+
+def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
+    """The options of `spark.read` or `spark.readStream`.
+
+    Raises: ConfigurationError: an option is unknown (with the nearest name), contradicts another, or has a value that
+        it cannot have.
+    """
+    given = _Given(options, _SOURCE, "source")
+    start, end = _places(given, streaming)
+    return SourceOptions(
+        consumer=client_options(given.options, ConsumerConfig, _SOURCE_DEFAULTS),
+        topics=_topics(given),
+        start=start,
+        end=end,
+        fall_back_to_latest=given.text("startingOffsetsByTimestampStrategy", "error", ("error", "latest")) == "latest",
+        on_data_loss=_on_data_loss(given),
+        track_topic_ids=given.flag("trackTopicIds", False),
+        min_partitions=given.count("minPartitions"),
+        max_records_per_partition=given.count("maxRecordsPerPartition"),
+        max_bytes_per_partition=given.size("maxBytesPerPartition"),
+        max_offsets_per_trigger=given.count("maxOffsetsPerTrigger"),
+        min_offsets_per_trigger=_min_offsets(given),
+        max_trigger_delay=given.seconds("maxTriggerDelay", "15m"),
+        max_bytes_per_trigger=given.size("maxBytesPerTrigger"),
+        columns=_columns(given),
+        decoding=_decoding(given),
+        pushdown=given.flag("pushdown", False),
+        commit_group=given.text("commitGroup", None),
+    )
+
+
+def parse_sink(options: Mapping[str, str]) -> SinkOptions:
+    """The options of `df.write` or `df.writeStream`.
+
+    Raises: ConfigurationError: as `parse_source`.
+    """
+    given = _Given(options, _SINK, "sink")
+    given.flag("includeHeaders", True)  # a column of that name is written in any case
+    return SinkOptions(
+        producer=client_options(given.options, ProducerConfig, _SINK_DEFAULTS),
+        topic=given.text("topic", None),
+        delivery=given.choice("delivery", Delivery, Delivery.AT_LEAST_ONCE),
+        sink_id=given.text("sink.id", None),
+        run_id=given.text("run.id", None),
+        begin_ledger=given.text("ledger", "required", ("required", "begin")) == "begin",
+        checkpoint_location=given.options.get("checkpointlocation"),
+    )
+
+
+def parse_shape(options: Mapping[str, str]) -> tuple[tuple[str, ...], Decoding]:
+    """Only what says which columns there are: Spark asks for them before it tells whether it is a stream.
+
+    Raises: ConfigurationError: as `parse_source`.
+    """
+    given = _Given(options, _SOURCE, "source")
+    return _columns(given), _decoding(given)
+
+
+class _Given:
+    """Options as they were given, by lower-case name; those of other prefixes are somebody else's."""
+
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...], owner: str) -> None:
+        self.options = {name.lower(): text for name, text in options.items()}
+        lower = {name.lower() for name in known}
+        for name in self.options:
+            if name not in lower and name not in _OF_SPARK and not name.startswith(PREFIX):
+                raise ConfigurationError(_unknown(name, known, owner))
+
+    def has(self, name: str) -> bool:
+        return name.lower() in self.options
+
+    def text(self, name: str, default: str | None, choices: tuple[str, ...] = ()) -> Any:
+        text = self.options.get(name.lower())
+        if text is None:
+            return default
+        text = text.strip()
+        if not text:
+            raise ConfigurationError(f"{name} must not be empty")
+        if choices and (text := text.lower()) not in choices:
+            raise ConfigurationError(f"{name} must be one of {', '.join(choices)}, not {text!r}")
+        return text
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.options.get(name.lower())
+        return default if text is None else parse_bool(name, text)
+
+    def count(self, name: str) -> int | None:
+        text = self.options.get(name.lower())
+        if text is None:
+            return None
+        if not text.strip().isdecimal() or int(text) < 1:
+            raise ConfigurationError(f"{name} must be a positive number, not {text!r}")
+        return int(text)
+
+    def size(self, name: str) -> int | None:
+        """Bytes: a number, or one with k, m, g or t."""
+        text = self.options.get(name.lower())
+        if text is None:
+            return None
+        match = _SIZE.fullmatch(text.strip().lower())
+        if match is None or int(match[1]) < 1:
+            raise ConfigurationError(f"{name} must be a number of bytes such as 67108864 or 64m, not {text!r}")
+        return int(match[1]) * _SIZES[match[2]]
+
+    def seconds(self, name: str, default: str) -> float:
+        text = self.options.get(name.lower(), default)
+        match = _DURATION.fullmatch(text.strip().lower())
+        if match is None:
+            raise ConfigurationError(f"{name} must be a time such as 15m, 10s or 500ms, not {text!r}")
+        return int(match[1]) * _SECONDS[match[2]]
+
+    def choice(self, name: str, kind: type[E], default: E) -> E:
+        values = tuple(str(member.value) for member in kind)
+        return kind(self.text(name, str(default.value), values))
+
+    def refuse(self, name: str, reason: str) -> None:
+        if self.has(name):
+            raise ConfigurationError(f"{name} {reason}")
+
+
+def _unknown(name: str, known: tuple[str, ...], owner: str) -> str:
+    by_lower = {each.lower(): each for each in known}
+    nearest = difflib.get_close_matches(name.lower(), [*by_lower, "kafka.bootstrap.servers"], n=1, cutoff=0.6)
+    hint = f"; did you mean {by_lower.get(nearest[0], nearest[0])!r}?" if nearest else ""
+    return f"the {owner} aiokwire has no option {name!r}{hint}"
+
+
+# --- of the source --------------------------------------------------------------------------------------------------
+
+
+def _topics(given: _Given) -> Topics:
+    chosen = [name for name in ("subscribe", "assign", "subscribePattern") if given.has(name)]
+    if len(chosen) != 1:
+        found = f"not {' and '.join(chosen)}" if chosen else "none of them is there"
+        raise ConfigurationError(f"one of subscribe, assign and subscribePattern must be set: {found}")
+    text = given.text(chosen[0], None)
+    if chosen[0] == "assign":
+        return Topics(partitions=parse_assign(text))
+    if chosen[0] == "subscribePattern":
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ConfigurationError(f"subscribePattern {text!r} is no regular expression: {error}") from None
+        return Topics(pattern=text)
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ConfigurationError(f"subscribe must name topics, separated by commas, not {text!r}")
+    return Topics(names=names)
+
+
+def _places(given: _Given, streaming: bool) -> tuple[Place, Place]:
+    default = Place(Kind.LATEST if streaming else Kind.EARLIEST, option="startingOffsets")
+    start = _place(given, "starting", default)
+    end = _place(given, "ending", Place(Kind.LATEST, option="endingOffsets"))
+    if streaming:
+        for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
+            given.refuse(name, "has no meaning in a stream: use it with spark.read")
+        return start, end
+    for name in (
+        "maxOffsetsPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxBytesPerTrigger",
+        "maxTriggerDelay",
+        "commitGroup",
+    ):
+        given.refuse(name, "belongs to a stream: use it with spark.readStream")
+    if start.kind is Kind.LATEST or (start.kind is Kind.OFFSETS and LATEST in start.by_partition.values()):
+        raise ConfigurationError("startingOffsets cannot be latest in a batch: nothing would be read")
+    if end.kind is Kind.EARLIEST or (end.kind is Kind.OFFSETS and EARLIEST in end.by_partition.values()):
+        raise ConfigurationError("endingOffsets cannot be earliest in a batch: nothing would be read")
+    return start, end
+
+
+def _place(given: _Given, side: str, default: Place) -> Place:
+    """The first that is there, as in spark-sql-kafka: one time for all, times by partition, offsets."""
+    name = f"{side}Timestamp"
+    if given.has(name):
+        text = given.text(name, None)
+        if not text.isdecimal():
+            raise ConfigurationError(f"{name} must be milliseconds since the epoch, not {text!r}")
+        return Place(Kind.TIMESTAMP, timestamp=int(text), option=name)
+    name = f"{side}OffsetsByTimestamp"
+    if given.has(name):
+        times = parse_by_partition(given.text(name, None), name, "timestamp")
+        for tp, time in times.items():
+            if time < 0:
+                raise ConfigurationError(f"{name}: {tp} has {time}, which is before the epoch")
+        return Place(Kind.TIMESTAMPS, times, option=name)
+    name = f"{side}Offsets"
+    if not given.has(name):
+        return default
+    text = given.text(name, None)
+    if text.lower() in ("earliest", "latest"):
+        return Place(Kind(text.lower()), option=name)
+    offsets = parse_by_partition(text, name)
+    for tp, offset in offsets.items():
+        if offset < EARLIEST:
+            raise ConfigurationError(f"{name}: {tp} has {offset}; -2 is the earliest, -1 the latest")
+    return Place(Kind.OFFSETS, offsets, option=name)
+
+
+def _on_data_loss(given: _Given) -> OnDataLoss:
+    if given.has("failOnDataLoss") and given.has("onDataLoss"):
+        raise ConfigurationError("failOnDataLoss and onDataLoss say the same thing: set one of them")
+    default = OnDataLoss.FAIL if given.flag("failOnDataLoss", True) else OnDataLoss.REPORT
+    return given.choice("onDataLoss", OnDataLoss, default)
+
+
+def _min_offsets(given: _Given) -> int | None:
+    least, most = given.count("minOffsetsPerTrigger"), given.count("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        raise ConfigurationError(f"minOffsetsPerTrigger ({least}) must not be more than maxOffsetsPerTrigger ({most})")
+    return least
+
+
+def _columns(given: _Given) -> tuple[str, ...]:
+    headers = given.flag("includeHeaders", False)
+    text = given.text("columns", None)
+    if text is None:
+        return COLUMNS if headers else COLUMNS[:-1]
+    by_lower = {name.lower(): name for name in COLUMNS}
+    chosen = []
+    for name in text.split(","):
+        column = by_lower.get(name.strip().lower())
+        if column is None:
+            raise ConfigurationError(f"columns has {name.strip()!r}: choose from {', '.join(COLUMNS)}")
+        if column in chosen:
+            raise ConfigurationError(f"columns names {column} twice")
+        chosen.append(column)
+    if headers and "headers" not in chosen:
+        chosen.append("headers")
+    return tuple(chosen)
+
+
+def _decoding(given: _Given) -> Decoding:
+    formats = {side: given.choice(f"{side}.format", Format, Format.BINARY) for side in ("key", "value")}
+    schemas = {side: given.text(f"{side}.schema", "") for side in ("key", "value")}
+    for side, chosen in formats.items():
+        needs = chosen in (Format.JSON, Format.AVRO)
+        if needs and not schemas[side]:
+            raise ConfigurationError(f"{side}.format={chosen.value} needs {side}.schema")
+        if schemas[side] and not needs:
+            raise ConfigurationError(f"{side}.schema needs {side}.format=json or avro")
+    bad = given.text("columnNameOfCorruptRecord", "")
+    if bad and bad.lower() in {name.lower() for name in COLUMNS}:
+        raise ConfigurationError(f"columnNameOfCorruptRecord cannot be {bad!r}: a column has that name")
+    if bad and all(chosen is Format.BINARY for chosen in formats.values()):
+        raise ConfigurationError("columnNameOfCorruptRecord needs key.format or value.format: bytes are never corrupt")
+    mode = given.choice("mode", Mode, Mode.PERMISSIVE)
+    if bad and mode is not Mode.PERMISSIVE:
+        raise ConfigurationError(f"columnNameOfCorruptRecord needs mode=permissive, not {mode.value}")
+    return Decoding(formats["key"], schemas["key"], formats["value"], schemas["value"], mode, bad)

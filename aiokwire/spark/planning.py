@@ -1,0 +1,236 @@
+"""Which offsets a batch reads, and how they are split into tasks. Plain functions without I/O.
+
+Used by the readers, on the driver.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from aiokwire.spark.offsets import Offsets
+from aiokwire.types import TopicPartition
+
+# More ranges than this are not each worth a task when they are small.
+MANY_TASKS: Final = 16
+# What a task should have at least, in offsets, before small ranges have to share one.
+SMALL: Final = 65_536
+
+
+class Range(NamedTuple):
+    """Offsets of one partition, from `start` up to, not including, `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size(self) -> int:
+        """How many offsets; records may be fewer, after compaction and beside transactions."""
+        return self.end - self.start
+
+
+def ranges_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[Range]:
+    """What is to be read, without what is empty."""
+    return [Range(*tp, start[tp], end[tp]) for tp in sorted(end) if start.get(tp, end[tp]) < end[tp]]
+
+
+@dataclasses.dataclass
+class Bounds:
+    """What the filters leave; None where they leave everything."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    first: int = 0
+    end: int | None = None
+    since: int | None = None
+    """Milliseconds since the epoch: where reading may begin. Later records may be earlier than it, so that Spark has to
+    check each one's time all the same."""
+
+    def cut(self, ranges: Sequence[Range]) -> list[Range]:
+        """The ranges within the bounds."""
+        found = []
+        for each in ranges:
+            if self.topics is not None and each.topic not in self.topics:
+                continue
+            if self.partitions is not None and each.partition not in self.partitions:
+                continue
+            start = max(each.start, self.first)
+            end = each.end if self.end is None else min(each.end, self.end)
+            if start < end:
+                found.append(each._replace(start=start, end=end))
+        return found
+
+    def end_at(self, end: int) -> None:
+        self.end = end if self.end is None else min(self.end, end)
+
+
+def split(
+    ranges: Sequence[Range],
+    *,
+    min_tasks: int | None = None,
+    max_records: int | None = None,
+    max_bytes: int | None = None,
+    bytes_per_offset: Mapping[TopicPartition, float] | None = None,
+) -> list[tuple[Range, ...]]:
+    """The ranges of each task: large ones cut, small ones together, all offsets of `ranges` once.
+
+    `max_records` and `max_bytes` bound every piece; `min_tasks` asks for so many tasks if there are offsets enough.
+    """
+    sizes = bytes_per_offset or {}
+    pieces: list[Range] = []
+    for whole in ranges:
+        limit = whole.size
+        if max_records is not None:
+            limit = min(limit, max_records)
+        if max_bytes is not None and sizes.get(whole.tp, 0) > 0:
+            limit = min(limit, max(1, int(max_bytes / sizes[whole.tp])))
+        pieces += cut(whole, math.ceil(whole.size / limit))
+    if min_tasks is not None and len(pieces) < min_tasks:
+        return [(piece,) for piece in _cut_more(pieces, min_tasks)]
+    return _together(pieces, min_tasks or MANY_TASKS)
+
+
+def cut(whole: Range, count: int) -> list[Range]:
+    """`count` pieces of nearly the same size, fewer when there are fewer offsets."""
+    count = max(1, min(count, whole.size))
+    edges = [whole.start + whole.size * index // count for index in range(count + 1)]
+    return [whole._replace(start=start, end=end) for start, end in itertools.pairwise(edges)]
+
+
+def _cut_more(pieces: Sequence[Range], wanted: int) -> list[Range]:
+    """Cut the pieces that are larger than their share, by how much larger they are."""
+    total = sum(piece.size for piece in pieces)
+    if not total:
+        return list(pieces)
+    # Those below their share stay whole, and do not count for the others' shares: as in spark-sql-kafka.
+    small = [piece for piece in pieces if piece.size * wanted < total]
+    large_total = total - sum(piece.size for piece in small)
+    left = max(1, wanted - len(small))
+    found: list[Range] = []
+    for piece in pieces:
+        found += cut(piece, 1 if piece in small else max(1, round(piece.size * left / large_total)))
+    while len(found) < wanted:
+        largest = max(range(len(found)), key=lambda index: found[index].size)
+        if found[largest].size < 2:
+            break
+        found[largest : largest + 1] = cut(found[largest], 2)
+    return found
+
+
+def _together(pieces: Sequence[Range], most: int) -> list[tuple[Range, ...]]:
+    """Small pieces share a task where there are more pieces than `most`; large ones have one each."""
+    if len(pieces) <= most:
+        return [(piece,) for piece in pieces]
+    large = [(piece,) for piece in pieces if piece.size >= SMALL]
+    small = sorted((piece for piece in pieces if piece.size < SMALL), key=lambda piece: -piece.size)
+    total = sum(piece.size for piece in small)
+    bins = min(len(small), max(most - len(large), math.ceil(total / SMALL), 1))
+    shares: list[list[Range]] = [[] for _ in range(bins)]
+    filled = [0] * bins
+    for piece in small:
+        least = filled.index(min(filled))
+        shares[least].append(piece)
+        filled[least] += piece.size
+    return large + [tuple(sorted(share)) for share in shares if share]
+
+
+# --- how much of what is there a microbatch takes -------------------------------------------------------------------
+
+
+def admit(start: Mapping[TopicPartition, int], available: Mapping[TopicPartition, int], most: int) -> Offsets:
+    """The end of a microbatch of `most` offsets: shares by lag, and something of every partition that has more."""
+    return _admit(start, available, most, dict.fromkeys(available, 1.0))
+
+
+def admit_bytes(
+    start: Mapping[TopicPartition, int],
+    available: Mapping[TopicPartition, int],
+    most: int,
+    bytes_per_offset: Mapping[TopicPartition, float],
+) -> Offsets:
+    """The same for a microbatch of `most` bytes, by what an offset of each partition takes."""
+    return _admit(start, available, most, bytes_per_offset)
+
+
+def _admit(
+    start: Mapping[TopicPartition, int],
+    available: Mapping[TopicPartition, int],
+    most: float,
+    weights: Mapping[TopicPartition, float],
+) -> Offsets:
+    lags = {tp: max(0, end - start.get(tp, end)) for tp, end in available.items()}
+    total = sum(lag * weights.get(tp, 1.0) for tp, lag in lags.items())
+    if total <= most:
+        return dict(available)
+    found = {}
+    for tp, lag in lags.items():
+        share = lag * most / total
+        found[tp] = start.get(tp, available[tp]) + min(lag, math.ceil(share) if share < 1 else int(share))
+    return found
+
+
+def must_wait(*, offsets: int, least: int | None, waited: float, max_delay: float) -> bool:
+    """Whether a microbatch is to wait for more: there is less than the least, and the delay is not over."""
+    return least is not None and offsets < least and waited < max_delay
+
+
+def lag(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> int:
+    """How many offsets lie between the two."""
+    return sum(max(0, end[tp] - start.get(tp, end[tp])) for tp in end)
+
+
+# --- lost data ------------------------------------------------------------------------------------------------------
+
+
+class Loss(NamedTuple):
+    """Offsets of a partition that should have been read and are not there."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    reason: str
+
+    def __str__(self) -> str:
+        what = f"offsets {self.start} to {self.end - 1}" if self.end > self.start else f"offset {self.start}"
+        return f"{self.topic}[{self.partition}]: {what} cannot be read: {self.reason}"
+
+
+def without_lost(
+    start: Mapping[TopicPartition, int], earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
+) -> tuple[Offsets, list[Loss]]:
+    """Where to begin instead, and what is lost: by retention, or by a topic that was made anew."""
+    found: Offsets = {}
+    losses: list[Loss] = []
+    for tp, offset in start.items():
+        if tp not in latest:
+            losses.append(Loss(*tp, offset, offset, "the partition is not there any more"))
+        elif offset < earliest[tp]:
+            losses.append(Loss(*tp, offset, earliest[tp], f"the log begins at {earliest[tp]}"))
+            found[tp] = earliest[tp]
+        elif offset > latest[tp]:
+            losses.append(Loss(*tp, offset, offset, f"the log ends at {latest[tp]}, which was made anew or cut off"))
+            found[tp] = earliest[tp]
+        else:
+            found[tp] = offset
+    return found, losses
+
+
+def until_end(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> tuple[Offsets, list[Loss]]:
+    """Where to end instead, and what of it is not there."""
+    found = {tp: min(offset, latest[tp]) for tp, offset in end.items()}
+    lost = [
+        Loss(*tp, latest[tp], offset, f"the log ends at {latest[tp]}")
+        for tp, offset in end.items()
+        if offset > latest[tp]
+    ]
+    return found, lost

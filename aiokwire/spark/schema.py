@@ -1,0 +1,94 @@
+"""The source's columns and their types: spark-sql-kafka's, and what keys and values are decoded to.
+
+Used by the data source, which tells Spark the columns as DDL and gets them back parsed, and by the tasks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.options import Decoding, Format, SourceOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TYPES: Final = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "timestampType": "int",
+    "headers": "array<struct<key:string,value:binary>>",
+}
+
+
+def ddl(columns: Sequence[str], decoding: Decoding) -> str:
+    """The columns that these options give, in Spark's words.
+
+    Raises: ConfigurationError: a schema cannot be read. Those that are DDL themselves are Spark's to read.
+    """
+    types = _TYPES | {
+        "key": _type("key", decoding.key, decoding.key_schema),
+        "value": _type("value", decoding.value, decoding.value_schema),
+    }
+    parts = [f"`{name}` {types[name]}" for name in columns]
+    if decoding.bad_record_column:
+        parts.append(f"`{decoding.bad_record_column.replace('`', '``')}` binary")
+    return ", ".join(parts)
+
+
+def _type(side: str, chosen: Format, schema: str) -> str:
+    if chosen is Format.BINARY or chosen is Format.STRING:
+        return str(chosen.value)
+    if chosen is Format.AVRO:
+        raise ConfigurationError(f"{side}.format=avro is not there yet: take it as binary, and from_avro in the query")
+    if not schema.startswith("{"):
+        return f"struct<{schema}>"
+    try:
+        return str(StructType.fromJson(json.loads(schema)).simpleString())
+    except Exception as error:  # whatever PySpark raises for a document that is not its own
+        raise ConfigurationError(f"{side}.schema is no schema: {error}") from None
+
+
+def check_schema(given: StructType, options: SourceOptions) -> None:
+    """Refuse columns that a user gave and that are not the source's: what it has is told by options.
+
+    Raises: ConfigurationError: naming both.
+    """
+    own = {name: _TYPES[name] for name in options.columns}
+    for side, chosen in (("key", options.decoding.key), ("value", options.decoding.value)):
+        if side in own:
+            own[side] = "struct" if chosen is Format.JSON else chosen.value
+    if options.decoding.bad_record_column:
+        own[options.decoding.bad_record_column] = "binary"
+    found = {field.name: field.dataType.simpleString() for field in given.fields}
+    found |= {name: "struct" for name, kind in own.items() if kind == "struct" and _is_struct(given, name)}
+    if list(found.items()) != list(own.items()):
+        columns = ", ".join(f"{name} {kind}" for name, kind in own.items())
+        raise ConfigurationError(
+            f"the columns of this source are {columns}, not {given.simpleString()}: leave out schema(), and choose "
+            "with columns, includeHeaders, key.format and value.format"
+        )
+
+
+def _is_struct(given: StructType, name: str) -> bool:
+    return name in given.names and isinstance(given[name].dataType, StructType)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Exactly what Spark expects of Arrow batches of these columns."""
+    convert: Any = to_arrow_schema
+    if "timezone" in inspect.signature(convert).parameters:
+        found: pa.Schema = convert(schema, timezone="UTC")
+    else:
+        found = convert(schema)  # PySpark before 4.2 has times in UTC in any case
+    return found

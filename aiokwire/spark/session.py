@@ -1,0 +1,92 @@
+"""One client for each process and configuration, kept from task to task.
+
+Spark forks its Python workers and uses them again, so that a connection made for one task serves the next. The loop
+runs only while a task or the planner waits: there is no thread, and nothing to leave behind when Spark ends a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import OrderedDict
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+from aiokwire.cluster import Client, ClientConfig
+
+T = TypeVar("T")
+
+# Clusters and configurations that one process talks to at a time; a streaming job has one or two.
+MOST_SESSIONS: Final = 4
+
+# How long brokers that cannot be reached are tried (seconds): Spark tries the task itself again.
+START_PATIENCE: Final = 10.0
+
+_sessions: OrderedDict[tuple[int, ClientConfig], Session] = OrderedDict()
+# A forked parent's. They are kept: to collect their loops would take the parent's sockets out of its selectors.
+_inherited: list[Session] = []
+
+
+class Session:
+    """A started client and its loop."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        """Raises: ConnectionFailed: no broker could be reached."""
+        self.config = config
+        self._loop = asyncio.new_event_loop()
+        self.client = Client(config)
+        try:
+            self.wait(self.client.start(timeout=min(config.default_api_timeout, START_PATIENCE)))
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """Run the loop until this is done."""
+        return self._loop.run_until_complete(_as_coroutine(awaitable))
+
+    @property
+    def closed(self) -> bool:
+        return self.client.closed
+
+    def close(self) -> None:
+        """Close the client and the loop."""
+        try:
+            self.wait(self.client.close(timeout=1.0))
+        finally:
+            self._loop.close()
+
+
+async def _as_coroutine(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+def session_for(config: ClientConfig) -> Session:
+    """The process's session of this configuration, made when there is none.
+
+    Raises: KafkaError: the client cannot start.
+    """
+    key = (os.getpid(), config)
+    session = _sessions.get(key)
+    if session is not None and not session.closed:
+        _sessions.move_to_end(key)
+        return session
+    if session is not None:
+        session.close()  # its client has failed; the loop is left to end
+    session = _sessions[key] = Session(config)
+    others = [each for each in _sessions if each[0] != key[0]]
+    _inherited.extend(_sessions.pop(other) for other in others)
+    while len(_sessions) > MOST_SESSIONS:
+        _, oldest = _sessions.popitem(last=False)
+        oldest.close()
+    return session
+
+
+def close_sessions() -> None:
+    """Close what this process holds: for tests and for tools that go on without Spark."""
+    while _sessions:
+        (process, _), session = _sessions.popitem()
+        if process == os.getpid():
+            session.close()
+        else:
+            _inherited.append(session)

@@ -1,0 +1,66 @@
+"""What Spark calls for `df.writeStream` (PySpark 4.1 and newer): a writer for each microbatch, pickled to the tasks.
+
+The process that commits makes another one, which knows what the messages of the tasks tell it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from aiokwire.spark.options import Delivery, SinkOptions
+from aiokwire.spark.sink import Messages, Sink, TransactionalSink, tell
+from aiokwire.spark.sink_columns import sink_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
+    """For `df.writeStream`.
+
+    Raises: ConfigurationError: the columns or options do not do.
+    """
+    columns = sink_columns(schema, options.topic)
+    if options.delivery is Delivery.AT_LEAST_ONCE:
+        return StreamWriter(Sink(options, columns))
+    return ExactlyOnceStreamWriter(TransactionalSink(options, columns, streaming=True))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream`, at least once."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:
+        tell(messages, f"batch {batchId}")
+
+    def abort(self, messages: Messages, batchId: int) -> None:
+        tell(messages, f"batch {batchId} failed; these tasks had finished, and what they wrote stays")
+
+
+class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream`, each microbatch one transaction."""
+
+    def __init__(self, sink: TransactionalSink) -> None:
+        self._sink = sink
+
+    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:
+        self._sink.commit(messages, batchId)
+
+    def abort(self, messages: Messages, batchId: int) -> None:
+        self._sink.abort(messages, batchId)

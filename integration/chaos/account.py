@@ -1,0 +1,114 @@
+"""What members of a group were handed over, by whom and when: losses, doubles, disorder and pauses. No I/O.
+
+A record is named by its partition and its number there: 0, 1, 2, ... in the order in which the records were sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from integration.chaos.moment import Moment
+
+_SHOWN = 20  # faults that are told
+_LONG_AGO = Moment(0.0)
+
+
+@dataclass(slots=True)
+class Pauses:
+    """The longest pause of each partition, in seconds: while a record waited, and none was handed over."""
+
+    stayed: list[float]  # between two records that one member was handed
+    own: list[float]  # the same, less the time that the process waited for a core
+    moved: list[float]  # between the last record of one member and the first of the next
+
+
+@dataclass(slots=True)
+class _Partition:
+    counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
+    member: object = None  # who was handed the last record
+    at: Moment = _LONG_AGO  # when
+
+
+class Account:
+    """Told of every record; moments are those of one process."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = [_Partition() for _ in range(partitions)]
+        self._last: dict[tuple[object, int], int] = {}  # the number that a member was handed last of a partition
+        self._faults: list[str] = []
+        self.pauses = self._no_pauses()
+        self.records = 0
+
+    # --- told by members ----------------------------------------------------------------------------------------------
+
+    def assigned(self, member: object, partitions: Collection[int]) -> None:
+        """A member begins with these, where the group has committed."""
+        for partition in partitions:
+            self._last.pop((member, partition), None)
+
+    def handed_over(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
+        """One record, that had been sent at `sent_at`."""
+        place = self._partitions[partition]
+        self._check_order(member, partition, number, len(place.counts))
+        if number >= len(place.counts):
+            place.counts.extend(bytes(number + 1 - len(place.counts)))
+        place.counts[number] = min(255, place.counts[number] + 1)
+        if place.member is not None:
+            self._measure(partition, max(place.at, sent_at), now, moved=place.member is not member)
+        place.member, place.at = member, now
+        self.records += 1
+
+    def _measure(self, partition: int, began: Moment, now: Moment, *, moved: bool) -> None:
+        pause, pauses = now.at - began.at, self.pauses
+        if moved:
+            pauses.moved[partition] = max(pauses.moved[partition], pause)
+        else:
+            pauses.stayed[partition] = max(pauses.stayed[partition], pause)
+            pauses.own[partition] = max(pauses.own[partition], pause - (now.starved - began.starved))
+
+    def _check_order(self, member: object, partition: int, number: int, end: int) -> None:
+        last = self._last.get((member, partition))
+        self._last[member, partition] = number
+        if last is None and number > end:
+            self._faults.append(f"{member}, partition {partition}: begins with number {number}, of {end} handed over")
+        elif last is not None and number != last + 1:
+            self._faults.append(f"{member}, partition {partition}: number {number} came after {last}")
+
+    # --- asked --------------------------------------------------------------------------------------------------------
+
+    def new_phase(self) -> Pauses:
+        """The pauses since the last phase began; they are counted anew."""
+        pauses, self.pauses = self.pauses, self._no_pauses()
+        return pauses
+
+    def oldest(self) -> float:
+        """The time by which every partition was last heard of."""
+        return min(place.at.at for place in self._partitions)
+
+    def newest(self) -> float:
+        """The time of the last record."""
+        return max(place.at.at for place in self._partitions)
+
+    def has_all(self, sent: int) -> bool:
+        """Whether of each partition so many records were handed over."""
+        return all(len(place.counts) >= sent for place in self._partitions)
+
+    def lost(self, sent: int) -> int:
+        """How many of the `sent` records of each partition nobody was handed."""
+        return sum(sent - len(place.counts) + place.counts.count(0) for place in self._partitions)
+
+    @property
+    def doubled(self) -> int:
+        """How many records were handed over more than once."""
+        return sum(len(place.counts) - place.counts.count(0) - place.counts.count(1) for place in self._partitions)
+
+    @property
+    def faults(self) -> list[str]:
+        """Records out of order, and gaps."""
+        more = len(self._faults) - _SHOWN
+        return self._faults[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
+
+    def _no_pauses(self) -> Pauses:
+        nothing = [0.0] * len(self._partitions)
+        return Pauses(nothing, nothing.copy(), nothing.copy())

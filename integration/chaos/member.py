@@ -1,0 +1,79 @@
+"""A member of the group under test: reads, enters all that it is handed in the account, commits as its options say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.abc
+
+from aiokwire import Consumer, RebalanceListener, TopicPartition
+from aiokwire.errors import KafkaError
+from integration.chaos.account import Account
+from integration.chaos.feed import read_value
+from integration.chaos.moment import now
+
+_POLL_SECONDS = 0.1
+
+
+class Member(RebalanceListener):
+    """One run of one member. What it was handed is worked on before it asks for more, so that nothing is in hand
+    when partitions go."""
+
+    def __init__(self, name: str, topic: str, account: Account, **options: Any) -> None:
+        self._name = name
+        self._account = account
+        self._consumer: Consumer[bytes, bytes] = Consumer(topic, listener=self, **options)
+        self._stopping = anyio.Event()
+        self._stopped = anyio.Event()
+        self.errors: list[str] = []  # what it was raised
+        self.lost_partitions = 0
+
+    def __str__(self) -> str:
+        return self._name
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """The partitions that it reads."""
+        return frozenset(tp.partition for tp in self._consumer.assignment)
+
+    async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        """See `RebalanceListener`."""
+        self._account.assigned(self, [tp.partition for tp in partitions])
+
+    async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        """See `RebalanceListener`."""
+
+    async def lost(self, partitions: frozenset[TopicPartition]) -> None:
+        """See `RebalanceListener`."""
+        self.lost_partitions += len(partitions)
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Until it is stopped; then it commits all, and leaves."""
+        try:
+            async with self._consumer as consumer:
+                task_status.started()
+                while not self._stopping.is_set():
+                    await self._read()
+                try:
+                    await consumer.commit()
+                except KafkaError as error:
+                    self.errors.append(repr(error))
+        finally:
+            self._stopped.set()
+
+    async def _read(self) -> None:
+        try:
+            records = await self._consumer.getmany(timeout=_POLL_SECONDS)
+        except KafkaError as error:
+            self.errors.append(repr(error))
+            return
+        here = now()
+        for record in records:
+            number, sent_at = read_value(record.value)
+            self._account.handed_over(self, record.partition, number, sent_at=sent_at, now=here)
+
+    async def stop(self) -> None:
+        """Returns when it has left."""
+        self._stopping.set()
+        await self._stopped.wait()

@@ -1,0 +1,204 @@
+"""Six members of a group over 24 partitions are restarted one after the other, while records flow.
+
+`python -m integration.chaos.rolling` runs it with each protocol and prints a table; `test_rolling.py` small. It ends
+with status 1 when a promise was not kept: no record lost or doubled, no partition that stays with its member stops for
+over 100 ms (time in which the process itself waited for a core is left out, and told), and static members cause no
+rebalance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import statistics
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from aiokwire import Admin
+from integration.chaos.account import Pauses
+from integration.chaos.group import PROTOCOLS, Group, open_group
+from integration.chaos.moment import now
+from integration.embedded import EmbeddedProcess
+from integration.kafka import KafkaServer, RealKafka
+
+MEMBERS: Final = 6
+PARTITIONS: Final = 24
+STOP_ALLOWED: Final = 0.1  # seconds
+
+_AWAY_SECONDS: Final = 0.3  # between the end of a member and its next start
+_DWELL_SECONDS: Final = 1.0  # after each restart
+
+
+class Rebalances(logging.Handler):
+    """The classic group's generations, which members tell in the log and nobody else does."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.generations: set[int] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        said = re.search(r"joined generation (\d+)", record.getMessage())
+        if said:
+            self.generations.add(int(said[1]))
+
+    def __enter__(self) -> Rebalances:
+        logger = logging.getLogger("aiokwire.group.classic")
+        logger.addHandler(self)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logger = logging.getLogger("aiokwire.group.classic")
+        logger.removeHandler(self)
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to; seconds, of all restarts together."""
+
+    protocol: str
+    restarts: int
+    rebalances: int
+    calm: Pauses  # before the restarts
+    rolling: Pauses
+    starved: float  # seconds in which this process waited for a core during the restarts
+    seconds: float
+    records: int
+    doubled: int
+    wrong: list[str]
+
+
+async def roll(bootstrap: str, protocol: str, *, restarts: int, calm: float, rate: float) -> Outcome:
+    """One run with one protocol."""
+    with Rebalances() as seen:
+        async with open_group(bootstrap, partitions=PARTITIONS, size=MEMBERS, rate=rate) as group:
+            options = PROTOCOLS[protocol]
+            for name in group.names:
+                await group.start(name, options)
+            await group.settled(PARTITIONS)
+            await group.until(lambda: group.account.has_all(1), "a first record of each partition")
+            group.account.new_phase()
+            await anyio.sleep(calm)
+            quiet = group.account.new_phase()
+            began, epoch = now(), await _epoch(bootstrap, group, seen)
+            await _restart(group, options, restarts)
+            ended, rebalances = now(), await _epoch(bootstrap, group, seen) - epoch
+            rolling = group.account.new_phase()
+            await group.finish()
+    wrong = [*group.wrong(), *_broken(group, protocol, rolling, rebalances)]
+    account = group.account
+    return Outcome(
+        protocol,
+        restarts,
+        rebalances,
+        quiet,
+        rolling,
+        ended.starved - began.starved,
+        ended.at - began.at,
+        account.records,
+        account.doubled,
+        wrong,
+    )
+
+
+async def _restart(group: Group, options: dict[str, Any], restarts: int) -> None:
+    """One member after the other; the next only when all partitions are shared out again."""
+    for number in range(restarts):
+        name = group.names[number % MEMBERS]
+        await group.stop(name)
+        await anyio.sleep(_AWAY_SECONDS)
+        await group.start(name, options)
+        await group.settled(PARTITIONS)
+        await anyio.sleep(_DWELL_SECONDS)
+
+
+async def _epoch(bootstrap: str, group: Group, seen: Rebalances) -> int:
+    """A number that grows by one with each rebalance."""
+    async with Admin(bootstrap) as admin:
+        described = await admin.describe_groups([group.id])
+    epoch = described[group.id].epoch
+    return len(seen.generations) if epoch is None else epoch
+
+
+def _broken(group: Group, protocol: str, rolling: Pauses, rebalances: int) -> list[str]:
+    wrong = []
+    stopped = {number: pause for number, pause in enumerate(rolling.own) if pause > STOP_ALLOWED}
+    if stopped:
+        worst = max(stopped, key=stopped.__getitem__)
+        wrong.append(
+            f"{len(stopped)} partition(s) stayed with their members, which were handed nothing for over "
+            f"{STOP_ALLOWED * 1e3:.0f} ms; the worst: {worst}, {stopped[worst] * 1e3:.0f} ms"
+        )
+    if group.account.doubled:
+        wrong.append(f"{group.account.doubled} committed record(s) were handed over again")
+    if group.lost_partitions:
+        wrong.append(f"{group.lost_partitions} time(s) a partition was lost, instead of given up")
+    if protocol == "static" and rebalances:
+        wrong.append(f"static members, and yet {rebalances} rebalance(s)")
+    return wrong
+
+
+def table_of(broker: str, outcomes: list[Outcome]) -> Table:
+    """One line for each protocol."""
+    table = Table(title=f"{broker}: {MEMBERS} members, {PARTITIONS} partitions; pauses in ms, the longest of each")
+    columns = ("protocol", "restarts", "rebalances", "calm", "calm, own", "stayed", "stayed, own", "own, median")
+    for column in (*columns, "moved", "seconds", "starved, s", "records", "doubled", "verdict"):
+        table.add_column(column, justify="right")
+    for each in outcomes:
+        calm, rolling = each.calm, each.rolling
+        pauses = [max(one) for one in (calm.stayed, calm.own, rolling.stayed, rolling.own)]
+        pauses += [statistics.median(rolling.own), max(rolling.moved)]
+        table.add_row(
+            each.protocol,
+            str(each.restarts),
+            str(each.rebalances),
+            *(f"{pause * 1e3:.1f}" for pause in pauses),
+            f"{each.seconds:.1f}",
+            f"{each.starved:.2f}",
+            f"{each.records:,}",
+            str(each.doubled),
+            "WRONG" if each.wrong else "kept",
+        )
+    return table
+
+
+def main() -> int:
+    """At full size."""
+    parser = argparse.ArgumentParser(prog="python -m integration.chaos.rolling", description=__doc__)
+    parser.add_argument("--broker", default="embedded", help="embedded, or a release of Kafka")
+    parser.add_argument("--protocols", default=",".join(PROTOCOLS), help="comma-separated")
+    parser.add_argument("--restarts", type=int, default=MEMBERS)
+    parser.add_argument("--calm", type=float, default=5.0, help="seconds before the restarts, to compare with")
+    parser.add_argument("--rate", type=float, default=50.0, help="records a second to each partition")
+    given = parser.parse_args()
+    logging.getLogger("aiokwire").setLevel(logging.ERROR)
+    server: KafkaServer = EmbeddedProcess() if given.broker == "embedded" else RealKafka(given.broker, full_speed=True)
+    console = Console(width=None if sys.stdout.isatty() else 170)
+    server.start()
+    outcomes = []
+    try:
+        for protocol in given.protocols.split(","):
+            work = roll(server.bootstrap_servers, protocol, restarts=given.restarts, calm=given.calm, rate=given.rate)
+            outcomes.append(uvloop.run(work))
+    finally:
+        server.close()
+        console.print(table_of(given.broker, outcomes))
+    for outcome in outcomes:
+        for told in outcome.wrong:
+            console.print(f"WRONG: {outcome.protocol}: {told}")
+    return 1 if any(outcome.wrong for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The account of what a group was handed: what it must notice."""
+
+from __future__ import annotations
+
+from integration.chaos.account import Account
+from integration.chaos.moment import Moment
+
+
+def handed(account: Account, member: str, *numbers: int, partition: int = 0) -> None:
+    for number in numbers:
+        account.handed_over(member, partition, number, sent_at=Moment(0.0), now=Moment(float(number)))
+
+
+def test_records_in_order_are_no_fault() -> None:
+    account = Account(2)
+    handed(account, "a", 0, 1, 2)
+    handed(account, "b", 0, 1, 2, partition=1)
+    assert (account.faults, account.lost(3), account.doubled, account.records) == ([], 0, 0, 6)
+    assert account.has_all(3)
+    assert not account.has_all(4)
+
+
+def test_what_nobody_was_handed_is_lost() -> None:
+    account = Account(2)
+    handed(account, "a", 0, 1)
+    assert account.lost(3) == 1 + 3
+
+
+def test_a_member_that_goes_on_where_another_stopped_is_no_fault() -> None:
+    account = Account(1)
+    handed(account, "a", 0, 1)
+    handed(account, "b", 2, 3)
+    assert (account.faults, account.doubled) == ([], 0)
+
+
+def test_a_new_member_may_begin_earlier_and_its_records_count_as_doubled() -> None:
+    account = Account(1)
+    handed(account, "a", 0, 1, 2)
+    handed(account, "b", 1, 2, 3)
+    assert (account.faults, account.doubled, account.lost(4)) == ([], 2, 0)
+
+
+def test_a_new_member_that_leaves_records_out_is_a_fault() -> None:
+    account = Account(1)
+    handed(account, "a", 0, 1)
+    handed(account, "b", 3)
+    assert account.faults == ["b, partition 0: begins with number 3, of 2 handed over"]
+    assert account.lost(4) == 1
+
+
+def test_a_member_that_goes_back_by_itself_is_a_fault_and_after_an_assignment_is_not() -> None:
+    account = Account(1)
+    handed(account, "a", 0, 1, 2)
+    account.assigned("a", [0])
+    handed(account, "a", 1)
+    assert account.faults == []
+    handed(account, "a", 1)
+    assert account.faults == ["a, partition 0: number 1 came after 1"]
+
+
+def test_a_pause_counts_only_while_a_record_waits() -> None:
+    account = Account(1)
+    account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(1.0))
+    account.handed_over("a", 0, 1, sent_at=Moment(4.0), now=Moment(4.5))
+    account.handed_over("b", 0, 2, sent_at=Moment(4.1), now=Moment(6.5))
+    account.handed_over("b", 0, 3, sent_at=Moment(4.2), now=Moment(6.6))
+    pauses = account.new_phase()
+    assert (pauses.stayed, pauses.moved) == ([0.5], [2.0])
+    assert account.new_phase().moved == [0.0]
+
+
+def test_a_wait_for_a_core_is_no_pause_of_its_own() -> None:
+    account = Account(1)
+    account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(1.0, 0.5))
+    account.handed_over("a", 0, 1, sent_at=Moment(0.0), now=Moment(2.0, 1.25))
+    pauses = account.new_phase()
+    assert (pauses.stayed, pauses.own) == ([1.0], [0.25])
+
+
+def test_the_oldest_record_is_that_of_the_slowest_partition() -> None:
+    account = Account(2)
+    account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(9.0))
+    assert account.oldest() == 0.0
+    account.handed_over("a", 1, 0, sent_at=Moment(0.0), now=Moment(5.0))
+    assert account.oldest() == 5.0

@@ -1,0 +1,180 @@
+"""One transaction with several writers: on the embedded broker what readers see, on scripted nodes what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.cluster import Client
+from aiokwire.consumer import Consumer
+from aiokwire.errors import FencedError, KafkaError, TransactionAborted, TransactionFailed
+from aiokwire.group import GroupOffsets
+from aiokwire.producer import Producer, ProducerConfig, SharedTransactions, TransactionTicket
+from aiokwire.protocol import ApiKey
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from tests.producer.conftest import scripted_cluster
+
+LEDGER = TopicPartition("t", 0)
+GROUP = GroupMetadata("ledger")
+
+
+@asynccontextmanager
+async def shared(bootstrap_servers: str) -> AsyncIterator[tuple[Client, SharedTransactions]]:
+    config = ProducerConfig(bootstrap_servers=bootstrap_servers, transactional_id="sink")
+    client = Client(config)
+    await client.start()
+    try:
+        yield client, SharedTransactions(client, config)
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def broker_with_topic() -> AsyncIterator[str]:
+    async with Broker(topics={"t": 3}) as broker:
+        yield broker.bootstrap_servers
+
+
+async def write(servers: str, ticket: TransactionTicket, partition: int, *values: bytes) -> None:
+    rows = pa.record_batch({"value": values, "partition": pa.array([partition] * len(values), pa.int32())})
+    async with Producer(servers, joins=ticket) as producer, producer.transaction():
+        delivery = await producer.submit_arrow("t", rows)
+    (await delivery).raise_for_errors()
+
+
+async def committed(servers: str) -> list[bytes | None]:
+    """What a read_committed reader sees now."""
+    options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
+    async with Consumer("t", bootstrap_servers=servers, **options) as consumer:
+        ends = await consumer.end_offsets([TopicPartition("t", number) for number in range(3)])
+        found: list[bytes | None] = []
+        while [place for place, end in ends.items() if await consumer.position(place) < end]:
+            found += [record.value for record in await consumer.getmany(timeout=0.05)]
+        return sorted(found, key=str)
+
+
+async def ledger(client: Client) -> int | None:
+    found = await GroupOffsets(client, GROUP.group_id).fetch([LEDGER], stable=True, timeout=5)
+    entry = found[LEDGER]
+    return None if entry is None else entry.offset
+
+
+async def test_what_all_wrote_is_seen_at_once_with_the_ledger() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (client, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a", b"b")
+        await write(servers, ticket, 1, b"c")
+        assert await committed(servers) == []
+        await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP)
+        assert await committed(servers) == [b"a", b"b", b"c"]
+        assert await ledger(client) == 7
+
+
+async def test_another_process_can_commit_and_the_next_transaction_goes_on() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (client, transactions):
+        for number in range(3):
+            ticket = await transactions.open()
+            await write(servers, ticket, 0, b"%d" % number)
+            async with shared(servers) as (_, other):
+                await other.commit(ticket, {LEDGER: OffsetAndMetadata(number)}, GROUP)
+        assert await committed(servers) == [b"0", b"1", b"2"]
+        assert await ledger(client) == 2
+
+
+async def test_an_abort_leaves_nothing_to_see() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (client, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await transactions.abort(ticket)
+        await transactions.abort(await transactions.open())  # nothing was written to this one
+        assert await committed(servers) == []
+        assert await ledger(client) is None
+
+
+async def test_an_abort_fences_a_writer_that_goes_on() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await transactions.abort(ticket)
+        with pytest.raises(KafkaError):
+            await write(servers, ticket, 1, b"late")
+        await transactions.abort(ticket)  # somebody else has opened another one since, as far as this one knows
+        assert await committed(servers) == []
+
+
+async def test_the_next_opening_ends_what_was_left_and_fences_its_writers() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        stale = await transactions.open()
+        await write(servers, stale, 0, b"lost")
+        ticket = await transactions.open()
+        with pytest.raises(KafkaError):
+            await write(servers, stale, 0, b"late")
+        with pytest.raises((FencedError, TransactionFailed)):
+            await transactions.commit(stale, {LEDGER: OffsetAndMetadata(1)}, GROUP)
+        await write(servers, ticket, 0, b"kept")
+        await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(2)}, GROUP)
+        assert await committed(servers) == [b"kept"]
+
+
+async def test_a_second_writer_of_a_partition_is_refused() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a", b"b")
+        with pytest.raises(TransactionAborted):
+            await write(servers, ticket, 0, b"c", b"d", b"e")
+
+
+async def test_the_commit_of_a_transaction_that_took_place_can_be_repeated() -> None:
+    """An answer that was lost is asked for again."""
+    async with broker_with_topic() as servers, shared(servers) as (client, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(1)}, GROUP)
+        assert await ledger(client) == 1
+        await transactions.open()
+        assert await committed(servers) == [b"a"]
+
+
+@pytest.mark.parametrize("second", [False, True])
+async def test_who_asks_the_coordinator_for_what(second: bool) -> None:
+    async with scripted_cluster() as cluster:
+        cluster.allow_transactions(second=second)
+        cluster.leaders["t"] = [1, 1]
+        async with shared(cluster.bootstrap_servers) as (_, transactions):
+            ticket = await transactions.open()
+            await write(cluster.bootstrap_servers, ticket, 0, b"a")
+            await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(1)}, GROUP)
+        of_the_first = [] if second else [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN]
+        assert cluster.coordinator.apis == [
+            ApiKey.INIT_PRODUCER_ID,
+            *of_the_first,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.END_TXN,
+        ]
+        (end,) = cluster.coordinator.of(ApiKey.END_TXN)
+        assert (end.producer_id, end.producer_epoch, end.committed) == (ticket.producer_id, ticket.epoch, True)
+        assert cluster.values(0) == [b"a"]
+
+
+async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
+    async with scripted_cluster() as cluster:
+        cluster.allow_transactions(second=True)
+        async with shared(cluster.bootstrap_servers) as (_, transactions):
+            ticket = await transactions.open()
+
+            async def fail() -> None:
+                async with Producer(cluster.bootstrap_servers, joins=ticket) as producer, producer.transaction():
+                    await producer.send("t", b"a")
+                    raise ValueError("mine")
+
+            with pytest.raises(ValueError, match="mine"):
+                await fail()
+            assert ApiKey.END_TXN not in cluster.coordinator.apis
+            await transactions.abort(ticket)
+        first, last = cluster.coordinator.of(ApiKey.INIT_PRODUCER_ID)
+        assert (first.producer_id, last.producer_id, last.producer_epoch) == (-1, ticket.producer_id, ticket.epoch)

@@ -1,0 +1,132 @@
+"""Decoding of columns, and the exact Arrow schema that Spark is promised."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.records import BatchBuilder, Columns, read_batches
+from aiokwire.spark.convert import Converter
+from aiokwire.spark.decoding import UndecodableRecord, check_decoding
+from aiokwire.spark.options import parse_source
+from tests.spark.conftest import columns_of
+
+SERVERS = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
+
+
+def converted(values: list[bytes | None], kind: DataType | None = None, **options: str) -> pa.RecordBatch:
+    builder = BatchBuilder(2, 1 << 20)
+    for value in values:
+        builder.append(1000, b"k", value)
+    columns = Columns()
+    for batch in read_batches(builder.seal(base_offset=7, leader_epoch=0), "t", 3):
+        batch.add_to(columns)
+    named = SERVERS | {"columns": "offset,value"} | {name.replace("__", "."): text for name, text in options.items()}
+    parsed = parse_source(named, streaming=False)
+    found = Converter(parsed, columns_of(parsed, **({} if kind is None else {"value": kind})))(columns)
+    found.validate(full=True)
+    return found
+
+
+def json_of(values: list[bytes | None], kind: StructType) -> list[Any]:
+    batch = converted(values, kind, value__format="json", value__schema="as Spark parsed it")
+    return batch.column("value").to_pylist()
+
+
+def test_plain_columns_are_what_spark_expects() -> None:
+    batch = converted([b"v"], columns="topic,timestamp,timestampType,key,partition", includeHeaders="true")
+    assert [(field.name, str(field.type)) for field in batch.schema] == [
+        ("topic", "string"),
+        ("timestamp", "timestamp[us, tz=UTC]"),
+        ("timestampType", "int32"),
+        ("key", "binary"),
+        ("partition", "int32"),
+        ("headers", "list<element: struct<key: string, value: binary>>"),
+    ]
+    assert all(field.nullable for field in batch.schema)
+    assert batch.to_pylist()[0]["timestamp"] == datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)
+
+
+def test_strings_that_are_no_utf8_are_null_and_kept_beside() -> None:
+    batch = converted(
+        [b"caf\xc3\xa9", b"\xff", None, b""],
+        kind=StringType(),
+        value__format="string",
+        columnNameOfCorruptRecord="_bad",
+    )
+    assert batch.column("value").to_pylist() == ["caf\u00e9", None, None, ""]
+    assert batch.column("_bad").to_pylist() == [None, b"\xff", None, None]
+
+
+def test_a_malformed_record_is_dropped_or_named() -> None:
+    dropped = converted([b"a", b"\xff", b"b"], StringType(), value__format="string", mode="DROPMALFORMED")
+    assert dropped.to_pylist() == [{"offset": 7, "value": "a"}, {"offset": 9, "value": "b"}]
+    with pytest.raises(UndecodableRecord, match=r"t\[3\] at offset 8: cannot decode the value b'\\xff'"):
+        converted([b"a", b"\xff"], StringType(), value__format="string", mode="FAILFAST")
+
+
+def test_json_is_read_by_its_schema() -> None:
+    schema = (
+        StructType()
+        .add("a", IntegerType())
+        .add("b", StringType())
+        .add("c", DoubleType())
+        .add("d", BooleanType())
+        .add("e", ArrayType(IntegerType()))
+        .add("f", MapType(StringType(), IntegerType()))
+        .add("g", StructType().add("x", IntegerType()))
+        .add("h", DecimalType(6, 2))
+    )
+    text = b'{"a":1,"b":"x","c":2,"d":true,"e":[1,null],"f":{"k":3},"g":{"x":4,"y":5},"h":1.25,"more":0}'
+    (found,) = json_of([text], schema)
+    assert found | {"h": str(found["h"])} == {
+        "a": 1, "b": "x", "c": 2.0, "d": True, "e": [1, None], "f": [("k", 3)], "g": {"x": 4}, "h": "1.25",
+    }  # fmt: skip
+    assert json_of([b"{}"], StructType().add("a", IntegerType())) == [{"a": None}]
+
+
+def test_times_in_json_are_iso_or_seconds() -> None:
+    schema = StructType().add("t", TimestampType()).add("d", DateType()).add("n", TimestampNTZType())
+    (found,) = json_of([b'{"t":"2026-01-02T03:04:05+01:00","d":"2026-01-02","n":"2026-01-02T03:04:05"}'], schema)
+    assert found["t"] == datetime.datetime(2026, 1, 2, 2, 4, 5, tzinfo=datetime.UTC)
+    assert found["d"] == datetime.date(2026, 1, 2)
+    assert found["n"] == datetime.datetime(2026, 1, 2, 3, 4, 5)
+    (seconds,) = json_of([b'{"t":1.5}'], StructType().add("t", TimestampType()))
+    assert seconds["t"] == datetime.datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[]", b"5", b'{"a":"x"}', b'{"a":1.5}', b'{"a":true}', b'{"a":3000000000}', b'{"a":1}{}', b"\xff"],
+)
+def test_what_is_not_by_the_schema_is_malformed(text: bytes) -> None:
+    good = b'{"a":1}'
+    schema = {"value__format": "json", "value__schema": "a int", "columnNameOfCorruptRecord": "_bad"}
+    batch = converted([good, text, good, None], StructType().add("a", IntegerType()), **schema)
+    assert batch.column("value").to_pylist() == [{"a": 1}, None, {"a": 1}, None]
+    assert batch.column("_bad").to_pylist() == [None, text, None, None]
+
+
+def test_types_that_json_does_not_have_are_refused_on_the_driver() -> None:
+    decoding = parse_source(SERVERS | {"value.format": "json", "value.schema": "x"}, streaming=False).decoding
+    schema = StructType().add("value", StructType().add("m", MapType(IntegerType(), IntegerType())))
+    with pytest.raises(ConfigurationError, match=r"value\.schema\.m: the keys of a JSON map are strings, not int"):
+        check_decoding(schema, decoding)
