@@ -601,3 +601,15 @@ def test_options_of_a_group_are_checked() -> None:
     ):
         with pytest.raises(ConfigurationError, match=say):
             Consumer("t", **options)
+
+
+async def test_a_close_without_a_coordinator_keeps_its_time_and_leaves_no_task() -> None:
+    broker = Broker(topics={"t": 1})
+    await broker.start()
+    reader = member(broker)
+    await reader.start()
+    await assigned(reader, 0)
+    await broker.close()
+    began = anyio.current_time()
+    await reader.close(timeout=1)  # a task that outlives the test fails it
+    assert anyio.current_time() - began < 1.5

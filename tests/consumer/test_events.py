@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import anyio
+import pytest
 
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
@@ -20,7 +22,7 @@ from aiokwire.consumer.events import (
     Throttled,
 )
 from aiokwire.types import TopicPartition
-from tests.consumer.groups import fill, member
+from tests.consumer.groups import assigned, fill, member, until
 
 T0 = TopicPartition("t", 0)
 
@@ -115,3 +117,30 @@ async def test_an_end_that_was_reached_before_is_told_to_who_asks_later() -> Non
             stream = consumer.events(ends=True)
         assert await rest(stream) == [PartitionEnd(T0, 10)]
         assert not consumer.health().ok, "it was closed"
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer", "auto"])
+async def test_each_protocol_tells_of_a_rebalance_that_another_member_brings(protocol: str) -> None:
+    quick: dict[str, Any] = {"group_consumer_heartbeat_interval_ms": 20, "group_consumer_min_heartbeat_interval_ms": 20}
+    async with Broker(topics={"t": 2}, **quick) as broker, member(broker, group_protocol=protocol) as first:
+        await assigned(first, 0, 1)
+        await until(lambda: state_of(first) == "STABLE")
+        stream = first.events()
+        async with member(broker, group_protocol=protocol) as second:
+            await until(lambda: len(first.assignment) == len(second.assignment) == 1)
+            await until(lambda: state_of(first) == "STABLE")
+        stream.close()
+        rebalances = [event for event in await rest(stream) if isinstance(event, RebalanceStarted | RebalanceEnded)]
+        ended = rebalances[1]
+        assert isinstance(rebalances[0], RebalanceStarted)
+        assert isinstance(ended, RebalanceEnded)
+        assert ended.generation > 0
+        group = first.health().group
+        assert group is not None
+        assert group.rebalance_took is not None
+        assert group.heartbeat is not None
+
+
+def state_of(reader: Consumer[bytes, bytes]) -> str | None:
+    group = reader.health().group
+    return None if group is None else group.state
