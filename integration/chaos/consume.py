@@ -1,8 +1,8 @@
 """A group of three reads while its broker is killed, stopped and frozen at random: it goes on by itself, always.
 
-`python -m integration.chaos.consume` runs it for ten minutes and prints how long each resumption took; `test_consume.py`
-small. It ends with status 1 when a record was lost, left out or out of order, or when it took longer than five
-seconds from the broker's return until every partition was read again.
+`python -m integration.chaos.consume` runs it for ten minutes and prints how long each resumption took;
+`test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or when it took longer
+than five seconds from the broker's return until every partition was read again.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Outcome:
     def __str__(self) -> str:
         taken = sorted(self.resumptions) or [0.0]
         return (
-            f"{self.faults} faults, {len(self.resumptions)} resumptions: median {statistics.median(taken):.2f} s, longest "
-            f"{taken[-1]:.2f} s; {self.records:,} records handed over, {self.doubled:,} of them again"
+            f"{self.faults} faults, {len(self.resumptions)} resumptions: median {statistics.median(taken):.2f} s, "
+            f"longest {taken[-1]:.2f} s; {self.records:,} records handed over, {self.doubled:,} of them again"
         )
 
 
