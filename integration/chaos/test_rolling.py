@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from integration.chaos.rolling import PROTOCOLS, roll
+from integration.chaos.group import PROTOCOLS
+from integration.chaos.rolling import roll
 from integration.conftest import BrokerUnderTest
 
 
