@@ -51,11 +51,15 @@ bench: build .venv/dev.stamp ## aiokwire beside its peers on a real Kafka
 soak: build .venv/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
 	$(BIN)/python -m integration.soak --minutes $(or $(MINUTES),5)
 
-chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once (SEED=1 RECORDS=)
+chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once; groups through restarts (SEED=1 RECORDS= MINUTES=)
 	$(BIN)/python -m integration.chaos produce --broker embedded --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
+	$(BIN)/python -m integration.chaos.rolling --broker embedded
+	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1
+	$(BIN)/python -m integration.chaos.consume --broker embedded --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
 	$(BIN)/python -m integration.spark.kills --kills 200 --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.spark.kills --kills 50 --kafka 4.3.1 --seed $(or $(SEED),1)
 

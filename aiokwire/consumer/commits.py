@@ -47,6 +47,7 @@ class Commits:
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
         self._known: dict[TopicPartition, int] = {}  # committed last: the automatic commit adds to it
+        self._under_way: list[Offsets] = []  # being committed: nor does the automatic commit take these back
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished, of what is being given up
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
@@ -58,11 +59,15 @@ class Commits:
         if not offsets:
             return
         membership = self.membership
-        if membership is None:
-            await self._offsets.commit(offsets, GroupMetadata(self._offsets.group_id), timeout=timeout)
-        else:
-            await self._commit_as_member(membership, offsets, timeout)
-        self._known.update((tp, offset.offset) for tp, offset in offsets.items())
+        self._under_way.append(offsets)
+        try:
+            if membership is None:
+                await self._offsets.commit(offsets, GroupMetadata(self._offsets.group_id), timeout=timeout)
+            else:
+                await self._commit_as_member(membership, offsets, timeout)
+            self._known.update((tp, offset.offset) for tp, offset in offsets.items())
+        finally:
+            self._under_way.remove(offsets)
 
     def commit_soon(self, offsets: Offsets) -> None:
         """See `Navigation.commit_nowait`."""
@@ -120,9 +125,14 @@ class Commits:
             acked = self._acked.get(tp)
             if acked is not None and (done is None or acked.offset > done.offset):
                 done = acked
-            if done is not None and done.offset > self._known.get(tp, -1):
+            if done is not None and done.offset > self._reached(tp):
                 ready[tp] = done
         return ready
+
+    def _reached(self, tp: TopicPartition) -> int:
+        """What is committed, or will be in a moment."""
+        under_way = (offsets[tp].offset for offsets in self._under_way if tp in offsets)
+        return max(self._known.get(tp, -1), *under_way, -1)
 
     def _done(self, state: PartitionState) -> OffsetAndMetadata | None:
         return None if self._config.enable_auto_commit == ACKED else self._in_hand.finished(state)

@@ -8,6 +8,10 @@ run      all of it, once
 transactions         read, work, write in transactions, and workers that are killed: each input counts once
 transactions_worker  the process that is killed
 
-`python -m integration.chaos produce` and `python -m integration.chaos.transactions` run it at full size,
-`make integration` small.
+rolling  members of a group that are restarted one after the other     account  what members were handed
+consume  a group that reads while its broker goes and comes            moment   time, and waits for a core
+group    members, feed and verdict of both    member, feed  a consumer, a producer
+
+`python -m integration.chaos produce`, and `.transactions`, `.rolling`, `.consume` behind `integration.chaos`, run it at
+full size, `make integration` small.
 """

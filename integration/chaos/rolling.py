@@ -79,7 +79,9 @@ class Outcome:
     wrong: list[str]
 
 
-async def roll(bootstrap: str, protocol: str, *, restarts: int, calm: float, rate: float) -> Outcome:
+async def roll(
+    bootstrap: str, protocol: str, *, restarts: int, calm: float, rate: float, stop_allowed: float = STOP_ALLOWED
+) -> Outcome:
     """One run with one protocol."""
     with Rebalances() as seen:
         async with open_group(bootstrap, partitions=PARTITIONS, size=MEMBERS, rate=rate) as group:
@@ -96,7 +98,7 @@ async def roll(bootstrap: str, protocol: str, *, restarts: int, calm: float, rat
             ended, rebalances = now(), await _epoch(bootstrap, group, seen) - epoch
             rolling = group.account.new_phase()
             await group.finish()
-    wrong = [*group.wrong(), *_broken(group, protocol, rolling, rebalances)]
+    wrong = [*group.wrong(), *_broken(group, protocol, rolling, rebalances, stop_allowed)]
     account = group.account
     return Outcome(
         protocol,
@@ -131,14 +133,14 @@ async def _epoch(bootstrap: str, group: Group, seen: Rebalances) -> int:
     return len(seen.generations) if epoch is None else epoch
 
 
-def _broken(group: Group, protocol: str, rolling: Pauses, rebalances: int) -> list[str]:
+def _broken(group: Group, protocol: str, rolling: Pauses, rebalances: int, stop_allowed: float) -> list[str]:
     wrong = []
-    stopped = {number: pause for number, pause in enumerate(rolling.own) if pause > STOP_ALLOWED}
+    stopped = {number: pause for number, pause in enumerate(rolling.own) if pause > stop_allowed}
     if stopped:
         worst = max(stopped, key=stopped.__getitem__)
         wrong.append(
             f"{len(stopped)} partition(s) stayed with their members, which were handed nothing for over "
-            f"{STOP_ALLOWED * 1e3:.0f} ms; the worst: {worst}, {stopped[worst] * 1e3:.0f} ms"
+            f"{stop_allowed * 1e3:.0f} ms; the worst: {worst}, {stopped[worst] * 1e3:.0f} ms"
         )
     if group.account.doubled:
         wrong.append(f"{group.account.doubled} committed record(s) were handed over again")

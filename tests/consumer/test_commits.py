@@ -197,6 +197,20 @@ async def test_a_commit_by_hand_is_not_taken_back_by_the_automatic_one(kafka_bro
         await until_committed(kafka_broker, 2)
 
 
+async def test_a_commit_by_hand_that_is_on_its_way_is_not_taken_back_by_the_automatic_one(
+    kafka_broker: Broker,
+) -> None:
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker, auto_commit_interval_ms=5) as reader:
+        await reader.getmany(3, timeout=5)
+        await reader.getmany(3, timeout=5)
+        kafka_broker.on(ApiKey.OFFSET_COMMIT).delay(0.1)
+        await reader.commit()  # 6, while 3 are finished
+        with anyio.move_on_after(0.05):
+            await anyio.sleep_forever()
+        assert await committed(kafka_broker) == [6]
+
+
 async def test_what_is_finished_is_committed_before_a_partition_goes(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker) as first:

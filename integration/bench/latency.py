@@ -1,0 +1,217 @@
+"""`python -m integration.bench.latency`: from `submit` to the hands of a group's member, at 2,000 records a second.
+
+Producer and member share one loop, so that one clock tells both; no batch lingers. Then consumers are started and
+closed, each in a new group of a cluster that is warm: how long until the first record of a topic that has some, and how
+long `close` takes. aiokafka does the same for comparison; a client may be named again (JVMs are slow at first).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import struct
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+import uvloop
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]  # no types
+from rich.console import Console
+from rich.table import Table
+
+from aiokwire import Admin, Consumer, Producer
+from aiokwire.admin import NewTopic
+from integration.embedded import EmbeddedProcess
+from integration.kafka import KafkaServer, RealKafka
+
+PARTITIONS: Final = 4
+RATE: Final = 2_000
+_STAMP: Final = struct.Struct("=d")
+_PADDING: Final = bytes(92)
+_WARM_SECONDS: Final = 1.0  # not counted
+_TURN_SECONDS: Final = 0.002  # between two turns of the sender: several records each
+
+Send = Callable[[str, bytes], Awaitable[Any]]
+Values = Callable[[float], Awaitable[list[bytes]]]
+
+
+@dataclass(slots=True)
+class Figures:
+    """Milliseconds."""
+
+    latencies: list[float] = field(default_factory=list)
+    firsts: list[float] = field(default_factory=list)  # from before `start` to the first record
+    closes: list[float] = field(default_factory=list)
+
+
+class Aiokwire:
+    """Ours."""
+
+    name = "aiokwire"
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    @asynccontextmanager
+    async def producer(self) -> AsyncIterator[Send]:
+        async with Producer(self._bootstrap, linger_ms=0) as producer:
+            yield producer.submit
+
+    def consumer(self, topic: str) -> Any:
+        return Consumer(
+            topic, bootstrap_servers=self._bootstrap, group_id=uuid.uuid4().hex, auto_offset_reset="earliest"
+        )
+
+    @staticmethod
+    async def read(consumer: Any, timeout: float) -> list[bytes]:
+        return [record.value for record in await consumer.getmany(timeout=timeout)]
+
+    @staticmethod
+    def has_partitions(consumer: Any) -> bool:
+        return bool(consumer.assignment)
+
+    @staticmethod
+    async def close(consumer: Any) -> None:
+        await consumer.close()
+
+
+class Aiokafka:
+    """The peer."""
+
+    name = "aiokafka"
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+
+    @asynccontextmanager
+    async def producer(self) -> AsyncIterator[Send]:
+        async with AIOKafkaProducer(bootstrap_servers=self._bootstrap, acks="all", linger_ms=0) as producer:
+            yield producer.send
+
+    def consumer(self, topic: str) -> Any:
+        return AIOKafkaConsumer(
+            topic, bootstrap_servers=self._bootstrap, group_id=uuid.uuid4().hex, auto_offset_reset="earliest"
+        )
+
+    @staticmethod
+    async def read(consumer: Any, timeout: float) -> list[bytes]:
+        found = await consumer.getmany(timeout_ms=int(1e3 * timeout))
+        return [record.value for records in found.values() for record in records]
+
+    @staticmethod
+    def has_partitions(consumer: Any) -> bool:
+        return bool(consumer.assignment())
+
+    @staticmethod
+    async def close(consumer: Any) -> None:
+        await consumer.stop()
+
+
+CLIENTS: Final[dict[str, Callable[[str], Aiokwire | Aiokafka]]] = {"aiokwire": Aiokwire, "aiokafka": Aiokafka}
+
+
+async def _flow(client: Aiokwire | Aiokafka, topic: str, seconds: float, figures: Figures) -> None:
+    """Send and read at once."""
+    opened: AbstractAsyncContextManager[Send] = client.producer()
+    count = int(RATE * (seconds + _WARM_SECONDS))
+    async with opened as send, anyio.create_task_group() as tasks:
+
+        async def feed() -> None:
+            began = time.perf_counter()
+            sent = 0
+            while sent < count:
+                due = min(count, int((time.perf_counter() - began) * RATE))
+                for _ in range(sent, due):
+                    await send(topic, _STAMP.pack(time.perf_counter()) + _PADDING)
+                sent = due
+                await anyio.sleep(_TURN_SECONDS)
+
+        consumer = client.consumer(topic)
+        await consumer.start()
+        while not client.has_partitions(consumer):  # noqa: ASYNC110 - nothing that both have tells when
+            await anyio.sleep(_TURN_SECONDS)
+        tasks.start_soon(feed)
+        seen = 0
+        while seen < count:
+            values = await client.read(consumer, 10.0)
+            now = time.perf_counter()
+            if not values:
+                raise RuntimeError(f"{client.name}: nothing came for 10 s after {seen} of {count} records")
+            for value in values:
+                seen += 1
+                if seen > RATE * _WARM_SECONDS:
+                    figures.latencies.append(1e3 * (now - _STAMP.unpack_from(value)[0]))
+        await client.close(consumer)
+
+
+async def _starts(client: Aiokwire | Aiokafka, topic: str, count: int, figures: Figures) -> None:
+    for _ in range(count):
+        consumer = client.consumer(topic)
+        began = time.perf_counter()
+        await consumer.start()
+        while not await client.read(consumer, 1.0):
+            pass
+        here = time.perf_counter()
+        figures.firsts.append(1e3 * (here - began))
+        await client.close(consumer)
+        figures.closes.append(1e3 * (time.perf_counter() - here))
+
+
+async def measure(client: Aiokwire | Aiokafka, bootstrap: str, *, seconds: float, starts: int) -> Figures:
+    """All figures of one client."""
+    topic, figures = f"latency-{uuid.uuid4().hex[:8]}", Figures()
+    async with Admin(bootstrap) as admin:
+        (await admin.create_topics([NewTopic(topic, PARTITIONS)])).check()
+    await _flow(client, topic, seconds, figures)
+    await _starts(client, topic, starts + 1, figures)
+    figures.firsts.pop(0)  # modules are loaded, and the broker has met a group
+    figures.closes.pop(0)
+    return figures
+
+
+def _row(name: str, figures: Figures) -> list[str]:
+    def shares(values: list[float], *wanted: float) -> list[str]:
+        ordered = sorted(values)
+        return [f"{ordered[round((len(ordered) - 1) * share)]:.2f}" for share in wanted]
+
+    return [
+        name,
+        f"{len(figures.latencies):,}",
+        *shares(figures.latencies, 0.5, 0.99, 1.0),
+        f"{statistics.median(figures.firsts):.1f}",
+        *shares(figures.firsts, 1.0),
+        f"{statistics.median(figures.closes):.1f}",
+        *shares(figures.closes, 1.0),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m integration.bench.latency", description=__doc__)
+    parser.add_argument("--broker", default="4.3.1", help='"embedded" or a release (default: 4.3.1)')
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--starts", type=int, default=20)
+    parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire", help="in this order")
+    given = parser.parse_args()
+    server: KafkaServer = EmbeddedProcess() if given.broker == "embedded" else RealKafka(given.broker, full_speed=True)
+    table = Table(title=f"{given.broker}: {RATE:,} records a second through a group, {PARTITIONS} partitions; ms")
+    for column in ("client", "records", "p50", "p99", "max", "first record", "max", "close", "max"):
+        table.add_column(column, justify="right")
+    server.start()
+    try:
+        for name in given.clients.split(","):
+            client = CLIENTS[name](server.bootstrap_servers)
+            work = measure(client, server.bootstrap_servers, seconds=given.seconds, starts=given.starts)
+            table.add_row(*_row(name, uvloop.run(work)))
+    finally:
+        server.close()
+        Console(width=None if sys.stdout.isatty() else 130).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

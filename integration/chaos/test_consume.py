@@ -1,0 +1,28 @@
+"""The run, small: a group goes on by itself whatever befalls its broker, on the embedded broker and on real Kafka."""
+
+from __future__ import annotations
+
+import pytest
+
+from integration.chaos.consume import run
+from integration.conftest import BrokerUnderTest
+
+SEED = 4
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+async def test_a_group_goes_on_after_each_outage(protocol: str, modern_broker: BrokerUnderTest) -> None:
+    seconds = 12.0 if modern_broker.name == "embedded" else 5.0
+    told: list[str] = []
+    outcome = await run(
+        modern_broker.may_be_killed,
+        seconds=seconds,
+        protocol=protocol,
+        longest=2.0,
+        rate=20.0,
+        seed=SEED,
+        tell=told.append,
+    )
+    assert outcome.wrong == [], told
+    assert len(told) == len(outcome.resumptions) > 0
