@@ -427,13 +427,13 @@ async def test_a_cancelled_wait_for_room_takes_nothing(quick: Quick) -> None:
 
 async def test_a_wait_for_room_ends_at_the_delivery_timeout(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.node.on_request = answer_never
         async with Producer(
             cluster.bootstrap_servers,
             **quick,
             **small(delivery_timeout_ms=200, buffer_memory=5000),  # five batches, all in flight
         ) as producer:
-            await producer.partitions_for("t")
+            await producer.send("t", b"0")  # nothing would follow the first of a sequence before its answer
+            cluster.node.on_request = answer_never
             fill(producer)
             with pytest.raises(BufferFullError, match="no room"):
                 await producer.submit("t", b"x" * 900)
