@@ -1,13 +1,8 @@
 """A group of three reads while its broker is killed, stopped and frozen at random: it goes on by itself, always.
 
 `python -m integration.chaos.consume` runs it for ten minutes and prints how long each resumption took;
-<<<<<<< HEAD
-`test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or when it took longer than five
-seconds from the broker's return until every partition was read again.
-=======
 `test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or when it took longer
 than five seconds from the broker's return until every partition was read again.
->>>>>>> chaos5
 """
 
 from __future__ import annotations
