@@ -426,32 +426,20 @@ async def test_a_cancelled_wait_for_room_takes_nothing(quick: Quick) -> None:
 
 
 async def test_a_wait_for_room_ends_at_the_delivery_timeout(quick: Quick) -> None:
-<<<<<<< HEAD
-    async with scripted_cluster() as cluster, Producer(
-        cluster.bootstrap_servers,
-        **quick,
-        **small(delivery_timeout_ms=200, buffer_memory=5000),  # five batches, all in flight
-    ) as producer:
-        await producer.send("t", b"first", partition=0)  # nothing follows the first of a sequence before its answer
+    async with (
+        scripted_cluster() as cluster,
+        Producer(
+            cluster.bootstrap_servers,
+            **quick,
+            **small(delivery_timeout_ms=200, buffer_memory=5000),  # five batches, all in flight
+        ) as producer,
+    ):
+        await producer.send("t", b"0")  # nothing would follow the first of a sequence before its answer
         cluster.node.on_request = answer_never
         fill(producer)
         with pytest.raises(BufferFullError, match="no room"):
             await producer.submit("t", b"x" * 900)
         await producer.close(timeout=0)
-=======
-    async with scripted_cluster() as cluster:
-        async with Producer(
-            cluster.bootstrap_servers,
-            **quick,
-            **small(delivery_timeout_ms=200, buffer_memory=5000),  # five batches, all in flight
-        ) as producer:
-            await producer.send("t", b"0")  # nothing would follow the first of a sequence before its answer
-            cluster.node.on_request = answer_never
-            fill(producer)
-            with pytest.raises(BufferFullError, match="no room"):
-                await producer.submit("t", b"x" * 900)
-            await producer.close(timeout=0)
->>>>>>> chaos5
 
 
 async def test_a_cancelled_send_leaves_the_accounting_exact(quick: Quick) -> None:
