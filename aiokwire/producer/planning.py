@@ -22,13 +22,14 @@ COMPRESS_IN_THREAD = 32 * 1024
 def is_muted(partition: Partition, *, idempotent: bool) -> bool:
     """Whether no batch of the partition may leave before all on their way have arrived.
 
-    So it is without idempotence, where a retry would be overtaken. With it, only while the first batch of a sequence is
-    on its way: a broker that knows nothing of the producer begins with whichever batch comes, and so one that is
-    refused, as by a leader that does not serve yet, would be overtaken as well.
+    So it is without idempotence, where a retry would be overtaken. With it, while the first batch of a sequence, or one
+    that is sent again, is on its way: a broker that knows nothing of the producer, as one with a topic made anew, begins
+    with whichever batch comes, and so one that it refuses, as a leader that does not serve yet, would be overtaken too.
     """
     if not partition.in_flight:
         return False
-    return not idempotent or partition.in_flight[0].base_sequence == 0
+    first = partition.in_flight[0]
+    return not idempotent or first.base_sequence == 0 or first.attempts > 1
 
 
 def goes_at_once(partition: Partition, *, requests_in_flight: int, idempotent: bool) -> bool:

@@ -174,6 +174,17 @@ async def test_nothing_follows_the_first_batch_of_a_sequence_before_its_answer()
     assert fits(partition)
 
 
+async def test_nothing_follows_a_batch_that_is_sent_again_before_its_answer() -> None:
+    """It may have been refused by a topic made anew, whose broker would begin with the one behind it."""
+    (partition,) = await partitions(1, 2)
+    first = send(partition)
+    first.base_sequence, first.attempts = 7, 2
+    assert not fits(partition)
+    assert not planning.goes_at_once(partition, requests_in_flight=1, idempotent=True)
+    first.attempts = 1
+    assert fits(partition)
+
+
 def test_a_batch_lingers_for_its_time() -> None:
     assert not planning.lingered(1.0, 1.004, 0.005)
     assert planning.lingered(1.0, 1.0 + 0.005, 0.005)
