@@ -37,6 +37,7 @@ from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
 from aiokwire.producer.plug import Plug
+from aiokwire.producer.proof import Proof
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
 from aiokwire.producer.shared import TransactionTicket
@@ -93,6 +94,7 @@ class Dispatcher:
             on_leader=self.topics.on_leader,
             transactions=self.transactions,
             plug=plug,
+            proof=Proof(client, config.default_api_timeout) if joins is not None else None,
         )
         self._senders: dict[int, Sender] = {}
         self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first

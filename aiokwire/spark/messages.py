@@ -33,7 +33,6 @@ class Whole(NamedTuple):
 
     ticket: TransactionTicket
     rows: int
-    topics: tuple[str, ...]
     query_id: str
 
 
@@ -62,8 +61,7 @@ def whole(messages: Sequence[Written | None], batch_id: int | None) -> Whole | N
     if len(tickets) > 1 or ticket is None or any(message.repeated for message in present):
         raise KafkaError("the tasks did not write to one transaction")
     _check_owners(present)
-    topics = sorted({topic for message in present for topic, _ in message.counts})
-    return Whole(ticket, sum(message.rows for message in present), tuple(topics), present[0].query_id)
+    return Whole(ticket, sum(message.rows for message in present), present[0].query_id)
 
 
 def _check_owners(messages: Sequence[Written]) -> None:
