@@ -137,10 +137,10 @@ class Settlement:
             earlier_unresolved=planning.earlier_is_unresolved(partition, batch),
             transactional=self._transactions is not None,
         )
-        if verdict in (Verdict.DELIVERED, Verdict.DUPLICATE) and self._proof is not None:
-            if needs_proof(batch.base_sequence, entry):
-                self._prove(self._proof, partition, batch, entry)
-                return
+        delivered = verdict in (Verdict.DELIVERED, Verdict.DUPLICATE)
+        if delivered and self._proof is not None and needs_proof(batch.base_sequence, entry):
+            self._prove(self._proof, partition, batch, entry)
+            return
         if verdict is Verdict.DELIVERED:
             self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
             return
@@ -284,9 +284,7 @@ class Settlement:
 
     # --- parts ------------------------------------------------------------------------------------------------------
 
-    def _prove(
-        self, proof: Proof, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse
-    ) -> None:
+    def _prove(self, proof: Proof, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
         """The batch counts as being on its way until the log was looked at."""
 
         def done(error: KafkaError | None) -> None:

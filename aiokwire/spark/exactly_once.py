@@ -179,9 +179,8 @@ def is_repeated(opened: Opened, place: Place, plan: Plan) -> bool:
     if place.batch_id < last.batch_id:  # Spark repeats none but the last one
         raise ConfigurationError(
             f"delivery=exactly-once: this is batch {place.batch_id}, and the ledger, group {plan.ledger_group!r}, says "
-            f"that batch {last.batch_id} of this query was committed: the checkpoint is older than the topic, and would "
-            "cut other batches. Begin behind what is in the topic with a new checkpoint, another sink.id, or "
-            "startingOffsets"
+            f"that batch {last.batch_id} of this query was committed: the checkpoint is older than the topic, and its "
+            "batches may be others. Begin behind what is in the topic, with a new checkpoint and another sink.id"
         )
     return place.batch_id == last.batch_id
 

@@ -3,9 +3,9 @@
     group <sink id>.batches         offset = number of the last microbatch, metadata = id of the query
     group <sink id>.run.<run id>    the same for one batch job: it is there, or not
 
-They stand at partition 0 of the topic that the option says; where rows say their topics, of the offsets' own topic, which
-is there wherever there are groups. A group without members expires (`offsets.retention.minutes`, a week unless the
-broker says otherwise).
+They stand at partition 0 of the topic that the option says; where rows say their topics, of the offsets' own topic,
+which is there wherever there are groups. A group without members expires (`offsets.retention.minutes`, a week unless
+the broker says otherwise).
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Ledger:
             parts = [part for topic in answer.topics for part in topic.partitions]
             code = answer.error_code or next((part.error_code for part in parts if part.error_code), 0)
             if not code:
-                known = [Entry(part.committed_offset, part.metadata or "") for part in parts if part.committed_offset >= 0]
+                known = [
+                    Entry(part.committed_offset, part.metadata or "") for part in parts if part.committed_offset >= 0
+                ]
                 return max(known, default=None)
             error = error_for(code, deadline.what, request="OffsetFetch")
             if not error.retriable or deadline.expired:

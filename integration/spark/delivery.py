@@ -7,16 +7,13 @@ median time of a microbatch at both levels, and the median of the ratios of neig
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import statistics
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -29,7 +26,6 @@ from integration.kafka import KafkaServer, RealKafka
 
 LEVELS: Final = ("at-least-once", "exactly-once")
 TASKS: Final = 2
-_MEASURED: Final = "addBatch"  # of a trigger's parts, the one that has the sink's work in it; the others are the source's
 _WARM: Final = 2
 """The first microbatches of a query start processes and compile: they are left out."""
 
@@ -74,7 +70,6 @@ def take(frame: DataFrame, servers: str, topic: str, level: str, batches: int) -
         try:
             found: dict[int, int] = {}
             while len(found) < batches + _WARM:
-                query.processAllAvailable() if False else None
                 for progress in query.recentProgress:
                     if progress["numInputRows"]:
                         found[progress["batchId"]] = progress["durationMs"]["triggerExecution"]
@@ -84,7 +79,9 @@ def take(frame: DataFrame, servers: str, topic: str, level: str, batches: int) -
     return [found[number] for number in sorted(found)][_WARM:]
 
 
-def compare(spark: SparkSession, servers: str, topic: str, count: int, *, keyed: bool, turns: int, batches: int) -> dict[str, Any]:
+def compare(
+    spark: SparkSession, servers: str, topic: str, count: int, *, keyed: bool, turns: int, batches: int
+) -> dict[str, Any]:
     """Both levels in turns; every second turn begins with the other one."""
     times: dict[str, list[float]] = {level: [] for level in LEVELS}
     ratios: list[float] = []
@@ -110,7 +107,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--keyed", action="store_true")
     options = parser.parse_args()
-    made: KafkaServer = EmbeddedProcess() if options.broker == "embedded" else RealKafka(options.broker, full_speed=True)
+    made: KafkaServer = (
+        EmbeddedProcess() if options.broker == "embedded" else RealKafka(options.broker, full_speed=True)
+    )
     with closing(made) as server:
         server.start()
         spark = session()
@@ -122,7 +121,20 @@ def main() -> None:
         for count in options.rows:
             topic = f"out-{count}"
             anyio.run(create, topic)
-            print(json.dumps(compare(spark, server.bootstrap_servers, topic, count, keyed=options.keyed, turns=options.turns, batches=options.batches)), flush=True)
+            print(
+                json.dumps(
+                    compare(
+                        spark,
+                        server.bootstrap_servers,
+                        topic,
+                        count,
+                        keyed=options.keyed,
+                        turns=options.turns,
+                        batches=options.batches,
+                    )
+                ),
+                flush=True,
+            )
         spark.stop()
 
 

@@ -1,8 +1,8 @@
 """A query in the shape of Spark's, without its weight: the sink's own classes in the processes that Spark gives them.
 
-A driver that plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts it, and notes it;
-forked workers that write it. It ends with status 3 when a batch failed, as Spark's query does; started again, it goes on
-behind what it noted. `kills.py` kills it, or a worker of it, wherever it likes.
+A driver that plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts it, and notes
+it; forked workers that write it. It ends with status 3 when a batch failed, as Spark's query does; started again, it
+goes on behind what it noted. `kills.py` kills it, or a worker of it, wherever it likes.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -32,7 +31,8 @@ from aiokwire.threads import run_in_thread
 from integration.kafka import RealKafka
 from integration.kafka.server import free_port
 from integration.spark.account import NotExactlyOnce, judge, values_by_another, values_of
-from integration.spark.job import FAILED, Job, main as run_job
+from integration.spark.job import FAILED, Job
+from integration.spark.job import main as run_job
 from integration.spark.places import ALL, BROKER, DRIVER, WORKER, Kill, places
 from integration.spark.proxy import Moment, Proxy, Trap
 
@@ -77,9 +77,9 @@ async def broker_behind_proxy(setting: Setting) -> AsyncIterator[Proxy]:
     """The broker of a setting, behind a proxy whose address it advertises."""
     if setting.broker == "embedded":
         port = free_port()
-        async with Proxy(port, first_protocol=not setting.second) as proxy:
-            async with Broker(listen=f"127.0.0.1:{port}", advertised=proxy.address):
-                yield proxy
+        proxy = Proxy(port, first_protocol=not setting.second)
+        async with proxy, Broker(listen=f"127.0.0.1:{port}", advertised=proxy.address):
+            yield proxy
         return
     async with Proxy(free_port(), first_protocol=not setting.second) as proxy:
         server = RealKafka(setting.broker, settings={"advertised.listeners": f"PLAINTEXT://{proxy.address}"})
@@ -89,6 +89,13 @@ async def broker_behind_proxy(setting: Setting) -> AsyncIterator[Proxy]:
             yield proxy
         finally:
             await run_in_thread(server.close)
+
+
+async def until(so: Callable[[], bool]) -> None:
+    """Wait until files of another process say so."""
+    with anyio.fail_after(_PATIENCE):
+        while not so():  # noqa: ASYNC110 - no event of this process
+            await anyio.sleep(_POLL)
 
 
 class Query:
@@ -142,9 +149,7 @@ class Query:
     async def at_a_batch(self) -> None:
         """Have it wait before its next batch."""
         self._job.pause()
-        with anyio.fail_after(_PATIENCE):
-            while not self._job.paused:
-                await anyio.sleep(_POLL)
+        await until(lambda: self._job.paused)
 
     def go_on(self) -> None:
         self._job.go_on()
@@ -193,7 +198,7 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
 
     Raises: NotExactlyOnce.
     """
-    topic, began = f"out-{uuid.uuid4().hex[:10]}", time.monotonic()
+    topic, began = f"out-{uuid.uuid4().hex[:10]}", anyio.current_time()
     async with Admin(proxy.address) as admin:
         await admin.create_topic(topic, TASKS, replication_factor=1)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as logs:
@@ -203,16 +208,13 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
             group.start_soon(query.run)
             for kill in kills:
                 await spring(proxy, query, kill)
-                print(f"{time.monotonic()-began:.1f}", kill, job.noted(), flush=True)
-            with anyio.fail_after(_PATIENCE):
-                reached = job.noted() + 2
-                while job.noted() < reached:  # what is late may come now
-                    await anyio.sleep(_POLL)
+            reached = job.noted() + 2  # what is late may come now
+            await until(lambda: job.noted() >= reached)
             job.stop()
         batches = job.noted()
         for read in (values_of, values_by_another):
             judge(await read(proxy.address, topic, TASKS), batches=batches, tasks=TASKS, rows=ROWS)
-    return Outcome(setting, list(kills), batches, batches * TASKS * ROWS, query.starts, time.monotonic() - began)
+    return Outcome(setting, list(kills), batches, batches * TASKS * ROWS, query.starts, anyio.current_time() - began)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:

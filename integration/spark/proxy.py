@@ -1,7 +1,7 @@
 """Between clients and a broker, frame by frame: stops a request or its answer until something was done about it.
 
-The broker advertises the proxy's address, so that everything passes here, also what it asks of itself. `Trap` says which
-request is waited for, and at which moment of it; who armed it is told the process that sent the request.
+The broker advertises the proxy's address, so that everything passes here, also what it asks of itself. `Trap` says
+which request is waited for, and at which moment of it; who armed it is told the process that sent the request.
 """
 
 from __future__ import annotations
