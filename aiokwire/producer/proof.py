@@ -1,4 +1,4 @@
-"""Whether the first batch of a sequence is the one that the log has: asked by producers that join a transaction.
+"""Whether what a producer was told is there is its own: asked by those that join a transaction.
 
 They share a producer id and epoch with others. A broker takes a batch with the numbers of one that it has for the same
 batch sent again, whatever is in it: the second of two writers of a partition, such as an attempt of a task whose stage
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, KafkaError, error_for
-from aiokwire.types import TopicPartition
+from aiokwire.types import TimestampType, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from aiokwire.records import Record
 
 
-def needs_proof(base_sequence: int, entry: produce.PartitionProduceResponse) -> bool:
+def needs_proof(entry: produce.PartitionProduceResponse) -> bool:
     """Whether an acknowledgement may be that of another batch.
 
     A broker tells the time of the batch that it has only with a duplicate, and on topics where it sets the time.
     """
-    if base_sequence != 0:
-        return False
     return entry.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER or entry.log_append_time_ms >= 0
 
 
-def same(ours: list[Record], theirs: list[Record]) -> bool:
-    """Whether two batches say the same; their times may be the broker's."""
+def is_own(ours: list[Record], theirs: list[Record], *, sent_once: bool) -> bool:
+    """Whether the log has a batch that was acknowledged, or one with its numbers."""
+    if sent_once and theirs and theirs[0].timestamp_type is TimestampType.CREATE_TIME:
+        return False  # a duplicate of something that was not sent twice
     return [(one.key, one.value, tuple(one.headers)) for one in ours] == [
         (one.key, one.value, tuple(one.headers)) for one in theirs
     ]
@@ -58,7 +58,7 @@ class Proof:
 
         async def find_out() -> None:
             try:
-                await self._check(TopicPartition(batch.topic, batch.partition), batch.count, entry, records)
+                await self._check(batch, entry, records)
             except KafkaError as error:
                 done(error)
             else:
@@ -67,25 +67,22 @@ class Proof:
         self._client.spawn(find_out, name=f"producer: proof of {batch.topic}[{batch.partition}]")
 
     async def _check(
-        self,
-        place: TopicPartition,
-        count: int,
-        entry: produce.PartitionProduceResponse,
-        records: Callable[[], list[Record]],
+        self, batch: Batch, entry: produce.PartitionProduceResponse, records: Callable[[], list[Record]]
     ) -> None:
         """Raises: KafkaError."""
+        place = TopicPartition(batch.topic, batch.partition)
         if entry.base_offset < 0:  # so much was written since that the broker does not remember where it began
             raise _taken(place)
         found = await self._client.fetch({place: entry.base_offset}, timeout=self._timeout)
-        theirs = found[place].records()[:count]
-        if not same(records(), theirs):
+        theirs = found[place].records()[: batch.count]
+        if not is_own(records(), theirs, sent_once=batch.attempts == 1):
             raise _taken(place)
 
 
 def _taken(place: TopicPartition) -> BrokerError:
     return error_for(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        f"beginning to write to {place.topic}[{place.partition}]: another producer of this transaction did so before",
+        f"writing to {place.topic}[{place.partition}]: another producer of this transaction did so before",
         topic=place.topic,
         partition=place.partition,
         request="Produce",

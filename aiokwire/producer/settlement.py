@@ -97,7 +97,7 @@ class Settlement:
 
     `requeue(partition, when)` is told that a partition has a batch to send again from that moment on, `refresh(topic,
     reason)` that its metadata is stale. With `transactions`, a batch that fails ends the open one. With
-    `proof`, the first batch of a sequence must be in the log as it was sent.
+    `proof`, what may be a duplicate must be in the log as it was sent.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Settlement:
             transactional=self._transactions is not None,
         )
         delivered = verdict in (Verdict.DELIVERED, Verdict.DUPLICATE)
-        if delivered and self._proof is not None and needs_proof(batch.base_sequence, entry):
+        if delivered and self._proof is not None and needs_proof(entry):
             self._prove(self._proof, partition, batch, entry)
             return
         if verdict is Verdict.DELIVERED:

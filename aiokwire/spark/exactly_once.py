@@ -114,7 +114,7 @@ async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> 
     note = found.query_id if plan.run_id is None else plan.run_id
     async with _client(plan) as client:
         transactions = SharedTransactions(client, plan.config)
-        await transactions.commit(found.ticket, ledger.entry(batch_id or 0, note), ledger.group)
+        await transactions.commit(found.ticket, ledger.entry(batch_id or 0, note), ledger.group, found.places)
 
 
 async def abort_transaction(plan: Plan, ticket: TransactionTicket | None) -> None:
@@ -193,12 +193,13 @@ def _lacks_ledger(last: Entry | None, place: Place, plan: Plan) -> str:
     here = f"delivery=exactly-once: this is batch {place.batch_id}"
     if last is None:
         return (
-            f"{here}, and the ledger of the batches before, group {plan.ledger_group!r}, is not there: it expired while "
-            "the query stood still, or there was none yet. Whether this batch was written already cannot be told: look, "
-            "then set the option ledger=begin"
+            f"{here}, and the ledger of the batches before, group {plan.ledger_group!r}, is not there: it expired "
+            "while the query stood still, or there was none yet. Whether this batch was written already cannot be "
+            "told: look, then set the option ledger=begin"
         )
     return (
-        f"{here} of query {place.query_id}, and the ledger, group {plan.ledger_group!r}, is that of query {last.note}, "
-        f"which wrote up to batch {last.batch_id}: the checkpoint is new, or not the one that goes with this sink. What "
-        "this query reads may have been written already: look, then set the option ledger=begin, or another sink.id"
+        f"{here} of query {place.query_id}, and the ledger, group {plan.ledger_group!r}, is that of query "
+        f"{last.note}, which wrote up to batch {last.batch_id}: the checkpoint is new, or not the one that goes with "
+        "this sink. What this query reads may have been written already: look, then set the option ledger=begin, or "
+        "another sink.id"
     )

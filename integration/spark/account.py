@@ -61,7 +61,7 @@ def _values_by_another(servers: str, topic: str, partitions: int) -> list[str]:
                 assert isinstance(value, bytes)
                 found.append(value.decode())
             elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
+                ended.add(message.partition() or 0)
             else:
                 raise NotExactlyOnce(f"reading {topic}: {error}")
         return found

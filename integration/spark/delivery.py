@@ -73,7 +73,7 @@ def take(frame: DataFrame, servers: str, topic: str, level: str, batches: int) -
                 for progress in query.recentProgress:
                     if progress["numInputRows"]:
                         found[progress["batchId"]] = progress["durationMs"]["triggerExecution"]
-                query.awaitTermination(0.2)
+                query.awaitTermination(1)
         finally:
             query.stop()
     return [found[number] for number in sorted(found)][_WARM:]

@@ -188,17 +188,32 @@ async def test_a_second_writer_whose_batch_has_the_same_size_is_found_out() -> N
             await write(servers, ticket, 0, b"x", b"y")
 
 
-async def test_a_second_writer_of_the_very_same_records_is_as_good_as_the_first() -> None:
+async def test_not_even_the_very_same_records_are_taken_from_a_second_writer() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         ticket = await transactions.open()
-        for _ in range(2):
+        await write(servers, ticket, 0, b"a", b"b")
+        with pytest.raises(TransactionAborted, match=r"another producer of this transaction"):
             await write(servers, ticket, 0, b"a", b"b")
-        await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP)
-        assert await committed(servers) == [b"a", b"b"]
 
 
-async def test_a_lone_writer_is_believed_after_a_lost_answer_and_where_the_broker_sets_the_time() -> None:
-    async with Broker(topics={"t": 3}, log_message_timestamp_type="LogAppendTime") as broker:
+async def test_a_partition_that_nobody_says_to_have_written_to_keeps_the_rest_from_being_committed() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await write(servers, ticket, 2, b"of nobody")
+        with pytest.raises(TransactionFailed, match=r"t\[2\] was written to, and no producer"):
+            await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP, [TopicPartition("t", 0)])
+        await transactions.abort(ticket)
+        assert await committed(servers) == []
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(8)}, GROUP, [TopicPartition("t", 0)])
+        assert await committed(servers) == [b"a"]
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+async def test_a_lone_writer_is_believed_after_a_lost_answer_and_where_the_broker_sets_the_time(kind: str) -> None:
+    async with Broker(topics={"t": 3}, log_message_timestamp_type=kind) as broker:
         servers = broker.bootstrap_servers
         async with shared(servers) as (_, transactions):
             ticket = await transactions.open()

@@ -24,6 +24,7 @@ from aiokwire.spark.messages import Whole
 from aiokwire.spark.options import SinkOptions, parse_sink
 from aiokwire.spark.sink_columns import sink_columns
 from aiokwire.spark.writing import Joining, write
+from aiokwire.types import TopicPartition
 
 TICKET = TransactionTicket("sink", 7, 3, second=True)
 COLUMNS = sink_columns(StructType().add("key", StringType()).add("value", StringType()), "t")
@@ -143,12 +144,14 @@ async def run_batch(plan: Plan, batch_id: int, *tasks: str) -> None:
     """What Spark does for one microbatch; each task writes one row."""
     opened = await steps.open_transaction(plan)
     rows = 0
+    places: set[TopicPartition] = set()
     for task, value in enumerate(tasks):
         if is_repeated(opened, Place(task, batch_id, "q"), plan):
             return
         tally = await write(frames(value), plan.config, COLUMNS, Joining(opened.ticket, task))
         rows += tally.rows
-    await steps.commit_transaction(plan, Whole(opened.ticket, rows, "q"), batch_id)
+        places.update(TopicPartition(*place) for place in tally.counts)
+    await steps.commit_transaction(plan, Whole(opened.ticket, rows, frozenset(places), "q"), batch_id)
 
 
 async def committed(servers: str, count: int) -> list[bytes | None]:

@@ -18,7 +18,7 @@ SECOND = Written(1, 1, {("t", 1): 1}, TICKET, 4, "query")
 def test_what_all_tasks_acknowledged_is_whole() -> None:
     found = whole([FIRST, SECOND], 4)
     assert found is not None
-    assert found == (TICKET, 6, "query")
+    assert found == (TICKET, 6, {("t", 0), ("t", 1), ("t", 2)}, "query")
     assert ticket_of([None, SECOND]) == TICKET
 
 
