@@ -123,8 +123,8 @@ class SharedTransactions:
         strangers = set() if found is None else found.difference(wrote)
         if strangers:
             raise TransactionFailed(
-                f"{self._steps.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, and no "
-                "producer that is known says so: an attempt that was given up, or one that is still running"
+                f"{self._steps.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, and "
+                "no producer that is known says so: an attempt that was given up, or one that is still running"
             )
 
     def _adopt(self, ticket: TransactionTicket) -> None:

@@ -15,9 +15,7 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
-
-_POLL = 0.1
+from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +80,7 @@ def run(spark: SparkSession, copy: Copy) -> None:
         try:
             query = start(spark, copy)
             print("started", query.runId, flush=True)
-            while not query.awaitTermination(_POLL):  # type: ignore[arg-type]  # seconds; the stubs want whole ones
+            while not query.awaitTermination(1):
                 if copy.stop_file.exists():
                     query.processAllAvailable()
                     query.stop()
