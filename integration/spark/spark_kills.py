@@ -12,6 +12,7 @@ import collections
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import signal
 import subprocess
@@ -169,8 +170,8 @@ async def spring(proxy: Proxy, query: Query, feed: Feed, one: Kill) -> None:
         raise NotExactlyOnce(f"no request to kill at: {one}") from None
 
 
-async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
-    """One query, killed at all of these places.
+async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill], seconds: float = math.inf) -> Outcome:
+    """One query, killed at these places, at as many of them as can be had in so many seconds.
 
     Raises: NotExactlyOnce.
     """
@@ -185,6 +186,9 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
             feed = Feed(producer, copy.source)
             group.start_soon(query.run)
             for number, one in enumerate(kills, 1):
+                if anyio.current_time() - began > seconds:
+                    kills = kills[: number - 1]
+                    break
                 await spring(proxy, query, feed, one)
                 print(f"{anyio.current_time() - began:6.1f} s  {number:3d}  {one}", flush=True)
             await feed.more()
@@ -195,11 +199,11 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
     return Outcome(setting, list(kills), batches, len(feed.values), query.starts, anyio.current_time() - began)
 
 
-async def run_all(settings: Sequence[Setting]) -> list[Outcome]:
+async def run_all(settings: Sequence[Setting], seconds: float) -> list[Outcome]:
     outcomes = []
     for setting in settings:
         async with broker_behind_proxy(setting) as proxy:
-            outcomes.append(await run(proxy, setting, places()))
+            outcomes.append(await run(proxy, setting, places(), seconds))
         found = outcomes[-1]
         print(
             f"{setting}: {len(found.kills)} kills, {found.starts} JVMs, {found.batches} batches, {found.rows} rows, "
@@ -213,9 +217,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="only this one")
     parser.add_argument("--json", type=Path, help="where to write what happened")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no more kills of a broker's after that")
     options = parser.parse_args()
     settings = [setting for setting in SETTINGS if setting.second and options.broker in (None, setting.broker)]
-    outcomes = anyio.run(run_all, settings)
+    outcomes = anyio.run(run_all, settings, options.seconds)
     print(table(outcomes))
     print(f"{sum(len(outcome.kills) for outcome in outcomes)} kills of a real Spark: nothing lost, nothing doubled")
     if options.json is not None:
