@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import signal
+import sys
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -40,6 +41,7 @@ TASKS: Final = 2
 ROWS: Final = 20
 _PATIENCE: Final = 60.0
 _POLL: Final = 0.005
+_TOLD: Final = 20  # progress, every so many kills
 _FORKS: Final = multiprocessing.get_context("forkserver")  # a job starts in milliseconds: its modules are loaded
 
 
@@ -206,8 +208,10 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
         query = Query(job, Path(logs) / "job.log")
         async with anyio.create_task_group() as group:
             group.start_soon(query.run)
-            for kill in kills:
+            for number, kill in enumerate(kills, 1):
                 await spring(proxy, query, kill)
+                if number % _TOLD == 0:
+                    print(f"{setting}: {number} of {len(kills)}, {anyio.current_time() - began:.0f} s", file=sys.stderr)
             reached = job.noted() + 2  # what is late may come now
             await until(lambda: job.noted() >= reached)
             job.stop()
