@@ -188,14 +188,6 @@ async def test_a_second_writer_whose_batch_has_the_same_size_is_found_out() -> N
             await write(servers, ticket, 0, b"x", b"y")
 
 
-async def test_not_even_the_very_same_records_are_taken_from_a_second_writer() -> None:
-    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
-        ticket = await transactions.open()
-        await write(servers, ticket, 0, b"a", b"b")
-        with pytest.raises(TransactionAborted, match=r"another producer of this transaction"):
-            await write(servers, ticket, 0, b"a", b"b")
-
-
 async def test_a_partition_that_nobody_says_to_have_written_to_keeps_the_rest_from_being_committed() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         ticket = await transactions.open()
