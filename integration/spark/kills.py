@@ -280,7 +280,7 @@ def main() -> None:
         options.json.write_text(json.dumps([summary(outcome) for outcome in outcomes], indent=1))
 
 
-_FORKS.set_forkserver_preload(["integration.spark.job", __spec__.name])
+_FORKS.set_forkserver_preload(["integration.spark.job", "integration.spark.kills"])
 
 if __name__ == "__main__":
     main()
