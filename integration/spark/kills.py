@@ -1,6 +1,6 @@
 """SIGKILL of driver and workers before and after each request of the exactly-once sink: each row is there once.
 
-`python -m integration.spark.kills` kills 200 times and more: everywhere that `places.py` lists, with either protocol of
+`python -m integration.spark` kills 200 times and more: everywhere that `places.py` lists, with either protocol of
 transactions, on the embedded broker and on Kafka 4.3.1. It drives the sink's own classes (`job.py`); what a real Spark
 does is `spark_kills.py`'s.
 """
@@ -281,6 +281,3 @@ def main() -> None:
 
 
 _FORKS.set_forkserver_preload(["integration.spark.job", "integration.spark.kills"])
-
-if __name__ == "__main__":
-    main()
