@@ -347,7 +347,7 @@ async def test_awaits_that_were_made_ahead_lose_nothing_and_take_nothing_twice()
     ahead = [feed.__anext__() for _ in range(3)]
     assert [await each for each in reversed(ahead)] == ["first", "second", "from the slow way"]
     chunk.load(["third"])
-    pending = asyncio.ensure_future(feed.__anext__())
+    pending = feed.__anext__()
     assert await feed.__anext__() == "third"
     assert await pending == "from the slow way"
     chunk.load(["fourth"])
