@@ -124,7 +124,9 @@ def chosen(names: str, only: str) -> list[Case]:
         raise SystemExit(f"no case {', '.join(sorted(unknown))}: there are {', '.join(NAMES)}")
     cases = [case for case in CASES if case.name in wanted or case.group in wanted]
     starts = tuple(only.split(","))
-    limited = [case._replace(contenders=tuple(c for c in case.contenders if c.name.startswith(starts))) for case in cases]
+    limited = [
+        case._replace(contenders=tuple(c for c in case.contenders if c.name.startswith(starts))) for case in cases
+    ]
     return [
         case if case.against in [c.name for c in case.contenders] else case._replace(against=case.contenders[0].name)
         for case in limited

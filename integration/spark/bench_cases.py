@@ -74,7 +74,15 @@ CASES: Final = (
     Case("write-keyed", "write", "write, with keys", "write-keyed", _WRITERS[2].name, _WRITERS),
     Case("archive", "archive", "to Parquet (snappy)", "archive", JVM_TUNED.name, _ARCHIVERS),
     Case("small", "other", "noop read, batches of 10 records", "read", JVM_TUNED.name, _READERS, "small"),
-    Case("headers", "other", "noop read, two headers each, includeHeaders", "headers", JVM_TUNED.name, _READERS, "headers"),
+    Case(
+        "headers",
+        "other",
+        "noop read, two headers each, includeHeaders",
+        "headers",
+        JVM_TUNED.name,
+        _READERS,
+        "headers",
+    ),
     Case("random", "other", "noop read, 1 KiB random values", "read", JVM_TUNED.name, _READERS, "random"),
     Case("zstd", "other", "noop read, zstd", "read", JVM_TUNED.name, _READERS, "zstd"),
 )
@@ -153,7 +161,9 @@ class Actions:
     def _rows(self, keyed: bool) -> DataFrame:
         """The frame that is written, in memory."""
         if keyed not in self._frames:
-            contents = self._spark.createDataFrame([(n, v) for n, v in enumerate(values(100, 0.5))], "n int, value binary")
+            contents = self._spark.createDataFrame(
+                [(n, v) for n, v in enumerate(values(100, 0.5))], "n int, value binary"
+            )
             numbers = self._spark.range(0, self._topics.records, 1, PARTITIONS)
             rows = numbers.join(f.broadcast(contents), f.col("id") % _ROWS == f.col("n"))
             key = [f.col("id").cast("string").alias("key")] if keyed else []
