@@ -62,6 +62,7 @@ def places(*, second: bool, markers: bool) -> list[Kill]:
     worker(ApiKey.PRODUCE, nth=2)
     worker(ApiKey.PRODUCE, nth=5)
     driver(ApiKey.FIND_COORDINATOR, _TWICE, 3)
+    driver(ApiKey.DESCRIBE_TRANSACTIONS, _TWICE)
     if not second:
         driver(ApiKey.ADD_OFFSETS_TO_TXN)
     driver(ApiKey.FIND_COORDINATOR, _TWICE, 4)
