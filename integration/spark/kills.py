@@ -93,9 +93,9 @@ async def broker_behind_proxy(setting: Setting) -> AsyncIterator[Proxy]:
             await run_in_thread(server.close)
 
 
-async def until(so: Callable[[], bool]) -> None:
+async def until(so: Callable[[], bool], patience: float = _PATIENCE) -> None:
     """Wait until files of another process say so."""
-    with anyio.fail_after(_PATIENCE):
+    with anyio.fail_after(patience):
         while not so():  # noqa: ASYNC110 - no event of this process
             await anyio.sleep(_POLL)
 

@@ -33,7 +33,11 @@ class Copy:
 
     def committed(self) -> int:
         """How many batches Spark has noted as done."""
-        return len([path for path in pathlib.Path(self.checkpoint, "commits").iterdir() if path.name.isdecimal()])
+        return len([path for path in pathlib.Path(self.checkpoint, "commits").glob("*") if path.name.isdecimal()])
+
+    def is_past(self, batches: int) -> bool:
+        """Whether it has committed more than that."""
+        return self.committed() > batches
 
     @property
     def stop_file(self) -> pathlib.Path:

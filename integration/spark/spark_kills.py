@@ -11,6 +11,7 @@ import argparse
 import collections
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -30,7 +31,7 @@ from anyio.streams.text import TextReceiveStream
 from aiokwire import Admin, Producer
 from aiokwire.protocol import ApiKey
 from integration.spark.account import NotExactlyOnce, judge_copies, values_by_another, values_of
-from integration.spark.kills import SETTINGS, Outcome, Setting, broker_behind_proxy, summary, table
+from integration.spark.kills import SETTINGS, Outcome, Setting, broker_behind_proxy, summary, table, until
 from integration.spark.places import ALL, DRIVER, WORKER, Kill
 from integration.spark.proxy import Moment, Proxy, Trap
 from integration.spark.query import Copy
@@ -189,7 +190,9 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill], seconds: fl
                 if anyio.current_time() - began > seconds:
                     kills = kills[: number - 1]
                     break
+                done = copy.committed()
                 await spring(proxy, query, feed, one)
+                await until(functools.partial(copy.is_past, done), _PATIENCE)  # it got over that
                 print(f"{anyio.current_time() - began:6.1f} s  {number:3d}  {one}", flush=True)
             await feed.more()
             copy.stop_file.touch()
