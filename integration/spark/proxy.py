@@ -80,6 +80,7 @@ class Proxy:
     async def __aenter__(self) -> Proxy:
         self._group = await self._stack.enter_async_context(anyio.create_task_group())
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self.port)
+        self._stack.push_async_callback(listener.aclose)
         self._group.start_soon(listener.serve, self._serve)
         return self
 
@@ -197,8 +198,8 @@ def process_of(port: int, to: int) -> int:
     wanted = f"socket:[{inode}]"
     for folder in Path("/proc").glob("[0-9]*/fd"):
         with contextlib.suppress(OSError):
-            for entry in os.scandir(folder):
+            for entry in os.listdir(folder):
                 with contextlib.suppress(OSError):
-                    if os.readlink(entry.path) == wanted:
+                    if os.readlink(folder / entry) == wanted:
                         return int(folder.parent.name)
     return 0
