@@ -10,7 +10,7 @@ from tests.simulation.groups import Plan, draw, play
 from tests.simulation.test_scenarios import World, simulate
 from tests.simulation.world import TOPIC
 
-SEEDS = [3, 34, 47, *range(200, 206)]
+SEEDS = [3, 34, 47, 1000, 1009, *range(200, 204)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
