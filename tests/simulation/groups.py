@@ -238,7 +238,6 @@ class Member(RebalanceListener):
             self._loop.note(self.name, "is told", type(error).__name__, error)
             await anyio.sleep(0.1)
 
-
     async def _commit_between(
         self, consumer: Consumer[bytes, bytes], records: Collection[ConsumerRecord[bytes, bytes]]
     ) -> None:
