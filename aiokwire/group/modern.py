@@ -204,6 +204,9 @@ class ModernMember:
             self._note_held(target)
         if (event := decisions.gravest(self._pending)) is not None:
             return event
+        # From here on it has them, whatever the listener still does: should everything have to be said again meanwhile,
+        # what is left out would be others' at once.
+        self._held = decisions.held_of(target, self._names, self._host.owned() | plan.add)
         await self._host.assign(plan.add)
         self._note_held(target)
         return decisions.gravest(self._pending) or ModernEvent.SETTLED

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 
 from integration.embedded import EmbeddedProcess
-from integration.interop.ownership import Ownership
 from integration.interop.verifiable import VerifiableConsumer, until
 from integration.kafka.metadata import create_by_asking
 
@@ -57,9 +56,9 @@ def fill(server: Place, count: int, start: int = 0, topic: str = TOPIC) -> None:
 class Member:
     """A consumer of librdkafka that polls in a thread of its own."""
 
-    def __init__(
-        self, server: Place, group: str, topic: str = TOPIC, ownership: Ownership | None = None, **options: str
-    ) -> None:
+    topic = TOPIC
+
+    def __init__(self, server: Place, group: str, **options: str) -> None:
         settings: dict[str, Any] = {
             "bootstrap.servers": server.bootstrap_servers,
             "group.id": group,
@@ -72,11 +71,7 @@ class Member:
             settings.setdefault("session.timeout.ms", 6000)
             settings.setdefault("heartbeat.interval.ms", 500)
         self._consumer = Consumer(settings)
-        callbacks: dict[str, Any] = {}
-        if ownership is not None:
-            for name, came in (("on_assign", True), ("on_revoke", False), ("on_lost", False)):
-                callbacks[name] = self._told(ownership, came=came)
-        self._consumer.subscribe([topic], **callbacks)
+        self._consumer.subscribe([self.topic], **self.callbacks())
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.values: list[bytes] = []
@@ -100,11 +95,9 @@ class Member:
             self._consumer.commit(message=message, asynchronous=False)
         self._consumer.close()
 
-    def _told(self, ownership: Ownership, *, came: bool) -> Callable[[Consumer, list[TopicPartition]], None]:
-        def tell(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
-            ownership.tell(f"librdkafka {id(self)}", [one.partition for one in partitions], came=came)
-
-        return tell
+    def callbacks(self) -> dict[str, Any]:
+        """For its subscription."""
+        return {}
 
     def stop(self) -> None:
         """Leave the group."""

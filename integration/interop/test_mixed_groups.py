@@ -85,9 +85,9 @@ class Place:
         """Write so many numbers, one after the other in every partition."""
         fill(self, count, start, self.topic)
 
-    def librdkafka(self, **options: str) -> Member:
+    def librdkafka(self, **options: str) -> Librdkafka:
         """A consumer of librdkafka."""
-        return Member(self, self.group, self.topic, self.ownership, **options)
+        return Librdkafka(self, **options)
 
     def java(self, *arguments: str) -> VerifiableConsumer:
         """One of Java's."""
@@ -103,6 +103,25 @@ class Place:
                     came = event["name"] == "partitions_assigned"
                     self.ownership.tell(f"Java {number}", partitions, came=came, at_ms=int(event["timestamp"]))
         self.ownership.check()
+
+
+class Librdkafka(Member):
+    """A consumer of librdkafka that tells what it has."""
+
+    def __init__(self, place: Place, **options: str) -> None:
+        self._place = place
+        self.topic = place.topic
+        super().__init__(place, place.group, **options)
+
+    def callbacks(self) -> dict[str, Any]:
+        return {"on_assign": self._told(True), "on_revoke": self._told(False), "on_lost": self._told(False)}
+
+    def _told(self, came: bool) -> Callable[[Any, list[Any]], None]:
+        def tell(_consumer: Any, partitions: list[Any]) -> None:
+            numbers = [one.partition for one in partitions]
+            self._place.ownership.tell(f"librdkafka {id(self)}", numbers, came=came)
+
+        return tell
 
 
 class Ours(RebalanceListener):

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.consumer import Consumer
+from aiokwire.consumer import Consumer, RebalanceListener
 from aiokwire.errors import CommitFailed
 from aiokwire.group.subscription_format import decode_assignment, encode_subscription
 from aiokwire.protocol.messages import offset_fetch
@@ -191,6 +191,32 @@ async def test_40_a_subscription_that_changes_while_the_coordinator_is_asked_is_
             await reader.subscribe("u")
             held.release()
             await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
+
+
+async def test_what_a_listener_is_still_at_work_on_is_not_given_to_others_after_a_lost_heartbeat(
+    kafka_broker: Broker,
+) -> None:
+    """Everything is said again then, and the member said that it had nothing yet: the coordinator gave it to others."""
+
+    class Slow(RebalanceListener):
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            begun.set()
+            await done.wait()
+
+    begun, done = anyio.Event(), anyio.Event()
+    options = {"group_protocol": "consumer", "enable_auto_commit": False}
+    async with member(kafka_broker, listener=Slow(), client_id="slow", **options) as slow:
+        await begun.wait()
+        async with member(kafka_broker, **options) as other:
+            await until(lambda: len(kafka_broker.group("g").members) == 2)
+            await kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow").close().hit()
+            said = kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow", times=None).observe()
+            await said.hit(5)
+            assert slow.assignment == t(0, 1, 2, 3)
+            assert not other.assignment
+            done.set()
+            await until(lambda: len(slow.assignment) == len(other.assignment) == 2)
+            assert not slow.assignment & other.assignment
 
 
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID])

@@ -66,6 +66,7 @@ class Plan:
     cut: float
     dawdles: bool  # listeners take their time
     by_hand: bool  # commits by hand, too, where they are automatic
+    grows: tuple[float, ...]  # when the topic gets another partition
 
 
 def draw(seed: int) -> Plan:
@@ -90,6 +91,7 @@ def draw(seed: int) -> Plan:
         cut=rng.choice((0.0, 0.0, 0.02)),
         dawdles=rng.random() < 0.5,
         by_hand=rng.random() < 0.5,
+        grows=tuple(sorted(rng.uniform(0, storm) for _ in range(rng.choice((0, 0, 1, 2))))),
     )
 
 
@@ -256,6 +258,7 @@ class GroupHistory:
         self.plan = plan
         self.ledger = Ledger(loop)
         self.asked = 0  # records
+        self._partitions = plan.partitions  # of the topic, now
         self._loop = loop
         self._network = Network(loop)
         self._rng = random.Random(f"events {plan.seed}")
@@ -288,6 +291,8 @@ class GroupHistory:
                 storm.start_soon(self._look, self.plan.storm)
                 for event in self.plan.events:
                     storm.start_soon(self._happen, event, members)
+                for at in self.plan.grows:
+                    storm.start_soon(self._grow, at)
             await self._calm()
             if not self._members:
                 self._join(members, 99)
@@ -312,14 +317,18 @@ class GroupHistory:
         """Records, all the time."""
         with at_host("10.0.1.1"):
             producer: Producer[bytes, bytes] = await started(
-                lambda: Producer(BOOTSTRAP, rng=random.Random(self._rng.random()), delivery_timeout_ms=90_000)
+                lambda: Producer(
+                    BOOTSTRAP,
+                    rng=random.Random(self._rng.random()),
+                    delivery_timeout_ms=90_000,
+                    metadata_max_age_ms=2_000,
+                )
             )
             while self._loop.elapsed < self.plan.storm:
+                partitions = await producer.partitions_for(TOPIC)
                 for _ in range(self._rng.randint(1, 20)):
                     self.asked += 1
-                    await producer.submit(
-                        TOPIC, b"w:%d:" % self.asked, partition=self._rng.randrange(self.plan.partitions)
-                    )
+                    await producer.submit(TOPIC, b"w:%d:" % self.asked, partition=self._rng.randrange(partitions))
                 await anyio.sleep(self._rng.expovariate(3))
             await producer.flush(timeout=90)
             await producer.close(timeout=5)
@@ -352,6 +361,17 @@ class GroupHistory:
         self._members.append(member)
         topics = (TOPIC,) if self._rng.random() < 0.7 else (TOPIC, OTHER)
         members.start_soon(member.run, topics)
+
+    async def _grow(self, at: float) -> None:
+        """Another partition, which must be read from its start."""
+        await anyio.sleep(at)
+        async with self._lock:
+            if self._host.up:
+                topics = self._host.broker.state.topics
+                topics.add_partitions(topics.require(TOPIC), self._partitions + 1)
+                await topics.save()
+                self._partitions += 1
+                self._loop.note("event", "grow", self._partitions)
 
     async def _down(self, event: Event) -> None:
         async with self._lock:
