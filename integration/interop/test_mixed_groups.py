@@ -59,7 +59,7 @@ def place(server: KafkaServer) -> Place:
     return Place(server)
 
 
-def on(*both: str, embedded: tuple[str, ...] = ()) -> Any:
+def on(*both: str, embedded: tuple[str, ...] = ()) -> pytest.MarkDecorator:
     """Strategies on either broker, and those that on Kafka would show nothing more and cost time."""
     cases = [(EMBEDDED, each) for each in (*both, *embedded)] + [(KAFKA, each) for each in both]
     return pytest.mark.parametrize(("server", "strategy"), cases, indirect=["server"])
