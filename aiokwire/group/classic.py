@@ -7,20 +7,20 @@ decisions  codes and partitions  link              one attempt      heartbeats  
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
 
 import anyio
 
 from aiokwire.cluster import JOIN, Client, Cluster
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.errors import KafkaError, error_for
 from aiokwire.group import decisions
 from aiokwire.group.classic_requests import Identity, Leaving, heartbeat_request, join_request, sync_request
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.generation import Generation, watch
 from aiokwire.group.heartbeats import Heartbeats
 from aiokwire.group.leading import know_topics, share_out, subscriptions
-from aiokwire.group.link import CoordinatorLink
+from aiokwire.group.life import Departure, Life
+from aiokwire.group.link import CoordinatorLink, is_passing
 from aiokwire.group.membership import Host
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
@@ -34,15 +34,6 @@ logger = logging.getLogger(__name__)
 
 # A join is answered when the last member has come or its time is over; the answer may take a little longer.
 ANSWER_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
-# How often the leader, and whoever subscribes by pattern, asks whether topics and partitions were added (seconds).
-LOOK_INTERVAL = 10.0
-
-
-class Departure(NamedTuple):
-    """How to leave."""
-
-    deadline: float
-    reason: str
 
 
 class ClassicMember:
@@ -74,9 +65,7 @@ class ClassicMember:
         self._stumbles = 0  # generations lost, and refusals, since one was stable
         self._woken = anyio.Event()
         self._polled = anyio.Event()
-        self._working: anyio.CancelScope | None = None  # around the driver, while it runs
-        self._departure: Departure | None = None
-        self._ended = anyio.Event()
+        self._life = Life()
         self._steps = {
             MemberState.UNJOINED: self._begin,
             MemberState.PREPARING_REBALANCE: self._join,
@@ -131,13 +120,7 @@ class ClassicMember:
 
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
-        if self._departure is None:
-            self._departure = Departure(anyio.current_time() + timeout, reason)
-            if self._working is not None:
-                self._working.cancel()
-        if self._working is not None:
-            with anyio.move_on_after(timeout):
-                await self._ended.wait()
+        await self._life.leave(timeout, reason)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
 
@@ -148,19 +131,17 @@ class ClassicMember:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
                 tasks.start_soon(self._look_around, name=f"topics of group {self._options.group_id}")
-                with anyio.CancelScope() as self._working:
-                    if self._departure is None:
-                        await self._drive()
+                await self._life.work(self._drive)
                 self._heartbeats.stop()
-                if self._departure is not None:
-                    await self._depart(self._departure)
+                if self._life.departure is not None:
+                    await self._depart(self._life.departure)
                 else:
                     await self._let_go()  # failed
                 tasks.cancel_scope.cancel()
         finally:
             self._client.metadata.remove_listener(self._on_metadata)
             self.commits.open()
-            self._ended.set()
+            self._life.end()
 
     async def _drive(self) -> None:
         while self._machine.state not in FINAL:
@@ -365,8 +346,7 @@ class ClassicMember:
 
     async def _after_failure(self, error: KafkaError) -> MemberEvent:
         """An attempt that brought no answer, or one that cannot be used."""
-        passing = isinstance(error, (ConnectionFailed, RequestTimedOut))
-        if not passing and not (isinstance(error, BrokerError) and error.retriable):
+        if not is_passing(error):
             self._refuse(error)
             return MemberEvent.REFUSED
         pause = self._backoff.next()
@@ -419,7 +399,9 @@ class ClassicMember:
     async def _look_around(self) -> None:
         """Have topics and partitions noticed that were added."""
         while True:
-            await anyio.sleep(LOOK_INTERVAL)
+            generation = self._generation
+            watched = () if generation is None or generation.watch is None else generation.watch.topics
+            await anyio.sleep(decisions.look_interval(len(watched)))
             generation = self._generation
             if generation is not None and generation.watch is not None:
                 self._client.metadata.want(generation.watch.topics)

@@ -88,6 +88,15 @@ class Signals:
         self._pending.clear()
 
 
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def look_interval(topics: int) -> float:
+    """How long to wait (seconds) before it is asked again whether topics and partitions were added: the answer names
+    `topics`, which a broker with thousands of them should not have to do all the time."""
+    return min(10.0, max(1.0, topics / 100))
+
+
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
