@@ -1,10 +1,12 @@
 """What members of a group were handed over, by whom and when: losses, doubles, disorder and pauses. No I/O.
 
 A record is named by its partition and its number there: 0, 1, 2, ... in the order in which the records were sent.
+Nobody else writes to the topic, and no transaction, so the number is its offset, too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -28,6 +30,8 @@ class _Partition:
     counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
     member: object = None  # who was handed the last record
     at: Moment = _LONG_AGO  # when
+    committed: int = 0  # the group's offset, as the broker told it last
+    told_at: float = 0.0  # when it told that
 
 
 class Account:
@@ -53,11 +57,21 @@ class Account:
         self._check_order(member, partition, number, len(place.counts))
         if number >= len(place.counts):
             place.counts.extend(bytes(number + 1 - len(place.counts)))
+        if place.counts[number] and number < place.committed and now.at > place.told_at:
+            self._faults.append(
+                f"{member}, partition {partition}: {number} came again, {place.committed} was committed"
+            )
         place.counts[number] = min(255, place.counts[number] + 1)
         if place.member is not None:
             self._measure(partition, max(place.at, sent_at), now, moved=place.member is not member)
         place.member, place.at = member, now
         self.records += 1
+
+    def committed(self, partition: int, offset: int, *, now: Moment) -> None:
+        """The broker says so: from now on, nobody is to be handed an earlier record once more."""
+        place = self._partitions[partition]
+        if offset > place.committed:
+            place.committed, place.told_at = offset, now.at
 
     def _measure(self, partition: int, began: Moment, now: Moment, *, moved: bool) -> None:
         pause, pauses = now.at - began.at, self.pauses
@@ -82,9 +96,14 @@ class Account:
         pauses, self.pauses = self.pauses, self._no_pauses()
         return pauses
 
-    def oldest(self) -> float:
-        """The time by which every partition was last heard of."""
-        return min(place.at.at for place in self._partitions)
+    def end(self, partition: int) -> int:
+        """The number after the last that was handed over."""
+        return len(self._partitions[partition].counts)
+
+    def oldest(self, partitions: Collection[int] | None = None) -> float:
+        """The time by which every partition, or every one of these, was last heard of."""
+        chosen = range(len(self._partitions)) if partitions is None else partitions
+        return min((self._partitions[number].at.at for number in chosen), default=math.inf)
 
     def newest(self) -> float:
         """The time of the last record."""
