@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
@@ -36,6 +36,9 @@ from aiokwire.watchdog import BlockedLoop, Watchdog
 BuildBeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
 OnAnswer: TypeAlias = Callable[["Beat", Response | KafkaError], None]
 
+# When the first beat of an eager term is due (seconds); the next one after as much again, and so on.
+FIRST_EAGER: Final = 0.1
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Beat:
@@ -49,6 +52,9 @@ class Beat:
     """For an answer, and for a connection: then the connection is given up and made anew."""
     patience: float
     """How long beats go on without `Pulse.polled`; they end within one `interval` after it."""
+    eager: bool = False
+    """Whether a term begins with beats in quick succession, ever further apart until they are by `interval`: where one
+    change of a group brings on the next, and nothing but the answer to a beat tells."""
 
 
 class _Order(NamedTuple):
@@ -186,6 +192,7 @@ class _Heart:
         self._backoff = pulse.new_backoff()
         # of the present term
         self._term = 0
+        self._began = 0.0
         self._served = 0  # how many of the beats that were wanted at once went out
         self._since = 0.0  # when the last beat went out, or the term began
         self._retry_at: float | None = None  # after a failure
@@ -238,12 +245,18 @@ class _Heart:
     def _follow(self, order: _Order, now: float) -> None:
         """Take over what the user's loop changed."""
         if order.term != self._term:
-            self._term, self._served, self._since, self._retry_at, self._last = order.term, 0, now, None, None
+            self._term, self._served, self._retry_at, self._last = order.term, 0, None, None
+            self._began = self._since = now
 
     def _due(self, order: _Order, now: float) -> float:
         if self._retry_at is not None:
             return self._retry_at
-        return now if order.urgent > self._served else self._since + order.beat.interval
+        if order.urgent > self._served:
+            return now
+        interval = order.beat.interval
+        if order.beat.eager:
+            interval = min(interval, max(FIRST_EAGER, self._since - self._began))
+        return self._since + interval
 
     def _falls_silent(self, beat: Beat, now: float) -> bool:
         """Whether the application has made no progress for too long: no beat, until it does."""

@@ -24,6 +24,14 @@ class Pauses:
     own: list[float]  # the same, less the time that the process waited for a core
     moved: list[float]  # between the last record of one member and the first of the next
 
+    def longest(self, other: Pauses) -> Pauses:
+        """Of two phases."""
+        return Pauses(
+            [max(pair) for pair in zip(self.stayed, other.stayed, strict=True)],
+            [max(pair) for pair in zip(self.own, other.own, strict=True)],
+            [max(pair) for pair in zip(self.moved, other.moved, strict=True)],
+        )
+
 
 @dataclass(slots=True)
 class _Partition:

@@ -2,7 +2,8 @@
 enters that in the account.
 
 A record is told before the member asks for more, so before it commits it: what a killed member had not told was not
-committed either, and comes again.
+committed either, and comes again. The parent holds the child's input: a word lets it begin, and its end lets it leave,
+also when the parent is gone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Collection
@@ -28,6 +28,7 @@ from integration.chaos.moment import Moment, now
 from integration.chaos.rebalances import Rebalances
 
 # What a line begins with.
+_READY: Final = "ready"
 _STARTED: Final = "started"
 _ASSIGNED: Final = "assigned"
 _GIVEN_UP: Final = "given up"
@@ -35,6 +36,9 @@ _LOST: Final = "lost"
 _RECORD: Final = "record"
 _GENERATION: Final = "generation"
 _ERROR: Final = "error"
+
+_BEGIN: Final = b"begin\n"
+_PATIENCE: Final = 60.0  # seconds
 
 
 class Apart:
@@ -45,6 +49,7 @@ class Apart:
         self._account = account
         self._command = [sys.executable, "-m", "integration.chaos.apart", json.dumps([name, topic, options])]
         self._process: anyio.abc.Process | None = None
+        self._started = anyio.Event()
         self._stopped = anyio.Event()
         self._killed = False
         self._owned: set[int] = set()
@@ -61,9 +66,9 @@ class Apart:
         return frozenset(self._owned)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until the process has ended."""
+        """Until the process has ended; it has started when it can `begin`, with all that takes long behind it."""
         try:
-            async with await anyio.open_process(self._command, stdin=subprocess.DEVNULL, stderr=None) as process:
+            async with await anyio.open_process(self._command, stdin=subprocess.PIPE, stderr=None) as process:
                 self._process = process
                 assert process.stdout is not None
                 rest = ""
@@ -77,18 +82,26 @@ class Apart:
         finally:
             self._stopped.set()
 
+    async def begin(self) -> None:
+        """Returns when its consumer has started."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        await self._process.stdin.send(_BEGIN)
+        with anyio.fail_after(_PATIENCE):
+            await self._started.wait()
+
     async def stop(self) -> None:
         """Returns when it has committed, left and ended."""
-        await self._end(signal.SIGTERM)
+        assert self._process is not None
+        assert self._process.stdin is not None
+        await self._process.stdin.aclose()
+        await self._stopped.wait()
 
     async def kill(self) -> None:
         """SIGKILL; returns when all is entered that it had told."""
-        self._killed = True
-        await self._end(signal.SIGKILL)
-
-    async def _end(self, how: signal.Signals) -> None:
         assert self._process is not None
-        self._process.send_signal(how)
+        self._killed = True
+        self._process.kill()
         await self._stopped.wait()
 
     def _take(self, kind: str, *said: Any, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -102,8 +115,10 @@ class Apart:
             self.generations.add(said[0])
         elif kind == _ERROR:
             self.errors.append(said[0])
-        elif kind == _STARTED:
+        elif kind == _READY:
             task_status.started()
+        elif kind == _STARTED:
+            self._started.set()
         else:
             self._owned.difference_update(said[0])
             self.lost_partitions += len(said[0]) * (kind == _LOST)
@@ -149,16 +164,17 @@ def _say(*what: object) -> None:
 
 
 async def _live(name: str, topic: str, options: dict[str, Any]) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+    _say(_READY)
+    await anyio.wait_readable(0)
+    if os.read(0, len(_BEGIN)):
         member = _Child(name, topic, _Teller(), **options)
         async with anyio.create_task_group() as tasks:
             await tasks.start(member.run)
             _say(_STARTED)
-            async for _ in signals:
-                break
+            await anyio.wait_readable(0)  # its end
             await member.stop()
-    for error in member.errors:
-        _say(_ERROR, error)
+        for error in member.errors:
+            _say(_ERROR, error)
 
 
 if __name__ == "__main__":

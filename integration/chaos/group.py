@@ -58,7 +58,8 @@ class Group:
     ) -> None:
         """`apart`: each member has a process of its own."""
         self._bootstrap = bootstrap
-        self._kind = Apart if apart else Member
+        self._apart = apart
+        self._prepared: dict[str, Apart] = {}
         self.id = f"{topic}-group"
         self.names = [f"member-{number}" for number in range(size)]
         self.members: dict[str, Member | Apart] = {}
@@ -69,13 +70,25 @@ class Group:
         self._tasks = tasks
         self._gone: list[Member | Apart] = []
 
+    async def prepare(self, name: str, options: dict[str, Any]) -> None:
+        """Have a member that needs no time to come when it is let."""
+        member = self._prepared[name] = Apart(name, self._topic, self.account, **self._given(name, options))
+        await self._tasks.start(member.run)
+
     async def start(self, name: str, options: dict[str, Any]) -> None:
         """Let a member come; returns when its consumer has started."""
+        if self._apart:
+            if name not in self._prepared:
+                await self.prepare(name, options)
+            apart = self.members[name] = self._prepared.pop(name)
+            await apart.begin()
+        else:
+            member = self.members[name] = Member(name, self._topic, self.account, **self._given(name, options))
+            await self._tasks.start(member.run)
+
+    def _given(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         given = {key: value.format(name=name) if isinstance(value, str) else value for key, value in options.items()}
-        given |= {"bootstrap_servers": self._bootstrap, "group_id": self.id, "auto_offset_reset": "earliest"}
-        member = self._kind(name, self._topic, self.account, **given)
-        self.members[name] = member
-        await self._tasks.start(member.run)
+        return given | {"bootstrap_servers": self._bootstrap, "group_id": self.id, "auto_offset_reset": "earliest"}
 
     async def stop(self, name: str) -> None:
         """Let a member go."""

@@ -89,9 +89,8 @@ async def roll(
             await anyio.sleep(calm)
             quiet = group.account.new_phase()
             began, epoch = now(), await _epoch(bootstrap, group, seen)
-            await _restart(group, options, restarts, killed=killed)
+            rolling = await _restart(group, options, restarts, killed=killed)
             ended, rebalances = now(), await _epoch(bootstrap, group, seen) - epoch
-            rolling = group.account.new_phase()
             await group.finish()
     allowed = 0 if protocol in NO_REBALANCE[killed] else None
     wrong = [*group.wrong(), *_broken(group, rolling, rebalances, allowed, stop_allowed)]
@@ -111,11 +110,17 @@ async def roll(
     )
 
 
-async def _restart(group: Group, options: dict[str, Any], restarts: int, *, killed: bool) -> None:
-    """One member after the other; the next only when all partitions are shared out again."""
+async def _restart(group: Group, options: dict[str, Any], restarts: int, *, killed: bool) -> Pauses:
+    """One member after the other; the next only when all partitions are shared out again. Gives the pauses meanwhile.
+
+    Processes that take the place of others are made before, as if elsewhere: that is not what is measured."""
+    rolling = group.account.new_phase()
     for number in range(restarts):
         name = group.names[number % MEMBERS]
         if killed:
+            await group.prepare(name, options)
+            await anyio.sleep(_DWELL_SECONDS)
+            group.account.new_phase()
             await group.kill(name)
         else:
             await group.stop(name)
@@ -123,6 +128,8 @@ async def _restart(group: Group, options: dict[str, Any], restarts: int, *, kill
         await group.start(name, options)
         await group.settled(PARTITIONS)
         await anyio.sleep(_DWELL_SECONDS)
+        rolling = rolling.longest(group.account.new_phase())
+    return rolling
 
 
 async def _epoch(bootstrap: str, group: Group, seen: set[int]) -> int:
