@@ -22,6 +22,7 @@ class Pauses:
 
     stayed: list[float]  # between two records that one member was handed
     own: list[float]  # the same, less the time that the process waited for a core
+    late: list[float]  # of a member that stayed, after the bystander; less the time that processes waited for a core
     moved: list[float]  # between the last record of one member and the first of the next
 
     def longest(self, other: Pauses) -> Pauses:
@@ -29,6 +30,7 @@ class Pauses:
         return Pauses(
             [max(pair) for pair in zip(self.stayed, other.stayed, strict=True)],
             [max(pair) for pair in zip(self.own, other.own, strict=True)],
+            [max(pair) for pair in zip(self.late, other.late, strict=True)],
             [max(pair) for pair in zip(self.moved, other.moved, strict=True)],
         )
 
@@ -40,6 +42,7 @@ class _Partition:
     at: Moment = _LONG_AGO  # when
     committed: int = 0  # the group's offset, as the broker told it last
     told_at: float = 0.0  # when it told that
+    seen: dict[int, Moment] = field(default_factory=dict)  # by the bystander, and by no member yet
 
 
 class Account:
@@ -72,8 +75,18 @@ class Account:
         place.counts[number] = min(255, place.counts[number] + 1)
         if place.member is not None:
             self._measure(partition, max(place.at, sent_at), now, moved=place.member is not member)
+        seen = place.seen.pop(number, None)
+        if seen is not None and place.member is member:
+            late = now.at - max(seen.at, sent_at.at) - (now.starved - sent_at.starved)
+            self.pauses.late[partition] = max(self.pauses.late[partition], late)
         place.member, place.at = member, now
         self.records += 1
+
+    def seen(self, partition: int, number: int, *, now: Moment) -> None:
+        """By the bystander: a reader without a group, which nothing of a group's doing holds up."""
+        place = self._partitions[partition]
+        if number >= len(place.counts):
+            place.seen[number] = now
 
     def committed(self, partition: int, offset: int, *, now: Moment) -> None:
         """The broker says so: from now on, nobody is to be handed an earlier record once more."""
@@ -138,4 +151,4 @@ class Account:
 
     def _no_pauses(self) -> Pauses:
         nothing = [0.0] * len(self._partitions)
-        return Pauses(nothing, nothing.copy(), nothing.copy())
+        return Pauses(nothing, nothing.copy(), nothing.copy(), nothing.copy())

@@ -15,12 +15,12 @@ from typing import Any, Final
 import anyio
 import anyio.abc
 
-from aiokwire import Admin, Producer
+from aiokwire import Admin, Consumer, Producer, TopicPartition
 from aiokwire.admin import NewTopic
 from aiokwire.errors import KafkaError
 from integration.chaos.account import Account
 from integration.chaos.apart import Apart
-from integration.chaos.feed import Feed
+from integration.chaos.feed import Feed, read_value
 from integration.chaos.member import Member
 from integration.chaos.moment import now
 
@@ -28,6 +28,7 @@ from integration.chaos.moment import now
 _DELIVERY_TIMEOUT_MS: Final = 600_000
 _LOOK_SECONDS: Final = 0.01
 _PATIENCE: Final = 60.0
+_POLL_SECONDS: Final = 1.0
 _ASK_SECONDS: Final = 0.3  # from one question for what is committed to the next
 
 PROTOCOLS: Final[dict[str, dict[str, Any]]] = {
@@ -52,8 +53,9 @@ class Group:
         feed: Feed,
         topic: str,
         account: Account,
-        size: int,
         *,
+        partitions: int,
+        size: int,
         apart: bool,
     ) -> None:
         """`apart`: each member has a process of its own."""
@@ -67,6 +69,7 @@ class Group:
         self.account = account
         self.feed = feed
         self._topic = topic
+        self._partitions = partitions
         self._tasks = tasks
         self._gone: list[Member | Apart] = []
 
@@ -106,6 +109,17 @@ class Group:
             committed = await self._ask(admin)
         self.uncommitted += sum(self.account.end(number) - committed.get(number, 0) for number in member.owned)
         return member.owned
+
+    async def stand_by(self) -> None:
+        """Read everything as nobody's member, and have the account know when, until cancelled."""
+        partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
+        options: dict[str, Any] = {"bootstrap_servers": self._bootstrap, "auto_offset_reset": "earliest"}
+        async with Consumer(partitions=partitions, **options) as consumer:
+            while True:
+                records = await consumer.getmany(timeout=_POLL_SECONDS)
+                here = now()
+                for record in records:
+                    self.account.seen(record.partition, read_value(record.value)[0], now=here)
 
     async def watch_commits(self) -> None:
         """Have the account know what is committed, until cancelled."""
@@ -177,7 +191,7 @@ class Group:
 
 @asynccontextmanager
 async def open_group(
-    bootstrap: str, *, partitions: int, size: int, rate: float, apart: bool = False
+    bootstrap: str, *, partitions: int, size: int, rate: float, apart: bool = False, bystander: bool = False
 ) -> AsyncIterator[Group]:
     """A new topic with its feed; the group has no member yet. `apart`: its members get processes of their own."""
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
@@ -188,8 +202,10 @@ async def open_group(
         anyio.create_task_group() as tasks,
     ):
         feed = Feed(producer, topic, partitions, rate=rate)
-        group = Group(bootstrap, tasks, feed, topic, Account(partitions), size, apart=apart)
+        group = Group(bootstrap, tasks, feed, topic, Account(partitions), partitions=partitions, size=size, apart=apart)
         tasks.start_soon(feed.run)
         tasks.start_soon(group.watch_commits)
+        if bystander:
+            tasks.start_soon(group.stand_by)
         yield group
         tasks.cancel_scope.cancel()
