@@ -97,7 +97,7 @@ async def dial(
 
 
 def _tune(transport: asyncio.BaseTransport) -> None:
-    """No delay for small writes; keepalive, so that a silent network fault shows while nothing is asked, or an answer is
+    """No delay for small writes; keepalive, so that a silent network fault shows while nothing is asked or an answer is
     waited for: a host that lost its power sends no farewell, and when it is back it does not know the connection."""
     sock = transport.get_extra_info("socket")
     if sock is not None:  # a simulated network has none
