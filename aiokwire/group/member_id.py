@@ -31,8 +31,7 @@ class MemberId:
             self._former, self.current = self.current, ""
 
     def moved(self) -> None:
-        """The group may have been read anew. An id that was just given is kept: were it not joined with, the group would
-        wait for it."""
+        """The group may have been read anew. An id that was given since is kept: the group waits for whoever has it."""
         if self._former and not self.current:
             self._recall()
 

@@ -40,6 +40,7 @@ class _Partition:
     counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
     member: object = None  # who was handed the last record
     at: Moment = _LONG_AGO  # when
+    since: float = 0.0  # when this member was handed its first
     committed: int = 0  # the group's offset, as the broker told it last
     told_at: float = 0.0  # when it told that
     seen: dict[int, Moment] = field(default_factory=dict)  # by the bystander, and by no member yet
@@ -76,7 +77,9 @@ class Account:
         if place.member is not None:
             self._measure(partition, max(place.at, sent_at), now, moved=place.member is not member)
         seen = place.seen.pop(number, None)
-        if seen is not None and place.member is member:
+        if place.member is not member:
+            place.since = now.at
+        elif seen is not None and seen.at > place.since:
             late = now.at - max(seen.at, sent_at.at) - (now.starved - sent_at.starved)
             self.pauses.late[partition] = max(self.pauses.late[partition], late)
         place.member, place.at = member, now

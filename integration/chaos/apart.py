@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -44,10 +45,12 @@ _PATIENCE: Final = 60.0  # seconds
 class Apart:
     """The parent's side; it has the shape of a `Member`."""
 
-    def __init__(self, name: str, topic: str, account: Account, **options: Any) -> None:
+    def __init__(self, name: str, topic: str, account: Account, *, log: Path | None = None, **options: Any) -> None:
+        """`log`: a directory to log in."""
         self._name = name
         self._account = account
         self._command = [sys.executable, "-m", "integration.chaos.apart", json.dumps([name, topic, options])]
+        self._command += [str(log / f"{name}.log")] if log is not None else []
         self._process: anyio.abc.Process | None = None
         self._started = anyio.Event()
         self._stopped = anyio.Event()
@@ -157,6 +160,13 @@ class _Child(Member):
         _say(_LOST, sorted(tp.partition for tp in partitions))
 
 
+def log_to(file: Path) -> None:
+    """Have all that this process's clients do written there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    logging.getLogger("aiokwire").setLevel(logging.DEBUG)
+    logging.basicConfig(filename=file, format="%(asctime)s %(process)d %(name)s %(message)s")
+
+
 def _say(*what: object) -> None:
     line = json.dumps(what).encode() + b"\n"
     while line:
@@ -179,5 +189,7 @@ async def _live(name: str, topic: str, options: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # brokers that go away are the point here
+    if len(sys.argv) > 2:
+        log_to(Path(sys.argv[2]))
     with Rebalances(lambda number: _say(_GENERATION, number)):
         uvloop.run(_live(*json.loads(sys.argv[1])))

@@ -10,6 +10,7 @@ import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -57,10 +58,12 @@ class Group:
         partitions: int,
         size: int,
         apart: bool,
+        log: Path | None,
     ) -> None:
-        """`apart`: each member has a process of its own."""
+        """`apart`: each member has a process of its own, which logs in the directory `log`."""
         self._bootstrap = bootstrap
         self._apart = apart
+        self._log = log
         self._prepared: dict[str, Apart] = {}
         self.id = f"{topic}-group"
         self.names = [f"member-{number}" for number in range(size)]
@@ -75,7 +78,9 @@ class Group:
 
     async def prepare(self, name: str, options: dict[str, Any]) -> None:
         """Have a member that needs no time to come when it is let."""
-        member = self._prepared[name] = Apart(name, self._topic, self.account, **self._given(name, options))
+        member = self._prepared[name] = Apart(
+            name, self._topic, self.account, log=self._log, **self._given(name, options)
+        )
         await self._tasks.start(member.run)
 
     async def start(self, name: str, options: dict[str, Any]) -> None:
@@ -191,7 +196,14 @@ class Group:
 
 @asynccontextmanager
 async def open_group(
-    bootstrap: str, *, partitions: int, size: int, rate: float, apart: bool = False, bystander: bool = False
+    bootstrap: str,
+    *,
+    partitions: int,
+    size: int,
+    rate: float,
+    apart: bool = False,
+    bystander: bool = False,
+    log: Path | None = None,
 ) -> AsyncIterator[Group]:
     """A new topic with its feed; the group has no member yet. `apart`: its members get processes of their own."""
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
@@ -202,7 +214,9 @@ async def open_group(
         anyio.create_task_group() as tasks,
     ):
         feed = Feed(producer, topic, partitions, rate=rate)
-        group = Group(bootstrap, tasks, feed, topic, Account(partitions), partitions=partitions, size=size, apart=apart)
+        group = Group(
+            bootstrap, tasks, feed, topic, Account(partitions), partitions=partitions, size=size, apart=apart, log=log
+        )
         tasks.start_soon(feed.run)
         tasks.start_soon(group.watch_commits)
         if bystander:

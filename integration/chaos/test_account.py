@@ -87,14 +87,15 @@ def test_the_oldest_record_is_that_of_the_slowest_partition() -> None:
 
 def test_a_member_is_late_after_a_reader_without_a_group() -> None:
     account = Account(1)
-    for number, came in enumerate((1.0, 2.0, 3.0)):
+    for number, came in enumerate((1.0, 5.0, 6.0, 7.0)):
         account.seen(0, number, now=Moment(came))
     account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(4.0))
-    account.handed_over("a", 0, 1, sent_at=Moment(0.0), now=Moment(4.5, 0.5))
+    account.handed_over("a", 0, 1, sent_at=Moment(0.0), now=Moment(7.5, 0.5))
     account.handed_over("b", 0, 2, sent_at=Moment(0.0), now=Moment(9.0, 0.5))
-    assert account.new_phase().late == [2.0], "of who stayed"
-    account.handed_over("b", 0, 3, sent_at=Moment(0.0), now=Moment(9.5))
-    account.seen(0, 3, now=Moment(10.0))
+    account.handed_over("b", 0, 3, sent_at=Moment(0.0), now=Moment(9.0, 0.5))
+    assert account.new_phase().late == [2.0], "of who had it already when the record came"
+    account.handed_over("b", 0, 4, sent_at=Moment(0.0), now=Moment(9.5))
+    account.seen(0, 4, now=Moment(10.0))
     assert account.new_phase().late == [0.0]
 
 
