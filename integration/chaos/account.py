@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from integration.chaos.moment import Moment
 
@@ -35,6 +36,13 @@ class Pauses:
         )
 
 
+class Resumed(NamedTuple):
+    """The first record of a partition after the broker's return; seconds since then."""
+
+    after: float
+    own: float  # less what its member waited for a core since its last record; not where that was another's
+
+
 @dataclass(slots=True)
 class _Partition:
     counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
@@ -44,6 +52,7 @@ class _Partition:
     committed: int = 0  # the group's offset, as the broker told it last
     told_at: float = 0.0  # when it told that
     seen: dict[int, Moment] = field(default_factory=dict)  # by the bystander, and by no member yet
+    resumed: Resumed | None = None
 
 
 class Account:
@@ -53,6 +62,7 @@ class Account:
         self._partitions = [_Partition() for _ in range(partitions)]
         self._last: dict[tuple[object, int], int] = {}  # the number that a member was handed last of a partition
         self._faults: list[str] = []
+        self._returned = math.inf  # when the broker did
         self.pauses = self._no_pauses()
         self.records = 0
 
@@ -82,6 +92,10 @@ class Account:
         elif seen is not None and seen.at > place.since:
             late = now.at - max(seen.at, sent_at.at) - (now.starved - sent_at.starved)
             self.pauses.late[partition] = max(self.pauses.late[partition], late)
+        if place.resumed is None and now.at > self._returned:
+            after = now.at - self._returned
+            waited = now.starved - place.at.starved if place.member is member else 0.0
+            place.resumed = Resumed(after, after - waited)
         place.member, place.at = member, now
         self.records += 1
 
@@ -124,14 +138,17 @@ class Account:
         """The number after the last that was handed over."""
         return len(self._partitions[partition].counts)
 
-    def oldest(self, partitions: Collection[int] | None = None) -> float:
-        """The time by which every partition, or every one of these, was last heard of."""
-        chosen = range(len(self._partitions)) if partitions is None else partitions
-        return min((self._partitions[number].at.at for number in chosen), default=math.inf)
+    def broker_returned(self, at: float) -> None:
+        """From here on `resumed` counts."""
+        self._returned = at
+        for place in self._partitions:
+            place.resumed = None
 
-    def newest(self) -> float:
-        """The time of the last record."""
-        return max(place.at.at for place in self._partitions)
+    def resumed(self, partitions: Collection[int] | None = None) -> list[Resumed]:
+        """Of each partition, or of each of these, that goes on."""
+        chosen = range(len(self._partitions)) if partitions is None else partitions
+        found = (self._partitions[number].resumed for number in chosen)
+        return [each for each in found if each is not None]
 
     def has_all(self, sent: int) -> bool:
         """Whether of each partition so many records were handed over."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from integration.chaos.account import Account, Pauses
+from integration.chaos.account import Account, Pauses, Resumed
 from integration.chaos.moment import Moment
 
 
@@ -77,12 +77,19 @@ def test_a_wait_for_a_core_is_no_pause_of_its_own() -> None:
     assert (pauses.stayed, pauses.own) == ([1.0], [0.25])
 
 
-def test_the_oldest_record_is_that_of_the_slowest_partition() -> None:
+def test_each_partition_resumes_by_its_own_first_record_after_the_return() -> None:
     account = Account(2)
-    account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(9.0))
-    assert account.oldest() == 0.0
-    account.handed_over("a", 1, 0, sent_at=Moment(0.0), now=Moment(5.0))
-    assert account.oldest() == 5.0
+    handed(account, "a", 0)
+    account.broker_returned(5.0)
+    account.handed_over("a", 0, 1, sent_at=Moment(0.0), now=Moment(4.0))
+    assert account.resumed() == []
+    account.handed_over("a", 0, 2, sent_at=Moment(0.0), now=Moment(7.0, 0.5))
+    account.handed_over("a", 0, 3, sent_at=Moment(0.0), now=Moment(8.0, 0.5))
+    account.handed_over("b", 1, 0, sent_at=Moment(0.0), now=Moment(9.0, 3.0))
+    assert account.resumed() == [Resumed(2.0, 1.5), Resumed(4.0, 4.0)]
+    assert account.resumed([1]) == [Resumed(4.0, 4.0)]
+    account.broker_returned(10.0)
+    assert account.resumed() == []
 
 
 def test_a_member_is_late_after_a_reader_without_a_group() -> None:
