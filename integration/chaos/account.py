@@ -37,10 +37,10 @@ class Pauses:
 
 
 class Resumed(NamedTuple):
-    """The first record of a partition after the broker's return; seconds since then."""
+    """The first record of a partition after the broker's return."""
 
-    after: float
-    own: float  # less what its member waited for a core since its last record; not where that was another's
+    after: float  # seconds since then
+    waited: float  # for a core: its member since its last record, so also before the return; 0 when that was another's
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Account:
         if place.resumed is None and now.at > self._returned:
             after = now.at - self._returned
             waited = now.starved - place.at.starved if place.member is member else 0.0
-            place.resumed = Resumed(after, after - waited)
+            place.resumed = Resumed(after, waited)
         place.member, place.at = member, now
         self.records += 1
 

@@ -86,8 +86,8 @@ def test_each_partition_resumes_by_its_own_first_record_after_the_return() -> No
     account.handed_over("a", 0, 2, sent_at=Moment(0.0), now=Moment(7.0, 0.5))
     account.handed_over("a", 0, 3, sent_at=Moment(0.0), now=Moment(8.0, 0.5))
     account.handed_over("b", 1, 0, sent_at=Moment(0.0), now=Moment(9.0, 3.0))
-    assert account.resumed() == [Resumed(2.0, 1.5), Resumed(4.0, 4.0)]
-    assert account.resumed([1]) == [Resumed(4.0, 4.0)]
+    assert account.resumed() == [Resumed(2.0, 0.5), Resumed(4.0, 0.0)]
+    assert account.resumed([1]) == [Resumed(4.0, 0.0)]
     account.broker_returned(10.0)
     assert account.resumed() == []
 
