@@ -8,6 +8,7 @@ also when the parent is gone.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -40,6 +41,7 @@ _ERROR: Final = "error"
 
 _BEGIN: Final = b"begin\n"
 _PATIENCE: Final = 60.0  # seconds
+_PIPE_BYTES: Final = 1 << 20  # the most that Linux gives: a parent that is slow to read stops no child
 
 
 class Apart:
@@ -174,6 +176,8 @@ def _say(*what: object) -> None:
 
 
 async def _live(name: str, topic: str, options: dict[str, Any]) -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     _say(_READY)
     await anyio.wait_readable(0)
     if os.read(0, len(_BEGIN)):

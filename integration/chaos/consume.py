@@ -4,8 +4,7 @@ goes on by itself, always.
 `python -m integration.chaos.consume` runs it for ten minutes and prints how long each resumption took;
 `test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or came again after it
 was committed, or when it took longer than five seconds from the broker's return until every partition was read again.
-The partitions of a member that was killed have five seconds
-more than the session that has to end first.
+The partitions of a member that was killed have five seconds more than the session that has to end first.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Rebalances(logging.Handler):
     def __enter__(self) -> Rebalances:
         self._logger.addHandler(self)
         self._logger.setLevel(logging.INFO)
-        self._logger.propagate = False
+        self._logger.propagate = logging.getLogger().hasHandlers()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -17,6 +17,7 @@ import argparse
 import logging
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -78,12 +79,13 @@ async def roll(
     rate: float,
     killed: bool = False,
     stop_allowed: float = STOP_ALLOWED,
+    log: Path | None = None,
 ) -> Outcome:
-    """One run with one protocol."""
+    """One run with one protocol. `log`: a directory for what members log that are processes."""
     seen: set[int] = set()
     with Rebalances(seen.add):
         size = {"partitions": PARTITIONS, "size": MEMBERS}
-        async with open_group(bootstrap, **size, rate=rate, apart=killed, bystander=True) as group:
+        async with open_group(bootstrap, **size, rate=rate, apart=killed, bystander=True, log=log) as group:
             options = PROTOCOLS[protocol] | (SOON if killed else {})
             for name in group.names:
                 await group.start(name, options)
@@ -201,6 +203,7 @@ def main() -> int:
     parser.add_argument("--restarts", type=int, default=MEMBERS)
     parser.add_argument("--calm", type=float, default=5.0, help="seconds before the restarts, to compare with")
     parser.add_argument("--rate", type=float, default=50.0, help="records a second to each partition")
+    parser.add_argument("--log", type=Path, help="a directory to keep what killed members log in")
     given = parser.parse_args()
     logging.getLogger("aiokwire").setLevel(logging.ERROR)
     settings: dict[str, object] = dict(SOON_BROKER) if given.killed else {}
@@ -221,6 +224,7 @@ def main() -> int:
                 calm=given.calm,
                 rate=given.rate,
                 killed=given.killed,
+                log=given.log,
             )
             outcomes.append(uvloop.run(work))
     finally:
