@@ -8,10 +8,12 @@ also when the parent is gone.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Collection
@@ -41,7 +43,7 @@ _ERROR: Final = "error"
 
 _BEGIN: Final = b"begin\n"
 _PATIENCE: Final = 60.0  # seconds
-_PIPE_BYTES: Final = 1 << 20  # the most that Linux gives: a parent that is slow to read stops no child
+_BACKLOG_BYTES: Final = 1 << 20  # a parent that is slow to read stops no child
 
 
 class Apart:
@@ -176,8 +178,10 @@ def _say(*what: object) -> None:
 
 
 async def _live(name: str, topic: str, options: dict[str, Any]) -> None:
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    with contextlib.suppress(OSError):  # asyncio's children have pipes, uvloop's have sockets
+        fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, _BACKLOG_BYTES)
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(1)) as output:
+        output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BACKLOG_BYTES)
     _say(_READY)
     await anyio.wait_readable(0)
     if os.read(0, len(_BEGIN)):
