@@ -58,8 +58,11 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.chaos.rolling --broker embedded
 	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1
-	$(BIN)/python -m integration.chaos.consume --broker embedded --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
-	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.rolling --broker embedded --killed
+	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1 --killed
+	$(BIN)/python -m integration.chaos.consume --broker embedded --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) --protocol consumer
 	$(BIN)/python -m integration.spark.kills --kills 200 --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.spark.kills --kills 50 --kafka 4.3.1 --seed $(or $(SEED),1)
 

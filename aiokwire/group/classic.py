@@ -21,6 +21,7 @@ from aiokwire.group.heartbeats import Heartbeats
 from aiokwire.group.leading import know_topics, share_out, subscriptions
 from aiokwire.group.life import Departure, Life
 from aiokwire.group.link import CoordinatorLink, is_passing
+from aiokwire.group.member_id import MemberId
 from aiokwire.group.membership import Host
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
@@ -57,7 +58,7 @@ class ClassicMember:
             client, self._link, options, progressed_at=host.progressed_at, signal=self._on_heartbeat
         )
         self._topics: frozenset[str] = frozenset()  # subscribed to
-        self._member_id = ""
+        self._id = MemberId()
         self._generation: Generation | None = None
         self._assigned: list[TopicPartition] = []  # by the last SyncGroup
         self._reason = "a new member"  # why it joins
@@ -87,7 +88,7 @@ class ClassicMember:
     def metadata(self) -> GroupMetadata:
         """Without a generation while it has none."""
         generation = -1 if self._generation is None else self._generation.number
-        member_id = "" if self._generation is None else self._member_id
+        member_id = "" if self._generation is None else self._id.current
         return GroupMetadata(self._options.group_id, generation, member_id, self._options.instance_id)
 
     def subscribe(self, topics: frozenset[str]) -> None:
@@ -178,16 +179,20 @@ class ClassicMember:
         try:
             answer = await self._link.ask(request, lane=JOIN, timeout=self._patience)
         except KafkaError as error:
+            self._id.moved()  # perhaps the coordinator restarts
             return await self._after_failure(error)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = answer.member_id
+            self._id.given(answer.member_id)
             return MemberEvent.RETRY
-        if answer.error_code:
-            return await self._after_refusal(decisions.on_join_error(answer.error_code), answer.error_code, "JoinGroup")
+        if code := answer.error_code:
+            event = await self._after_refusal(decisions.on_join_error(code), code, "JoinGroup")
+            if code in decisions.READ_ANEW:
+                self._id.moved()
+            return event
         return self._on_joined(answer, topics)
 
     def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
-        self._member_id = answer.member_id
+        self._id.given(answer.member_id)
         assignor = next((each for each in self._options.assignors if each.name == answer.protocol_name), None)
         if assignor is None:
             self._refuse(
@@ -205,7 +210,7 @@ class ClassicMember:
         )
         self._generation = generation
         logger.info(
-            "%s: joined generation %d as %s%s", self._who, generation.number, self._member_id, " (leader)" * is_leader
+            "%s: joined generation %d as %s%s", self._who, generation.number, self._id.current, " (leader)" * is_leader
         )
         self._heartbeats.start(heartbeat_request(self._identity, generation.number))
         return MemberEvent.JOINED
@@ -225,6 +230,7 @@ class ClassicMember:
             self._assigned, _ = decode_assignment(bytes(answer.assignment))
         except KafkaError as error:
             return await self._after_failure(error)
+        self._id.settled()
         self._backoff.reset()
         return self._signals.parting or MemberEvent.SYNCED
 
@@ -325,10 +331,10 @@ class ClassicMember:
     async def _send_leave(self, reason: str) -> None:
         """Tell the coordinator, so that the others need not wait for this member's session to end. A static member
         stays: it is expected back."""
-        if not self._member_id or self._options.instance_id is not None:
+        if not self._id.current or self._options.instance_id is not None:
             return
         leaving = Leaving(self._identity, reason)
-        member_id, self._member_id = self._member_id, ""
+        member_id = self._id.left()
         try:
             await self._link.ask(leaving.request, version=leaving.version, timeout=self._client.config.request_timeout)
         except KafkaError as error:
@@ -355,7 +361,7 @@ class ClassicMember:
         return MemberEvent.RETRY
 
     async def _after_refusal(self, event: MemberEvent, code: int, request: str) -> MemberEvent:
-        error = error_for(code, f"{self._who}: {request} as member {self._member_id!r}", request=request)
+        error = error_for(code, f"{self._who}: {request} as member {self._id.current!r}", request=request)
         self._forget_id(code)
         if event is MemberEvent.RETRY:
             pause = self._backoff.next()
@@ -374,7 +380,7 @@ class ClassicMember:
 
     def _forget_id(self, code: int) -> None:
         if code in decisions.FORGOTTEN:
-            self._member_id = ""
+            self._id.refused()
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
@@ -415,7 +421,7 @@ class ClassicMember:
 
     @property
     def _identity(self) -> Identity:
-        return Identity(self._options.group_id, self._member_id, self._options.instance_id)
+        return Identity(self._options.group_id, self._id.current, self._options.instance_id)
 
     @property
     def _patience(self) -> float:

@@ -16,6 +16,8 @@ from aiokwire.types import TopicPartition
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 # Codes after which the member id means nothing any more.
 FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
+# Codes that say that the group is read from the log, by whoever coordinates it next.
+READ_ANEW: Final = MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 _GENERATION_GONE: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: MemberEvent.LOST,

@@ -50,7 +50,7 @@ class Heartbeats:
         self._backoff = client.new_backoff()
 
     def start(self, request: Request[Any]) -> None:
-        """Beat, first after an interval: the coordinator has just heard of this member."""
+        """Beat: soon at first, since one rebalance often brings on another, and then by the interval."""
         self._request = request
         self._is_new = True
         self._changed.set()
@@ -105,6 +105,7 @@ class Heartbeats:
             interval=self._options.heartbeat_interval,
             timeout=min(self._client.config.request_timeout, self._options.session_timeout / 2),
             patience=self._options.max_poll_interval,
+            eager=True,  # members that gave partitions up join again at once, and the others have to join with them
         )
         if self._is_new:
             self._pulse.start(beat)
