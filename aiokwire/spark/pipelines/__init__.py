@@ -1,7 +1,7 @@
 """Pipelines that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
-progress   how far it is, and what came of it
+progress   how far it is, and what came of it                      manifest  which files are part of an archive
 
 Importing it loads nothing: names are looked up when they are first used.
 """
@@ -13,14 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aiokwire.spark.pipelines.launch import ask, spark_session
+    from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
-__all__ = ["JobFailed", "Progress", "Stop", "Stopped", "ask", "print_summary", "spark_session"]
+__all__ = [
+    "Archive",
+    "ArchiveDamaged",
+    "DataFile",
+    "JobFailed",
+    "Manifest",
+    "Progress",
+    "Stop",
+    "Stopped",
+    "ask",
+    "print_summary",
+    "read_archive",
+    "spark_session",
+]
 
 # Where each name is; a pipeline's own names stand in a line of its own.
 _HOMES = {
     "launch": ("ask", "spark_session"),
+    "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "progress": ("Progress", "print_summary"),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
