@@ -9,9 +9,14 @@ Importing it loads nothing: names are looked up when they are first used.
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aiokwire.spark.pipelines.archive import Archived, archive
+    from aiokwire.spark.pipelines.archive_compact import Compacted, compact
+    from aiokwire.spark.pipelines.archive_verify import Verified, verify
     from aiokwire.spark.pipelines.launch import ask, spark_session
     from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.progress import Progress, print_summary
@@ -20,25 +25,46 @@ if TYPE_CHECKING:
 __all__ = [
     "Archive",
     "ArchiveDamaged",
+    "Archived",
+    "Compacted",
     "DataFile",
     "JobFailed",
     "Manifest",
     "Progress",
     "Stop",
     "Stopped",
+    "Verified",
+    "archive",
     "ask",
+    "compact",
     "print_summary",
     "read_archive",
     "spark_session",
+    "verify",
 ]
 
 # Where each name is; a pipeline's own names stand in a line of its own.
 _HOMES = {
+    "archive": ("Archived", "archive"),
+    "archive_compact": ("Compacted", "compact"),
+    "archive_verify": ("Verified", "verify"),
     "launch": ("ask", "spark_session"),
     "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "progress": ("Progress", "print_summary"),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
+
+
+class _FrontDoor(types.ModuleType):
+    """Keeps the pipelines' functions in reach, which have the names of their modules: the import system makes each
+    module an attribute here when it loads."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, types.ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor
 
 
 def __getattr__(name: str) -> Any:
