@@ -3,6 +3,9 @@
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
 progress   how far it is, and what came of it                      manifest  which files are part of an archive
 
+archive    topics to Parquet: _layout (names), _writing (tasks), _commit, _compact, _verify
+replay     an archive to topics: _plan (rounds), _reading (tasks), _frames (other Parquet)
+
 Importing it loads nothing: names are looked up when they are first used.
 """
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.launch import ask, spark_session
     from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.progress import Progress, print_summary
+    from aiokwire.spark.pipelines.replay import Replayed, replay
+    from aiokwire.spark.pipelines.replay_plan import Selection
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
 __all__ = [
@@ -31,6 +36,8 @@ __all__ = [
     "JobFailed",
     "Manifest",
     "Progress",
+    "Replayed",
+    "Selection",
     "Stop",
     "Stopped",
     "Verified",
@@ -39,6 +46,7 @@ __all__ = [
     "compact",
     "print_summary",
     "read_archive",
+    "replay",
     "spark_session",
     "verify",
 ]
@@ -51,6 +59,8 @@ _HOMES = {
     "launch": ("ask", "spark_session"),
     "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "progress": ("Progress", "print_summary"),
+    "replay": ("Replayed", "replay"),
+    "replay_plan": ("Selection",),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.group import GroupOffsets
+from aiokwire.spark import writing
 from aiokwire.spark.session import session_for
 from aiokwire.threads import start_thread
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -70,11 +71,20 @@ def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T
         session = session_for(config)
         return session.wait(question(session.client))
 
+    return _away_from_loops(answer)
+
+
+def on_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a loop of its own; also where a loop is running already."""
+    return _away_from_loops(lambda: writing.run(main))
+
+
+def _away_from_loops(work: Callable[[], T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return answer()
-    return start_thread(answer, name="aiokwire-ask").result()
+        return work()
+    return start_thread(work, name="aiokwire-ask").result()
 
 
 def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:
