@@ -28,6 +28,7 @@ logger = logging.getLogger("aiokwire.spark")
 _CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
@@ -48,6 +49,8 @@ def spark_session(name: str, *, master: str | None = None, conf: Mapping[str, st
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or os.environ.get("MASTER") or "local[*]"
+    if place.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder: Any = SparkSession.builder
     builder = builder.appName(name).master(place)
     settings = _CONF | (_LOCAL if place.startswith("local") else {}) | dict(conf or {})
