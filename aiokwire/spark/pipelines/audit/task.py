@@ -1,0 +1,131 @@
+"""An audit's tasks: which offsets each one counts, planned on the driver, and the counting, in Spark's workers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from aiokwire.cluster import LATEST, Client, list_offsets
+from aiokwire.spark import planning
+from aiokwire.spark.batch import Task, on_loss, tasks_of
+from aiokwire.spark.fetching import LostData, log_range
+from aiokwire.spark.lookup import Lookup
+from aiokwire.spark.options import OnDataLoss, SourceOptions
+from aiokwire.spark.pipelines.audit.tally import PartitionTally, Tallying
+from aiokwire.spark.planning import Range
+from aiokwire.spark.scan import Scan
+from aiokwire.spark.session import Session, session_for
+from aiokwire.types import IsolationLevel, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """What is audited, in offsets that do not move any more."""
+
+    start: Mapping[TopicPartition, int]
+    end: Mapping[TopicPartition, int]
+    earliest: Mapping[TopicPartition, int]
+    """Where each log begins."""
+    stable: Mapping[TopicPartition, int]
+    """Where the first open transaction begins, or the log ends."""
+    latest: Mapping[TopicPartition, int]
+    """Where each log ends."""
+    topic_ids: Mapping[str, bytes]
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return sorted(self.end)
+
+
+async def find_scope(client: Client, options: SourceOptions) -> Scope:
+    """Look the offsets up, once.
+
+    Raises: ConfigurationError: a topic is not there; LostData: offsets that the options name are gone.
+    """
+    lookup = Lookup(client, options)
+    partitions, topic_ids = await lookup.partitions()
+    earliest = await lookup.earliest(partitions)
+    stable = await lookup.latest(partitions)
+    # Asked last, so that no log seems to end before its last stable offset.
+    times = dict.fromkeys(partitions, LATEST)
+    isolation, patience = IsolationLevel.READ_UNCOMMITTED, options.consumer.default_api_timeout
+    ends = await list_offsets(client, times, isolation=isolation, timeout=patience)
+    start = await lookup.resolve(options.start, partitions, earliest, stable, is_end=False)
+    end = await lookup.resolve(options.end, partitions, earliest, stable, is_end=True)
+    start, lost = planning.without_lost(start, earliest, stable)
+    end, cut_off = planning.until_end(end, stable)
+    on_loss(lost + cut_off, options.on_data_loss)
+    start = {tp: min(start[tp], end[tp]) for tp in partitions}
+    return Scope(start, end, earliest, stable, {tp: found.offset for tp, found in ends.items()}, topic_ids)
+
+
+def tally_scope(spark: SparkSession, scope: Scope, options: SourceOptions, parallelism: int) -> list[PartitionTally]:
+    """Count everything, in Spark's tasks: one tally for each partition."""
+    ranges = planning.ranges_between(scope.start, scope.end)
+    large = sum(each.size for each in ranges) > planning.SMALL
+    if options.min_partitions is None and large:
+        options = dataclasses.replace(options, min_partitions=parallelism)
+    tasks = tasks_of(ranges, options, {}, scope.topic_ids)
+    found: list[PartitionTally] = []
+    if tasks:
+        counting = spark.sparkContext.parallelize(tasks, len(tasks))
+        found = counting.flatMap(_Counting(options)).collect()
+    return merge_all(found, scope.start)
+
+
+class _Counting:
+    """What Spark takes to its workers."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def __call__(self, task: Task) -> list[PartitionTally]:
+        return tally_task(self._options, task)
+
+
+def tally_task(options: SourceOptions, task: Task) -> list[PartitionTally]:
+    """Count a task's ranges.
+
+    Raises: LostData: a log was cut off, or its topic made anew; KafkaError: see `Fetching.finish`.
+    """
+    session = session_for(options.consumer)
+    return [_tally_range(session, options, each, task.topic_ids) for each in task.ranges]
+
+
+def _tally_range(
+    session: Session, options: SourceOptions, whole: Range, topic_ids: Mapping[str, bytes]
+) -> PartitionTally:
+    strict = dataclasses.replace(options, on_data_loss=OnDataLoss.FAIL)
+    tallying = Tallying(whole)
+    left = whole
+    while left.size > 0:
+        scan = Scan(session, strict, [left], topic_ids, keep_hidden=True)
+        try:
+            for piece in scan.pieces():
+                tallying.add(piece.batches, piece.hidden)
+            break
+        except LostData as error:
+            earliest, _ = session.wait(log_range(session.client, whole.tp, options.consumer.default_api_timeout))
+            if earliest <= error.loss.start:
+                raise
+            # Retention was faster than this task: that is a finding, and no reason to give up.
+            left = left._replace(start=min(earliest, whole.end))
+            tallying.skip_deleted(left.start)
+    return tallying.finish()
+
+
+def merge_all(tallies: Sequence[PartitionTally], start: Mapping[TopicPartition, int]) -> list[PartitionTally]:
+    """One tally for each partition, also for those of which nothing was to be read."""
+    found: dict[TopicPartition, PartitionTally] = {}
+    for tally in sorted(tallies, key=lambda each: (each.tp, each.start)):
+        before = found.get(tally.tp)
+        found[tally.tp] = tally if before is None else before.merge(tally)
+    for tp, offset in start.items():
+        found.setdefault(tp, PartitionTally(*tp, offset, offset))
+    return [found[tp] for tp in sorted(found)]
+
+
