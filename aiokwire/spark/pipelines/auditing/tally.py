@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from aiokwire.errors import InvalidArgument
 from aiokwire.records import Columns, RecordBatch, columns_to_arrow
-from aiokwire.spark.pipelines.audit.sketches import (
+from aiokwire.spark.pipelines.auditing.sketches import (
     Producer,
     Producers,
     Sizes,

@@ -7,7 +7,7 @@ import collections
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokwire.spark.pipelines.audit.sketches import (
+from aiokwire.spark.pipelines.auditing.sketches import (
     LONG_KEY,
     PRODUCERS_SHOWN,
     STRETCHES_SHOWN,

@@ -12,7 +12,7 @@ from aiokwire.spark.batch import Task, on_loss, tasks_of
 from aiokwire.spark.fetching import LostData, log_range
 from aiokwire.spark.lookup import Lookup
 from aiokwire.spark.options import OnDataLoss, SourceOptions
-from aiokwire.spark.pipelines.audit.tally import PartitionTally, Tallying
+from aiokwire.spark.pipelines.auditing.tally import PartitionTally, Tallying
 from aiokwire.spark.planning import Range
 from aiokwire.spark.scan import Scan
 from aiokwire.spark.session import Session, session_for

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from aiokwire.errors import InvalidArgument
 from aiokwire.records import BatchBuilder, RecordBatch, read_batches
-from aiokwire.spark.pipelines.audit.sketches import Sizes, TimeBuckets
-from aiokwire.spark.pipelines.audit.tally import (
+from aiokwire.spark.pipelines.auditing.sketches import Sizes, TimeBuckets
+from aiokwire.spark.pipelines.auditing.tally import (
     Kind,
     PartitionTally,
     Tallying,
