@@ -1,0 +1,72 @@
+"""What every pipeline begins with: a Spark session, and the driver's questions to the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.session import session_for
+from aiokwire.threads import start_thread
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.cluster import Client, ClientConfig
+
+T = TypeVar("T")
+
+_CONF: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+# For what runs on this machine alone: nothing listens where others could reach it.
+_LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def spark_session(name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that there is, or a new one on this machine, or on `master`.
+
+    Raises: ConfigurationError: Spark does not start, as without Java.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    place = master or os.environ.get("MASTER") or "local[*]"
+    builder: Any = SparkSession.builder
+    builder = builder.appName(name).master(place)
+    settings = _CONF | (_LOCAL if place.startswith("local") else {}) | dict(conf or {})
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        spark: SparkSession = builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """What the cluster says to the driver; also where a loop is running already, as in a notebook.
+
+    Raises: KafkaError: what the question raises, or no broker could be reached.
+    """
+
+    def answer() -> T:
+        session = session_for(config)
+        return session.wait(question(session.client))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return answer()
+    return start_thread(answer, name="aiokwire-ask").result()
