@@ -1,7 +1,7 @@
 """Pipelines that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
-progress   how far it is, and what came of it
+progress   how far it is, and what came of it                     auditing  `audit`
 
 Importing it loads nothing: names are looked up when they are first used.
 """
@@ -12,14 +12,35 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aiokwire.spark.pipelines.auditing.auditor import audit
+    from aiokwire.spark.pipelines.auditing.html import audit_as_html
+    from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json
+    from aiokwire.spark.pipelines.auditing.table import audit_tables
     from aiokwire.spark.pipelines.launch import ask, spark_session
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
-__all__ = ["JobFailed", "Progress", "Stop", "Stopped", "ask", "print_summary", "spark_session"]
+__all__ = [
+    "AuditReport",
+    "JobFailed",
+    "Progress",
+    "Stop",
+    "Stopped",
+    "ask",
+    "audit",
+    "audit_as_html",
+    "audit_as_json",
+    "audit_tables",
+    "print_summary",
+    "spark_session",
+]
 
 # Where each name is; a pipeline's own names stand in a line of its own.
 _HOMES = {
+    "auditing.auditor": ("audit",),
+    "auditing.html": ("audit_as_html",),
+    "auditing.report": ("AuditReport", "audit_as_json"),
+    "auditing.table": ("audit_tables",),
     "launch": ("ask", "spark_session"),
     "progress": ("Progress", "print_summary"),
     "stopping": ("JobFailed", "Stop", "Stopped"),

@@ -1,4 +1,4 @@
-"""A topic compared with an archive of it: by checksums of stretches of offsets, then offset by offset where they differ.
+"""A topic compared with an archive of it: by checksums of stretches of offsets; offset by offset where they differ.
 
 The checksums are of offset and key, value, headers and timestamp, each by itself; how the archive's files are cut, and
 the order of their rows, makes no difference.

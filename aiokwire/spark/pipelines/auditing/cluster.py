@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
 
 from aiokwire.admin import Admin, AdminConfig, ConfigResource, ResourceType
 from aiokwire.consumer import ConsumerConfig
@@ -11,10 +12,10 @@ from aiokwire.errors import KafkaError
 from aiokwire.spark.pipelines.auditing.report import GroupLag
 from aiokwire.types import TopicPartition
 
-_POLICY = "cleanup.policy"
+_POLICY: Final = "cleanup.policy"
 
 
-def admin_options(config: ConsumerConfig) -> dict[str, object]:
+def admin_options(config: ConsumerConfig) -> dict[str, Any]:
     """The consumer's options that the admin client has, too: addresses, security, patience."""
     names = {field.name for field in dataclasses.fields(AdminConfig) if field.init}
     return {
@@ -39,9 +40,7 @@ async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:
     return found
 
 
-async def lags(
-    admin: Admin, groups: Collection[str] | None, ends: Mapping[TopicPartition, int]
-) -> list[GroupLag]:
+async def lags(admin: Admin, groups: Collection[str] | None, ends: Mapping[TopicPartition, int]) -> list[GroupLag]:
     """How far groups are in these partitions, up to their ends; None: all groups that the cluster knows.
 
     Raises: KafkaError: a broker refuses.

@@ -33,7 +33,7 @@ class Repeated:
     """Partition and offset."""
 
     def __str__(self) -> str:
-        return f"{self.times} times, from partition {self.first[0]} offset {self.first[1]} to {self.last[0]}/{self.last[1]}"
+        return "first in partition {} at {}, last in {} at {}".format(*self.first, *self.last)
 
 
 @dataclass(frozen=True)

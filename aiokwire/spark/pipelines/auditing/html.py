@@ -1,4 +1,4 @@
-"""An audit's report as one HTML document: nothing is fetched, nothing runs, and every text from the topic is escaped."""
+"""An audit's report as one HTML document: nothing is fetched, nothing runs, and every text of the topic is escaped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ figure img { width: 100%; height: auto; } figcaption { font-weight: 600; }
 Cell = str | int | float
 
 
-def render(report: AuditReport) -> str:
+def audit_as_html(report: AuditReport) -> str:
     """The document."""
     title = f"Audit of {', '.join(report.topics)}"
     at = datetime.datetime.fromtimestamp(report.at_ms / 1000, datetime.UTC)
@@ -125,7 +125,9 @@ def _found(report: AuditReport) -> str:
     if not report.found:
         return _section("Found", note + "<p>Nothing that deserves a look.</p>")
     rows = [(each.finding.value, each.where, each.text) for each in report.found]
-    return _section("Found", note + _table(["what", "where", ""], rows, [each in report.wrong for each in report.found]))
+    return _section(
+        "Found", note + _table(["what", "where", ""], rows, [each in report.wrong for each in report.found])
+    )
 
 
 def _plots(report: AuditReport) -> str:

@@ -114,6 +114,11 @@ class AuditReport:
         return tuple(each for each in self.found if each.finding in self.fail_on)
 
     @property
+    def failed(self) -> bool:
+        """Whether anything is wrong."""
+        return bool(self.wrong)
+
+    @property
     def keys(self) -> TopKeys:
         """Of all partitions."""
         found = TopKeys()
@@ -236,7 +241,7 @@ def key_text(key: bytes) -> str:
     return text if text.isprintable() else "0x" + key.hex()
 
 
-def as_json(report: AuditReport) -> dict[str, Any]:
+def audit_as_json(report: AuditReport) -> dict[str, Any]:
     """The report as values of JSON."""
     return {
         "topics": list(report.topics),
@@ -273,7 +278,12 @@ def partition_as_json(each: PartitionReport) -> dict[str, Any]:
     return {
         "topic": tally.topic,
         "partition": tally.partition,
-        "log": {"earliest": each.earliest, "stable": each.stable, "latest": each.latest, "compacted": each.is_compacted},
+        "log": {
+            "earliest": each.earliest,
+            "stable": each.stable,
+            "latest": each.latest,
+            "compacted": each.is_compacted,
+        },
         "start": tally.start,
         "end": tally.end,
         "first_offset": records.first,

@@ -162,7 +162,9 @@ class PartitionTally:
         Raises: InvalidArgument: it does not.
         """
         if (later.tp, later.start) != (self.tp, self.end):
-            raise InvalidArgument(f"a tally of {later.tp} from {later.start} on does not follow {self.tp} to {self.end}")
+            raise InvalidArgument(
+                f"a tally of {later.tp} from {later.start} on does not follow {self.tp} to {self.end}"
+            )
         found = PartitionTally(self.topic, self.partition, self.start, later.end)
         for each in fields(self)[4:]:
             mine, its = getattr(self, each.name), getattr(later, each.name)
@@ -185,8 +187,7 @@ class Tallying:
         Raises: CorruptRecord: naming the offset.
         """
         ordered = [(batch.last_offset, batch, Kind.DATA) for batch in batches]
-        for batch in hidden:
-            ordered.append((batch.last_offset, batch, Kind.CONTROL if batch.is_control else Kind.ABORTED))
+        ordered += [(each.last_offset, each, Kind.CONTROL if each.is_control else Kind.ABORTED) for each in hidden]
         for _, batch, kind in sorted(ordered, key=lambda item: item[0]):
             self._add(batch, kind)
 
@@ -233,7 +234,7 @@ class Tallying:
         """How many records there are between two offsets of a batch; what is not there is noted."""
         if batch.count == batch.next_offset - batch.base_offset:
             return end - begin
-        # In format 2 the batch still says which offsets it had: compaction took them. Older ones tell only what is left.
+        # In format 2 a batch still says which offsets it had: compaction took them. Older ones tell only what is left.
         holes = self._tally.compacted if batch.magic == 2 else self._tally.missing
         offsets = _offsets(batch, begin, end)
         position = begin
@@ -252,8 +253,8 @@ class Tallying:
 def _offsets(batch: RecordBatch, begin: int, end: int) -> list[int]:
     columns = Columns(keys=False, values=False, headers=False)
     batch.add_to(columns, begin, end)
-    found: list[int] = columns_to_arrow(columns).column("offset").to_pylist()
-    return found
+    found: Any = columns_to_arrow(columns).column("offset")
+    return list(found.to_pylist())
 
 
 def _message_sizes(batch: RecordBatch, begin: int, end: int) -> list[int]:
@@ -270,8 +271,8 @@ def _message_sizes(batch: RecordBatch, begin: int, end: int) -> list[int]:
 def tally_records(rows: pa.RecordBatch) -> Records:
     """Counts of records, in the order of their offsets, at least one."""
     offsets = rows.column("offset")
-    keys = rows.column("key")
-    counted: Any = keys.drop_null().value_counts()
+    keys: Any = rows.column("key")
+    counted = keys.drop_null().value_counts()
     counts: dict[bytes, int] = {}
     for key, count in zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True):
         short = short_key(key)
@@ -290,7 +291,8 @@ def tally_records(rows: pa.RecordBatch) -> Records:
 
 def _lengths(rows: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     """Bytes of each; 0 for null."""
-    lengths: Any = pc.binary_length(rows.column(name))
+    column: Any = rows.column(name)
+    lengths: Any = pc.binary_length(column)
     found: NDArray[np.int64] = lengths.fill_null(0).cast(pa.int64()).to_numpy()
     return found
 

@@ -37,8 +37,13 @@ class Scope:
     topic_ids: Mapping[str, bytes]
 
     @property
-    def partitions(self) -> list[TopicPartition]:
-        return sorted(self.end)
+    def topics(self) -> tuple[str, ...]:
+        return tuple(sorted({tp.topic for tp in self.end}))
+
+    @property
+    def size(self) -> int:
+        """How many offsets."""
+        return planning.lag(self.start, self.end)
 
 
 async def find_scope(client: Client, options: SourceOptions) -> Scope:
@@ -127,5 +132,3 @@ def merge_all(tallies: Sequence[PartitionTally], start: Mapping[TopicPartition, 
     for tp, offset in start.items():
         found.setdefault(tp, PartitionTally(*tp, offset, offset))
     return [found[tp] for tp in sorted(found)]
-
-

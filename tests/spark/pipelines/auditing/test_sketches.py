@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,7 +99,7 @@ def test_times_are_the_same_wherever_they_are_cut(numbers: list[int], cut: int) 
     assert times(numbers[:cut]).merge(times(numbers[cut:])) == whole
     known = [number for number in numbers if number >= 0]
     assert whole.without == len(numbers) - len(known)
-    assert whole.steps_back == sum(later < sooner for sooner, later in zip(known, known[1:], strict=False))
+    assert whole.steps_back == sum(later < sooner for sooner, later in itertools.pairwise(known))
     assert whole.latest_by == max((max(known[: at + 1]) - known[at] for at in range(len(known))), default=0)
     assert sum(count for _, count in whole.buckets) == len(known)
 
@@ -106,7 +107,10 @@ def test_times_are_the_same_wherever_they_are_cut(numbers: list[int], cut: int) 
 @given(st.sets(st.integers(0, 10**6), max_size=TIME_BUCKETS * 2), st.integers(0, 10**6))
 def test_buckets_of_time_are_few_and_no_wider_than_they_must_be(numbers: set[int], cut: int) -> None:
     whole = TimeBuckets.of(dict.fromkeys(numbers, 1))
-    parts = [TimeBuckets.of(dict.fromkeys(part, 1)) for part in ({n for n in numbers if n < cut}, {n for n in numbers if n >= cut})]
+    parts = [
+        TimeBuckets.of(dict.fromkeys(part, 1))
+        for part in ({n for n in numbers if n < cut}, {n for n in numbers if n >= cut})
+    ]
     assert parts[0].merge(parts[1]) == whole
     assert len(whole.counts) <= TIME_BUCKETS
     assert whole.width == 1 or len({number // (whole.width // 2) for number in numbers}) > TIME_BUCKETS
