@@ -1,7 +1,8 @@
 """Pipelines that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
-progress   how far it is, and what came of it                     auditing  `audit`
+progress   how far it is, and what came of it                      manifest  which files are part of an archive
+auditing   `audit`
 
 Importing it loads nothing: names are looked up when they are first used.
 """
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json
     from aiokwire.spark.pipelines.auditing.table import audit_tables
     from aiokwire.spark.pipelines.launch import ask, spark_session
+    from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
 __all__ = [
+    "Archive",
+    "ArchiveDamaged",
     "AuditReport",
+    "DataFile",
     "JobFailed",
+    "Manifest",
     "Progress",
     "Stop",
     "Stopped",
@@ -32,6 +38,7 @@ __all__ = [
     "audit_as_json",
     "audit_tables",
     "print_summary",
+    "read_archive",
     "spark_session",
 ]
 
@@ -42,6 +49,7 @@ _HOMES = {
     "auditing.report": ("AuditReport", "audit_as_json"),
     "auditing.table": ("audit_tables",),
     "launch": ("ask", "spark_session"),
+    "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "progress": ("Progress", "print_summary"),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from aiokwire.spark.planning import Range
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -96,14 +97,19 @@ def stretches_of(offsets: Iterable[Differing]) -> list[Difference]:
     return sorted(found, key=lambda one: (one.topic, one.partition, one.first, one.kind))
 
 
-def within(rows: DataFrame, compared: Mapping[TopicPartition, tuple[int, int]]) -> DataFrame:
-    """Only the rows of these offsets."""
+def within(
+    rows: DataFrame, compared: Mapping[TopicPartition, tuple[int, int]], lost: Iterable[Range] = ()
+) -> DataFrame:
+    """Only the rows of these offsets, without those of `lost`."""
     from pyspark.sql import functions as F
 
     chosen = F.lit(False)
     for tp, (begin, end) in compared.items():
         of_partition = (F.col("topic") == tp.topic) & (F.col("partition") == tp.partition)
         chosen = chosen | (of_partition & (F.col("offset") >= begin) & (F.col("offset") < end))
+    for each in lost:
+        of_partition = (F.col("topic") == each.topic) & (F.col("partition") == each.partition)
+        chosen = chosen & ~(of_partition & (F.col("offset") >= each.start) & (F.col("offset") < each.end))
     return rows.where(chosen)
 
 
