@@ -36,7 +36,8 @@ def compare(
     damaged = check_files(spark, Store.at(place), files)
     sound = [file for file in files if file not in damaged]
     differences = [
-        Difference(*file.tp, f"{why}: {file.path}", file.first, file.last, file.records) for file, why in damaged.items()
+        Difference(*file.tp, f"{why}: {file.path}", file.first, file.last, file.records)
+        for file, why in damaged.items()
     ]
     records = 0
     if compared:

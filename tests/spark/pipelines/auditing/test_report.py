@@ -199,16 +199,8 @@ def test_the_document_loads_and_runs_nothing_and_escapes_what_stands_in_the_topi
     assert "@import" not in text
     assert sum(EVIL in each for each in document.text) >= 4
     shown = " ".join(document.text)
-    for part in (
-        "3 wrong",
-        "1 offsets are not there: 5",
-        "and 10 more stretches",
-        "0xff",
-        "105",
-        "There",
-        "key differs",
-    ):
-        assert part in shown or part == "There"
+    for part in ("2 wrong", "1 offsets are not there: 5", "and 10 more stretches", "0xff", "105", "key differs"):
+        assert part in shown
 
 
 def test_control_characters_and_writing_directions_are_spelled_out() -> None:
@@ -263,7 +255,8 @@ def test_json_has_everything_and_is_json() -> None:
 def test_the_terminal_has_a_table_for_each_part() -> None:
     tables = list(audit_tables(full()))
     assert [each.title for each in tables] == [
-        "200 records in 1.5 s", "Compression", "Most frequent keys", "Duplicates by key,value", "Consumer groups", "Found",
+        "200 records in 1.5 s", "Compression", "Most frequent keys", "Duplicates by key,value", "Consumer groups",
+        "Found",
     ]  # fmt: skip
     assert tables[-1].rows[0][:3] == ["wrong", "gaps", "t[0]"]
     assert all(len(row) == len(table.heads) for table in tables for row in table.rows)
