@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from aiokwire.admin import Admin
 from aiokwire.clock import wall_ms
 from aiokwire.cluster import Client
-from aiokwire.spark.offsets import to_json
 from aiokwire.spark.options import SourceOptions, parse_source
 from aiokwire.spark.pipelines.auditing import cluster
 from aiokwire.spark.pipelines.auditing.duplicates import find_duplicates, parse_identity
@@ -26,9 +24,10 @@ from aiokwire.spark.pipelines.auditing.report import (
     parse_findings,
 )
 from aiokwire.spark.pipelines.auditing.tally import PartitionTally
-from aiokwire.spark.pipelines.auditing.task import Scope, find_scope, tally_scope
+from aiokwire.spark.pipelines.auditing.task import tally_scope
 from aiokwire.spark.pipelines.launch import ask, spark_session
 from aiokwire.spark.pipelines.progress import Progress
+from aiokwire.spark.pipelines.scope import Scope, admin_options, explicit, find_scope
 from aiokwire.spark.pipelines.stopping import Stop, tasks
 
 if TYPE_CHECKING:
@@ -40,11 +39,6 @@ SKEW_LIMIT: Final = 2.0
 
 # Tasks of a core: enough to show how far it is.
 _TASKS_A_CORE: Final = 4
-# What says where to read; replaced by numbers once they are known.
-_PLACES: Final = frozenset({
-    "startingoffsets", "endingoffsets", "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestamp",
-    "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy",
-})  # fmt: skip
 
 
 def audit(
@@ -117,20 +111,11 @@ def source_options(topics: Sequence[str], bootstrap: str, options: Mapping[str, 
     return {name: text for name, text in options.items() if name.lower() not in own} | own
 
 
-def explicit(options: Mapping[str, str], scope: Scope) -> dict[str, str]:
-    """The same options with the offsets as numbers: every action of Spark looks them up anew otherwise."""
-    kept = {name: text for name, text in options.items() if name.lower() not in _PLACES}
-    return kept | {
-        "startingOffsets": json.dumps(to_json(scope.start)),
-        "endingOffsets": json.dumps(to_json(scope.end)),
-    }
-
-
 async def _around(
     client: Client, *, scope: Scope, options: SourceOptions, groups: Collection[str] | None
 ) -> tuple[dict[str, bool], list[GroupLag]]:
     del client  # the admin client has one of its own
-    async with Admin(**cluster.admin_options(options.consumer)) as admin:
+    async with Admin(**admin_options(options.consumer)) as admin:
         return await cluster.compaction(admin, scope.topics), await cluster.lags(admin, groups, scope.latest)
 
 

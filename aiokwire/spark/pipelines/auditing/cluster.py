@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from aiokwire.admin import Admin, AdminConfig, ConfigResource, ResourceType
-from aiokwire.consumer import ConsumerConfig
+from aiokwire.admin import Admin, ConfigResource, ResourceType
 from aiokwire.errors import KafkaError
 from aiokwire.spark.pipelines.auditing.report import GroupLag
 from aiokwire.types import TopicPartition
 
 _POLICY: Final = "cleanup.policy"
-
-
-def admin_options(config: ConsumerConfig) -> dict[str, Any]:
-    """The consumer's options that the admin client has, too: addresses, security, patience."""
-    names = {field.name for field in dataclasses.fields(AdminConfig) if field.init}
-    return {
-        field.name: getattr(config, field.name)
-        for field in dataclasses.fields(config)
-        if field.init and field.name in names
-    }
 
 
 async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:

@@ -6,66 +6,19 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from aiokwire.cluster import LATEST, Client, list_offsets
 from aiokwire.spark import planning
-from aiokwire.spark.batch import Task, on_loss, tasks_of
+from aiokwire.spark.batch import Task, tasks_of
 from aiokwire.spark.fetching import LostData, log_range
-from aiokwire.spark.lookup import Lookup
 from aiokwire.spark.options import OnDataLoss, SourceOptions
 from aiokwire.spark.pipelines.auditing.tally import PartitionTally, Tallying
+from aiokwire.spark.pipelines.scope import Scope
 from aiokwire.spark.planning import Range
 from aiokwire.spark.scan import Scan
 from aiokwire.spark.session import Session, session_for
-from aiokwire.types import IsolationLevel, TopicPartition
+from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclasses.dataclass(frozen=True)
-class Scope:
-    """What is audited, in offsets that do not move any more."""
-
-    start: Mapping[TopicPartition, int]
-    end: Mapping[TopicPartition, int]
-    earliest: Mapping[TopicPartition, int]
-    """Where each log begins."""
-    stable: Mapping[TopicPartition, int]
-    """Where the first open transaction begins, or the log ends."""
-    latest: Mapping[TopicPartition, int]
-    """Where each log ends."""
-    topic_ids: Mapping[str, bytes]
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(sorted({tp.topic for tp in self.end}))
-
-    @property
-    def size(self) -> int:
-        """How many offsets."""
-        return planning.lag(self.start, self.end)
-
-
-async def find_scope(client: Client, options: SourceOptions) -> Scope:
-    """Look the offsets up, once.
-
-    Raises: ConfigurationError: a topic is not there; LostData: offsets that the options name are gone.
-    """
-    lookup = Lookup(client, options)
-    partitions, topic_ids = await lookup.partitions()
-    earliest = await lookup.earliest(partitions)
-    stable = await lookup.latest(partitions)
-    # Asked last, so that no log seems to end before its last stable offset.
-    times = dict.fromkeys(partitions, LATEST)
-    isolation, patience = IsolationLevel.READ_UNCOMMITTED, options.consumer.default_api_timeout
-    ends = await list_offsets(client, times, isolation=isolation, timeout=patience)
-    start = await lookup.resolve(options.start, partitions, earliest, stable, is_end=False)
-    end = await lookup.resolve(options.end, partitions, earliest, stable, is_end=True)
-    start, lost = planning.without_lost(start, earliest, stable)
-    end, cut_off = planning.until_end(end, stable)
-    on_loss(lost + cut_off, options.on_data_loss)
-    start = {tp: min(start[tp], end[tp]) for tp in partitions}
-    return Scope(start, end, earliest, stable, {tp: found.offset for tp, found in ends.items()}, topic_ids)
 
 
 def tally_scope(spark: SparkSession, scope: Scope, options: SourceOptions, parallelism: int) -> list[PartitionTally]:

@@ -19,9 +19,9 @@ from aiokwire.records import crc32c
 from aiokwire.spark.pipelines import audit, audit_as_json
 from aiokwire.spark.pipelines.auditing.against import NOT_ARCHIVED, NOT_IN_TOPIC, SEVERAL_TIMES
 from aiokwire.spark.pipelines.auditing.archived import MISSING_FILE, OTHER_FILE
-from aiokwire.spark.pipelines.auditing.auditor import explicit, source_options
+from aiokwire.spark.pipelines.auditing.auditor import source_options
 from aiokwire.spark.pipelines.auditing.report import AuditReport, Finding
-from aiokwire.spark.pipelines.auditing.task import Scope
+from aiokwire.spark.pipelines.scope import Scope, explicit
 from aiokwire.spark.pipelines.manifest import FOLDER, DataFile, Manifest, encode, name_of
 from aiokwire.spark.planning import Range
 from aiokwire.types import TopicPartition
@@ -81,11 +81,10 @@ def test_an_open_transaction_is_left_out_and_told(kafka: Kafka, audits: Audits) 
     topic = kafka.topic()
 
     async def main() -> AuditReport:
-        async with Producer(kafka.servers, transactional_id=topic) as producer:
-            async with producer.transaction() as transaction:
-                await producer.send(topic, b"open")
-                report = audits(topic, duplicates=None)
-                await transaction.abort()
+        async with Producer(kafka.servers, transactional_id=topic) as producer, producer.transaction() as transaction:
+            await producer.send(topic, b"open")
+            report = audits(topic, duplicates=None)
+            await transaction.abort()
         return report
 
     kafka.produce(topic, [b"plain"])
@@ -272,7 +271,4 @@ def test_the_command_writes_a_document_and_tells_by_its_status(
     assert json.loads(shown.stdout)["found"][0]["finding"] == "aborted"
     shown = CliRunner().invoke(cli, [*command, "--fail-on", "aborts"])
     assert shown.exit_code == 1
-    assert (
-        shown.stderr
-        == "error: an audit finds no 'aborts': choose from " + ", ".join(each.value for each in Finding) + "\n"
-    )
+    assert shown.stderr.endswith(f"choose from {', '.join(each.value for each in Finding)}\n")
