@@ -20,7 +20,7 @@ from aiokwire.cli.spark.running import run
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from aiokwire.spark.pipelines import Progress, Query, Stop
+    from aiokwire.spark.pipelines import Progress, Query, Shown, Stop
 
 # Rows of a table unless --limit says otherwise: about what a terminal shows.
 TABLE_ROWS = 50
@@ -60,7 +60,9 @@ def _by_topic(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
 @click.option("--end", metavar="TIME", help="Read up to this time.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv", "parquet"]), help="[default: table]")
 @click.option("--output", type=click.Path(path_type=Path), help="Write there: a file, or for Parquet a directory.")
-@click.option("--limit", type=click.IntRange(0), help=f"Rows at most; 0: all. [default: {TABLE_ROWS} in a table, or all]")
+@click.option(
+    "--limit", type=click.IntRange(0), help=f"Rows at most; 0: all. [default: {TABLE_ROWS} in a table, or all]"
+)
 @click.option("--explain", is_flag=True, help="Show what would be read, and Spark's plan, and read nothing.")
 @spark_options
 def command(
@@ -109,7 +111,11 @@ def command(
             progress.close()
             print(prepared.explain())
             return
-        _show(prepared, spark, stop, progress, form, output, limit or None)
+        try:
+            _show(prepared, spark, stop, progress, form, output, limit or None)
+        except BrokenPipeError:
+            # `aiokwire spark sql ... | head`: the reader has enough. Nothing is to be flushed into the closed pipe.
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the process ends
 
     run(work, title="sql", master=master, conf=conf)
 
@@ -117,15 +123,10 @@ def command(
 def _show(
     query: Query, spark: SparkSession, stop: Stop, progress: Progress, form: str, output: Path | None, limit: int | None
 ) -> None:
-    from aiokwire.spark.pipelines import tasks_done
-    from aiokwire.spark.pipelines.querying.output import Form, Shown, take_table, write_lines, write_parquet
+    from aiokwire.spark.pipelines import RowForm, take_rows, watch, write_parquet, write_rows
 
     began = time.perf_counter()
-
-    def tick() -> None:
-        done, total = tasks_done(spark)
-        progress.update(done, total or None, note="tasks of the query")
-
+    tick = watch(spark, progress, "tasks")
     if form == "parquet":
         frame = query.frame if limit is None else query.frame.limit(limit)
         stop.job(spark, lambda: write_parquet(frame, str(output)), tick=tick)
@@ -133,15 +134,15 @@ def _show(
         print(f"written to {output} in {time.perf_counter() - began:.1f} s", file=sys.stderr)
         return
     if form == "table" and output is None:
-        rows, shown = stop.job(spark, lambda: take_table(query.frame, limit), tick=tick)
+        rows, shown = stop.job(spark, lambda: take_rows(query.frame, limit), tick=tick)
         progress.close()
         print_table("", query.frame.columns, rows)
     else:
-        lines = Form.CSV if form == "csv" else Form.JSON
+        lines = RowForm.CSV if form == "csv" else RowForm.JSON
 
         def write() -> Shown:
             with _opened(output) as out:
-                return write_lines(query.frame, lines, out, limit=limit, check=stop.check)
+                return write_rows(query.frame, lines, out, limit=limit, check=stop.check)
 
         shown = stop.job(spark, write)
     more = ", there are more: see --limit" if shown.more else ""

@@ -87,6 +87,8 @@ class Archive:
 
     number: int = 0
     """Of the last manifest; 0 when there is none."""
+    begins: int = 0
+    """Of the first one that counts: a compaction's, or 1."""
     files: tuple[DataFile, ...] = ()
     """In the order of topic, partition and offset."""
     ranges: tuple[Range, ...] = ()
@@ -169,6 +171,7 @@ def fold(manifests: Iterable[Manifest]) -> Archive:
         topic_ids |= each.topic_ids
     return Archive(
         number=chain[-1].number,
+        begins=chain[0].number,
         files=tuple(sorted(file for each in chain for file in each.files)),
         ranges=tuple(_joined(chain)),
         topic_ids=topic_ids,
@@ -227,7 +230,7 @@ def load(store: Store) -> Archive:
     Raises: ArchiveDamaged: see `fold`.
     """
     while True:
-        names = [name for name in store.list(FOLDER) if is_manifest(name)]
+        names = [name for name in store.files(FOLDER) if is_manifest(name)]
         found = [store.read(name) for name in names]
         if None not in found:  # else a compaction has just taken the place of some of them
             return fold(decode(data, name) for name, data in zip(names, found, strict=True) if data is not None)

@@ -50,13 +50,20 @@ class Store:
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
-    def list(self, folder: str = "", *, recursive: bool = False) -> list[str]:
+    def files(self, folder: str = "", *, recursive: bool = False) -> list[str]:
         """The files in a folder, sorted; none where there is no such folder."""
         from pyarrow import fs
 
         chosen = fs.FileSelector(self.full(folder), allow_not_found=True, recursive=recursive)
         skip = len(self.root) + 1
         return sorted(each.path[skip:] for each in self.system.get_file_info(chosen) if each.is_file)
+
+    def folders(self) -> list[str]:
+        """The folders of the root, sorted."""
+        from pyarrow import fs
+
+        found = self.system.get_file_info(fs.FileSelector(self.root, allow_not_found=True))
+        return sorted(each.base_name for each in found if each.type == fs.FileType.Directory)
 
     def exists(self, path: str) -> bool:
         return bool(self.system.get_file_info(self.full(path)).is_file)

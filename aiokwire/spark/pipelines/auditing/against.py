@@ -6,11 +6,10 @@ the order of their rows, makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from aiokwire.spark.planning import Range
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ OFFSETS_SEARCHED: Final = 20_000
 # How many differences are named.
 SHOWN: Final = 200
 
-_CHECKED: Final = ("key", "value", "headers", "timestamp")
 _PLACE: Final = ("topic", "partition")
 
 NOT_ARCHIVED: Final = "not in the archive"
@@ -97,35 +95,31 @@ def stretches_of(offsets: Iterable[Differing]) -> list[Difference]:
     return sorted(found, key=lambda one: (one.topic, one.partition, one.first, one.kind))
 
 
-def within(
-    rows: DataFrame, compared: Mapping[TopicPartition, tuple[int, int]], lost: Iterable[Range] = ()
-) -> DataFrame:
-    """Only the rows of these offsets, without those of `lost`."""
+def within(rows: DataFrame, compared: Mapping[TopicPartition, tuple[int, int]]) -> DataFrame:
+    """Only the rows of these offsets."""
     from pyspark.sql import functions as F
 
     chosen = F.lit(False)
     for tp, (begin, end) in compared.items():
         of_partition = (F.col("topic") == tp.topic) & (F.col("partition") == tp.partition)
         chosen = chosen | (of_partition & (F.col("offset") >= begin) & (F.col("offset") < end))
-    for each in lost:
-        of_partition = (F.col("topic") == each.topic) & (F.col("partition") == each.partition)
-        chosen = chosen & ~(of_partition & (F.col("offset") >= each.start) & (F.col("offset") < each.end))
     return rows.where(chosen)
 
 
-def find_differences(topic: DataFrame, archive: DataFrame) -> tuple[int, list[Difference]]:
-    """How many records of the archive were compared, and where it differs; both frames have the source's columns."""
+def find_differences(topic: DataFrame, archive: DataFrame, parts: Sequence[str]) -> tuple[int, list[Difference]]:
+    """How many records of the archive were compared, and where it differs. Both frames have the columns `parts`, which
+    are compared, and topic, partition and offset."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     block = F.floor(F.col("offset") / BLOCK).cast("bigint").alias("block")
-    mine = _checksums(_hashed(topic), block, "topic")
-    its = _checksums(_hashed(archive), block, "archive")
+    mine = _checksums(_hashed(topic, parts), block, "topic", parts)
+    its = _checksums(_hashed(archive, parts), block, "archive", parts)
     totals = Observation()
     differ = (
         mine.join(its, [*_PLACE, "block"], "full_outer")
         .observe(totals, F.sum("archive_count").alias("records"))
-        .where(_differ())
+        .where(_differ(parts))
         .select(*_PLACE, "block")
         .limit(BLOCKS_SEARCHED + 1)
         .collect()
@@ -134,7 +128,7 @@ def find_differences(topic: DataFrame, archive: DataFrame) -> tuple[int, list[Di
     if not differ:
         return records, []
     searched = differ[:BLOCKS_SEARCHED]
-    found = stretches_of(_one_by_one(topic, archive, searched))[:SHOWN]
+    found = stretches_of(_one_by_one(topic, archive, searched, parts))[:SHOWN]
     # More blocks than are searched, or more offsets than are taken: no difference is silent.
     named = {(one.topic, one.partition, at) for one in found for at in range(one.first // BLOCK, one.last // BLOCK + 1)}
     for row in differ:
@@ -144,32 +138,32 @@ def find_differences(topic: DataFrame, archive: DataFrame) -> tuple[int, list[Di
     return records, found
 
 
-def _hashed(rows: DataFrame) -> DataFrame:
+def _hashed(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
     """For each row its place and a hash of each of its parts; a null is not an empty value."""
     from pyspark.sql import functions as F
 
-    hashes = [F.xxhash64("offset", F.col(name).isNull(), F.col(name)).alias(name) for name in _CHECKED]
+    hashes = [F.xxhash64("offset", F.col(name).isNull(), F.col(name)).alias(name) for name in parts]
     return rows.select(*_PLACE, "offset", *hashes)
 
 
-def _checksums(hashed: DataFrame, by: Any, side: str) -> DataFrame:
+def _checksums(hashed: DataFrame, by: Any, side: str, parts: Sequence[str]) -> DataFrame:
     """A count, and for each part the hashes of all rows in one."""
     from pyspark.sql import functions as F
 
-    sums = [F.bit_xor(name).alias(f"{side}_{name}") for name in _CHECKED]
+    sums = [F.bit_xor(name).alias(f"{side}_{name}") for name in parts]
     return hashed.groupBy(*_PLACE, by).agg(F.count(F.lit(1)).alias(f"{side}_count"), *sums)
 
 
-def _differ() -> Any:
+def _differ(parts: Sequence[str]) -> Any:
     from pyspark.sql import functions as F
 
     found = F.lit(False)
-    for name in ("count", *_CHECKED):
+    for name in ("count", *parts):
         found = found | ~F.col(f"topic_{name}").eqNullSafe(F.col(f"archive_{name}"))
     return found
 
 
-def _one_by_one(topic: DataFrame, archive: DataFrame, blocks: list[Any]) -> list[Differing]:
+def _one_by_one(topic: DataFrame, archive: DataFrame, blocks: Sequence[Any], parts: Sequence[str]) -> list[Differing]:
     from pyspark.sql import functions as F
 
     stretches: dict[TopicPartition, list[int]] = {}
@@ -181,14 +175,14 @@ def _one_by_one(topic: DataFrame, archive: DataFrame, blocks: list[Any]) -> list
         in_block = F.floor(F.col("offset") / BLOCK).isin(numbers)
         chosen = chosen | ((F.col("topic") == tp.topic) & (F.col("partition") == tp.partition) & near & in_block)
     offset = F.col("offset")
-    mine = _checksums(_hashed(topic.where(chosen)), offset, "topic")
-    its = _checksums(_hashed(archive.where(chosen)), offset, "archive")
-    rows = mine.join(its, [*_PLACE, "offset"], "full_outer").where(_differ())
+    mine = _checksums(_hashed(topic.where(chosen), parts), offset, "topic", parts)
+    its = _checksums(_hashed(archive.where(chosen), parts), offset, "archive", parts)
+    rows = mine.join(its, [*_PLACE, "offset"], "full_outer").where(_differ(parts))
     taken = rows.orderBy(*_PLACE, "offset").limit(OFFSETS_SEARCHED).collect()
-    return [Differing(row.topic, row.partition, row.offset, kind_of(row.asDict())) for row in taken]
+    return [Differing(row.topic, row.partition, row.offset, kind_of(row.asDict(), parts)) for row in taken]
 
 
-def kind_of(row: Mapping[str, Any]) -> str:
+def kind_of(row: Mapping[str, Any], parts: Sequence[str]) -> str:
     """In what way an offset differs."""
     if row["archive_count"] is None:
         return NOT_ARCHIVED
@@ -196,5 +190,5 @@ def kind_of(row: Mapping[str, Any]) -> str:
         return NOT_IN_TOPIC
     if row["archive_count"] > 1:
         return SEVERAL_TIMES
-    parts = [name for name in _CHECKED if row[f"topic_{name}"] != row[f"archive_{name}"]]
-    return f"{' and '.join(parts)} {'differs' if len(parts) == 1 and parts != ['headers'] else 'differ'}"
+    other = [name for name in parts if row[f"topic_{name}"] != row[f"archive_{name}"]]
+    return f"{' and '.join(other)} {'differs' if len(other) == 1 and other != ['headers'] else 'differ'}"

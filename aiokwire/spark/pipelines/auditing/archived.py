@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from aiokwire.records import crc32c
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.pipelines.archive_verify import check_file
 from aiokwire.spark.pipelines.auditing.against import Comparison, Difference, common, find_differences, within
-from aiokwire.spark.pipelines.manifest import DataFile, read_archive
+from aiokwire.spark.pipelines.manifest import Archive, DataFile, read_archive
 from aiokwire.spark.pipelines.store import Store
 from aiokwire.spark.planning import Range
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-MISSING_FILE: Final = "a file is missing"
-OTHER_FILE: Final = "a file is not what it was"
-
-_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
-# A file's bytes that are looked at together.
-_CHUNK: Final = 4 * 1024 * 1024
+_ISOLATION: Final = "kafka.isolation.level"
 
 
 def compare(
@@ -28,29 +24,57 @@ def compare(
 ) -> Comparison:
     """Compare what the source's options name, of which `audited` has the offsets, with an archive.
 
-    Raises: ConfigurationError: there is no archive; ArchiveDamaged: its manifests do not fit each other.
+    Raises: ConfigurationError: there is no archive, or its records were decoded; ArchiveDamaged: its manifests do not
+        fit each other.
     """
     archive = read_archive(place)
     compared = common(audited, whole_ranges(archive.ranges))
     files = [file for file in archive.files if file.tp in compared and touches(file, *compared[file.tp])]
     damaged = check_files(spark, Store.at(place), files)
-    sound = [file for file in files if file not in damaged]
-    differences = [
-        Difference(*file.tp, f"{why}: {file.path}", file.first, file.last, file.records)
-        for file, why in damaged.items()
-    ]
+    differences = [Difference(*file.tp, fault, file.first, file.last, file.records) for file, fault in damaged.items()]
     records = 0
     if compared:
-        source = {name: text for name, text in options.items() if name.lower() != "columns"}
-        topic = spark.read.format("aiokwire").options(**source, columns=",".join(_COLUMNS)).load()
-        paths = [f"{place.rstrip('/')}/{file.path}" for file in sound]
-        rows = spark.read.parquet(*paths).select(*_COLUMNS) if paths else topic.limit(0)
-        # What a damaged file had is told by its name, and not again by offset.
-        lost = [Range(*file.tp, file.first, file.last + 1) for file in damaged]
-        records, found = find_differences(within(topic, compared, lost), within(rows, compared, lost))
+        parts = compared_parts(archive)
+        isolation = archive.layout.get("isolation", "read_committed")
+        chosen = {name: text for name, text in options.items() if name.lower() != "columns"}
+        chosen |= {_ISOLATION: isolation, "columns": ",".join(["topic", "partition", "offset", *parts])}
+        topic = spark.read.format("aiokwire").options(**chosen).load()
+        readable = [file for file in files if file not in damaged]
+        rows = archived_rows(spark, place, archive, readable)
+        records, found = find_differences(within(topic, compared), within(rows, compared), parts)
         differences += found
     ends = tuple((*tp, *edges) for tp, edges in compared.items())
     return Comparison(place, len(files), records, ends, tuple(differences))
+
+
+def compared_parts(archive: Archive) -> list[str]:
+    """What of a record the archive has, to compare.
+
+    Raises: ConfigurationError: keys or values were decoded, so that their bytes are not there.
+    """
+    columns = columns_of(archive)
+    for name in ("key", "value"):
+        if columns.get(name) != "binary":
+            raise ConfigurationError(f"the archive has its {name}s decoded, so that they cannot be compared")
+    return [name for name in ("key", "value", "headers", "timestamp") if name in columns]
+
+
+def columns_of(archive: Archive) -> dict[str, str]:
+    """The columns of the files and their types, without what is in these."""
+    from pyspark.sql.types import StructType
+
+    schema: Any = StructType.fromDDL(str(archive.layout.get("schema", "")))
+    return {field.name: field.dataType.typeName() for field in schema.fields}
+
+
+def archived_rows(spark: SparkSession, place: str, archive: Archive, files: Sequence[DataFile]) -> DataFrame:
+    """The rows of these files, with topic and partition, which only the names of their directories have."""
+    schema = f"{archive.layout['schema']}, topic string, partition int"
+    if not files:
+        return spark.createDataFrame([], schema)
+    reader: Any = spark.read.schema(schema).option("basePath", place)
+    found: DataFrame = reader.parquet(*(f"{place.rstrip('/')}/{file.path}" for file in files))
+    return found
 
 
 def whole_ranges(ranges: Iterable[Range]) -> dict[TopicPartition, tuple[int, int]]:
@@ -68,12 +92,12 @@ def touches(file: DataFile, start: int, end: int) -> bool:
 
 
 def check_files(spark: SparkSession, store: Store, files: Sequence[DataFile]) -> dict[DataFile, str]:
-    """The files that are gone, or have other bytes than they were written with. In Spark's tasks."""
+    """The files that are gone, or not what they were when they were written, and why. In Spark's tasks."""
     if not files:
         return {}
     slices = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     told = spark.sparkContext.parallelize(files, slices).map(_Check(store)).collect()
-    return {file: why for file, why in told if why}
+    return {file: faults[0] for file, faults in told if faults}
 
 
 class _Check:
@@ -82,18 +106,5 @@ class _Check:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def __call__(self, file: DataFile) -> tuple[DataFile, str]:
+    def __call__(self, file: DataFile) -> tuple[DataFile, list[str]]:
         return file, check_file(self._store, file)
-
-
-def check_file(store: Store, file: DataFile) -> str:
-    """What is wrong with a file; empty when nothing is."""
-    checksum = size = 0
-    try:
-        with store.open(file.path) as stream:
-            while chunk := stream.read(_CHUNK):
-                checksum = crc32c(chunk, checksum)
-                size += len(chunk)
-    except FileNotFoundError:
-        return MISSING_FILE
-    return "" if (size, checksum) == (file.bytes, file.crc32c) else OTHER_FILE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +27,8 @@ from aiokwire.spark.pipelines.auditing.task import tally_scope
 from aiokwire.spark.pipelines.launch import ask, spark_session
 from aiokwire.spark.pipelines.progress import Progress
 from aiokwire.spark.pipelines.scope import Scope, admin_options, explicit, find_scope
-from aiokwire.spark.pipelines.stopping import Stop, tasks
+from aiokwire.spark.pipelines.stopping import Stop
+from aiokwire.spark.pipelines.watching import watch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,23 +77,23 @@ def audit(
     parsed = parse_source(given, streaming=False)
     session = spark or spark_session("aiokwire audit", master=master, conf=conf)
     stop = stop or Stop()
-    watch = _Watch(session, progress or Progress("audit", quiet=True))
+    show = functools.partial(watch, session, progress or Progress("audit", quiet=True))
     began = time.perf_counter()
     scope = ask(parsed.consumer, functools.partial(find_scope, options=parsed))
     compacted, lags = ask(parsed.consumer, functools.partial(_around, scope=scope, options=parsed, groups=groups))
     cores = session.sparkContext.defaultParallelism * _TASKS_A_CORE
-    tallies = stop.job(session, lambda: tally_scope(session, scope, parsed, cores), tick=watch.tick("counting"))
+    tallies = stop.job(session, lambda: tally_scope(session, scope, parsed, cores), tick=show("counting"))
     fixed = explicit(given, scope)
     repeated = comparison = None
     if duplicates is not None and scope.size:
         by = duplicates
-        look = watch.tick("looking for duplicates")
+        look = show("looking for duplicates")
         repeated = stop.job(session, lambda: find_duplicates(session, fixed, scope.topics, by), tick=look)
     if against is not None:
         from aiokwire.spark.pipelines.auditing.archived import compare
 
         place, ranges = str(against), {tally.tp: (tally.start, tally.end) for tally in tallies}
-        look = watch.tick("comparing")
+        look = show("comparing")
         comparison = stop.job(session, lambda: compare(session, fixed, ranges, place), tick=look)
     partitions = _reports(tallies, scope, compacted)
     found = judge(partitions, repeated, lags, comparison, skew_limit=skew_limit, max_lag=max_lag)
@@ -128,18 +128,3 @@ def _reports(
         )
         for tally in tallies
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Watch:
-    """Shows how many of Spark's tasks are done."""
-
-    spark: SparkSession
-    progress: Progress
-
-    def tick(self, what: str) -> functools.partial[None]:
-        return functools.partial(self._show, what)
-
-    def _show(self, what: str) -> None:
-        done, total = tasks(self.spark)
-        self.progress.update(done, total or None, note=what)

@@ -10,6 +10,7 @@ import datetime
 import enum
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Form(enum.Enum):
+class RowForm(enum.Enum):
     """How rows are written."""
 
     TABLE = "table"
@@ -39,12 +40,12 @@ class Shown:
     """Whether the limit left some out."""
 
 
-def write_lines(
-    frame: DataFrame, form: Form, out: TextIO, *, limit: int | None = None, check: Callable[[], None] | None = None
+def write_rows(
+    frame: DataFrame, form: RowForm, out: TextIO, *, limit: int | None = None, check: Callable[[], None] | None = None
 ) -> Shown:
     """JSON lines, or CSV with a head; `check` is called between rows, and may raise to end it."""
     names = frame.columns
-    if form is Form.CSV:
+    if form is RowForm.CSV:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(names)
     count = 0
@@ -55,7 +56,7 @@ def write_lines(
         if count == limit:
             more = True
             break
-        if form is Form.CSV:
+        if form is RowForm.CSV:
             writer.writerow([text_of(value, "") for value in row])
         else:
             plain = {name: plain_value(value) for name, value in zip(names, row, strict=True)}
@@ -65,7 +66,7 @@ def write_lines(
     return Shown(count, more)
 
 
-def take_table(frame: DataFrame, limit: int | None) -> tuple[list[list[object]], Shown]:
+def take_rows(frame: DataFrame, limit: int | None) -> tuple[list[list[object]], Shown]:
     """Rows for a table of at most `limit`, as numbers and texts."""
     rows = [[cell(value) for value in row] for row in rows_of(frame, limit)]
     more = limit is not None and len(rows) > limit
@@ -101,8 +102,8 @@ def plain_value(value: Any) -> Any:
         return text_of_bytes(bytes(value))
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, float) and value != value:
-        return None  # JSON has no NaN
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no numbers for these
     if isinstance(value, (datetime.datetime, datetime.date)):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):

@@ -45,7 +45,9 @@ def names_in(spark: SparkSession, query: str) -> Names:
     for node in _walk(plan):
         kind = _kind(node)
         if _is_action(spark, node):
-            raise ConfigurationError(f"only queries can be run here, not {kind}: select ..., with ... select ..., values ...")
+            raise ConfigurationError(
+                f"only queries can be run here, not {kind}: select ..., with ... select ..., values ..."
+            )
         if kind == "UnresolvedRelation":
             tables.add(tuple(_items(node.multipartIdentifier())))
         elif kind == "UnresolvedWith":
@@ -111,7 +113,7 @@ def _kind(node: Any) -> str:
 
 
 def _is_action(spark: SparkSession, node: Any) -> bool:
-    from py4j.java_gateway import is_instance_of
+    from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]  # PySpark's own way to the JVM
 
     gateway: Any = spark.sparkContext._gateway
     return any(is_instance_of(gateway, node, name) for name in _ACTIONS)

@@ -1,7 +1,7 @@
 """`sql`: the topics that a query names become views, of which no more is read than it needs.
 
-    text -> Spark's parser: tables -> offsets, once -> views of all columns -> Spark's optimizer: columns needed
-         -> views of these, with push-down -> the frame
+text -> Spark's parser: tables -> offsets, once -> views of all columns -> Spark's optimizer: columns needed
+     -> views of these, with push-down -> the frame
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def sql(
 ) -> Query:
     """Make a query over topics ready: each topic that it names is a table with the source's columns.
 
-    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and `end`: times, of which
-    conditions on `timestamp` in the query may be any others. `options` are the source's; records of aborted transactions
-    are left out unless they say otherwise. The column `headers` is there where the query names it.
+    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and `end`: times between
+    which topics are read. `options` are the source's; records of aborted transactions are left out unless they say
+    otherwise. The column `headers` is there where the query names it.
 
     Raises: ConfigurationError: the query cannot be parsed or does not fit the tables, there is no such topic, or an
         option is wrong; LostData: offsets that the options name are gone.

@@ -17,12 +17,11 @@ from aiokwire.cli.main import cli
 from aiokwire.errors import ConfigurationError
 from aiokwire.records import crc32c
 from aiokwire.spark.pipelines import audit, audit_as_json
-from aiokwire.spark.pipelines.auditing.against import NOT_ARCHIVED, NOT_IN_TOPIC, SEVERAL_TIMES
-from aiokwire.spark.pipelines.auditing.archived import MISSING_FILE, OTHER_FILE
+from aiokwire.spark.pipelines.auditing.against import NOT_ARCHIVED, NOT_IN_TOPIC
 from aiokwire.spark.pipelines.auditing.auditor import source_options
 from aiokwire.spark.pipelines.auditing.report import AuditReport, Finding
-from aiokwire.spark.pipelines.scope import Scope, explicit
 from aiokwire.spark.pipelines.manifest import FOLDER, DataFile, Manifest, encode, name_of
+from aiokwire.spark.pipelines.scope import Scope, explicit
 from aiokwire.spark.planning import Range
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka, Reads
@@ -159,33 +158,47 @@ def test_wrong_questions_are_refused_before_anything_runs(audits: Audits) -> Non
 class Lake:
     """An archive as the manifest describes it, of what the source reads."""
 
-    def __init__(self, root: Path, read: Reads) -> None:
+    def __init__(self, root: Path, read: Reads, topic: str) -> None:
         self._root = root
         self._read = read
+        self._topic = topic
+        self._schema = ""
         self.files: list[DataFile] = []
 
-    def add(
-        self, topic: str, first: int, end: int, changes: Mapping[int, Mapping[str, Any]] | None = None, **options: str
-    ) -> Path:
+    def add(self, first: int, end: int, changes: Mapping[int, Mapping[str, Any]] | None = None, **options: Any) -> Path:
         """A file with these offsets of partition 0; `changes` by offset: other columns, or another offset."""
-        place = f'{{"{topic}":{{"0":%d}}}}'
-        rows = self._read(
-            topic, startingOffsets=place % first, endingOffsets=place % end, includeHeaders="true", **options
-        )
+        place = f'{{"{self._topic}":{{"0":%d}}}}'
+        columns = "key,value,offset,timestamp,timestampType,headers"
+        edges = {"startingOffsets": place % first, "endingOffsets": place % end}
+        rows = self._read(self._topic, **edges, columns=columns, **options)
+        self._schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in rows.schema.fields)
         table = rows.toArrow()
         listed = table.to_pylist()
         for row in listed:
             row.update((changes or {}).get(row["offset"], {}))
-        path = self._root / f"part-{len(self.files)}.parquet"
-        pq.write_table(table.schema.empty_table().from_pylist(listed, table.schema), path)
-        data = path.read_bytes()
-        self.files.append(DataFile(topic, 0, first, end - 1, path.name, len(listed), len(data), -1, -1, crc32c(data)))
-        return path
+        folder = f"topic={self._topic}/date=2026-11-21/partition=0"
+        path = f"{folder}/part-{len(self.files)}.parquet"
+        (self._root / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.schema.empty_table().from_pylist(listed, table.schema), self._root / path)
+        data = (self._root / path).read_bytes()
+        offsets = [row["offset"] for row in listed]
+        times = [round(row["timestamp"].timestamp() * 1000) for row in listed]
+        self.files.append(
+            DataFile(
+                self._topic, 0, offsets[0], offsets[-1], path, len(listed), len(data), min(times), max(times),
+                crc32c(data),
+            )
+        )  # fmt: skip
+        return self._root / path
 
-    def commit(self, topic: str, start: int, end: int) -> None:
+    def commit(self, start: int, end: int, isolation: str = "read_committed") -> None:
         (self._root / FOLDER).mkdir()
-        manifest = Manifest(1, (Range(topic, 0, start, end),), tuple(self.files))
+        layout = {"schema": self._schema, "isolation": isolation}
+        manifest = Manifest(1, (Range(self._topic, 0, start, end),), tuple(self.files), layout=layout)
         (self._root / name_of(1)).write_bytes(encode(manifest))
+
+
+COMMITTED: dict[str, Any] = {"kafka__isolation__level": "read_committed"}
 
 
 def test_an_archive_that_is_like_the_topic_has_no_differences(
@@ -194,10 +207,10 @@ def test_an_archive_that_is_like_the_topic_has_no_differences(
     topic = kafka.topic()
     transactions(kafka, topic)
     kafka.produce(topic, [None, b"", b"v"], headers=[("h", b"1"), ("null", None)])
-    lake = Lake(tmp_path, read)
-    lake.add(topic, 0, 4, kafka__isolation__level="read_committed")
-    lake.add(topic, 4, 16, kafka__isolation__level="read_committed")
-    lake.commit(topic, 0, 16)
+    lake = Lake(tmp_path, read, topic)
+    lake.add(0, 4, **COMMITTED)
+    lake.add(4, 16, **COMMITTED)
+    lake.commit(0, 16)
     report = audits(topic, against=tmp_path, duplicates=None)
     assert report.comparison is not None
     assert report.comparison.differences == ()
@@ -208,28 +221,26 @@ def test_an_archive_that_is_like_the_topic_has_no_differences(
 def test_differences_are_named_by_offset(kafka: Kafka, audits: Audits, read: Reads, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"%d" % number for number in range(60)], key=b"k", headers=[("h", b"1")])
-    lake = Lake(tmp_path, read)
-    lake.add(
-        topic, 0, 20, {3: {"value": b"x"}, 4: {"value": None}, 7: {"key": None, "headers": None}, 9: {"offset": 99}}
-    )
-    lake.add(topic, 20, 30, {25: {"offset": 24}})
-    lake.add(topic, 30, 40).unlink()
-    with lake.add(topic, 40, 50).open("r+b") as file:
+    lake = Lake(tmp_path, read, topic)
+    lake.add(0, 20, {3: {"value": b"x"}, 4: {"value": None}, 7: {"key": None, "headers": None}})
+    lake.add(20, 30, {25: {"offset": 24}})
+    lake.add(30, 40).unlink()
+    with lake.add(40, 50).open("r+b") as file:
         file.write(b"PAR2")
-    lake.commit(topic, 0, 100)
+    lake.add(50, 60, {59: {"offset": 99}})
+    lake.commit(0, 100)
     report = audits(topic, against=tmp_path, duplicates=None)
     assert report.comparison is not None
-    assert (report.comparison.compared, report.comparison.files) == (((topic, 0, 0, 60),), 4)
-    found = [(one.kind, one.first, one.last) for one in report.comparison.differences]
+    assert (report.comparison.compared, report.comparison.files) == (((topic, 0, 0, 60),), 5)
+    found = [(one.kind.rpartition("/")[2], one.first, one.last) for one in report.comparison.differences]
     assert found == [
-        (f"{MISSING_FILE}: part-2.parquet", 30, 39),
-        (f"{OTHER_FILE}: part-3.parquet", 40, 49),
+        ("part-1.parquet: its offsets do not increase", 20, 29),
+        ("part-2.parquet: it is not there", 30, 39),
+        ("part-3.parquet: its checksum is not that of its manifest", 40, 49),
         ("value differs", 3, 4),
         ("key and headers differ", 7, 7),
-        (NOT_ARCHIVED, 9, 9),
-        (SEVERAL_TIMES, 24, 24),
-        (NOT_ARCHIVED, 25, 25),
-        (NOT_ARCHIVED, 50, 59),
+        (NOT_ARCHIVED, 20, 49),
+        (NOT_ARCHIVED, 59, 59),
     ]
     assert report.failed
 
@@ -239,9 +250,9 @@ def test_what_was_aborted_is_not_in_the_topic_and_what_is_not_audited_is_not_com
 ) -> None:
     topic = kafka.topic()
     transactions(kafka, topic)
-    lake = Lake(tmp_path, read)
-    lake.add(topic, 0, 13, {1: {"value": b"other"}})
-    lake.commit(topic, 0, 13)
+    lake = Lake(tmp_path, read, topic)
+    lake.add(0, 13, {1: {"value": b"other"}})
+    lake.commit(0, 13)
     options = {"startingOffsets": f'{{"{topic}":{{"0":3}}}}'}
     report = audits(topic, against=tmp_path, duplicates=None, options=options)
     assert report.comparison is not None

@@ -8,6 +8,7 @@ import html.parser
 import importlib.util
 import json
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,9 +37,7 @@ from aiokwire.spark.pipelines.auditing.tally import Batches, PartitionTally, Rec
 EVIL = '<script>alert("1")</script>'
 
 
-def partition(
-    number: int = 0, *, compacted: bool | None = False, topic: str = "t", **changes: object
-) -> PartitionReport:
+def partition(number: int = 0, *, compacted: bool | None = False, topic: str = "t", **changes: Any) -> PartitionReport:
     records = Records(100, 3, 109, sizes=Sizes.of([10] * 100))
     batches = Batches(bytes=Sizes.of([500, 700]), records=Sizes.of([50, 50]), by_codec={"lz4": 2})
     batches.bytes_by_codec, batches.by_format = {"lz4": 1200}, {2: 2}
@@ -46,7 +45,7 @@ def partition(
     return PartitionReport(tally, 0, 110, 110, compacted)
 
 
-def report(*partitions: PartitionReport, fail_on: tuple[str, ...] = ("gaps",), **changes: object) -> AuditReport:
+def report(*partitions: PartitionReport, fail_on: tuple[str, ...] = ("gaps",), **changes: Any) -> AuditReport:
     found = judge(partitions, None, (), None, skew_limit=2.0, max_lag=None)
     made = AuditReport(("t",), 1_700_000_000_000, 1.5, partitions, None, (), None, found, parse_findings(fail_on))
     return dataclasses.replace(made, **changes)
