@@ -6,11 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from aiokwire.admin import Admin, ConfigResource, ResourceType
-from aiokwire.errors import KafkaError
+from aiokwire.errors import AuthorizationError, KafkaError
 from aiokwire.spark.pipelines.auditing.report import GroupLag
 from aiokwire.types import TopicPartition
 
 _POLICY: Final = "cleanup.policy"
+# Groups that commit offsets as consumers do; old brokers tell no type, and a group without members no protocol.
+_TYPES: Final = frozenset({"classic", "consumer", ""})
+_PROTOCOLS: Final = frozenset({"consumer", ""})
 
 
 async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:
@@ -29,15 +32,25 @@ async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:
 
 
 async def lags(admin: Admin, groups: Collection[str] | None, ends: Mapping[TopicPartition, int]) -> list[GroupLag]:
-    """How far groups are in these partitions, up to their ends; None: all groups that the cluster knows.
+    """How far groups are in these partitions, up to their ends; None: all consumer groups that may be looked at.
 
-    Raises: KafkaError: a broker refuses.
+    Raises: AuthorizationError: a group that was named may not be looked at; KafkaError: a broker refuses.
     """
-    names = sorted(groups) if groups is not None else [one.group_id for one in await admin.list_groups()]
+    if groups is not None:
+        names = sorted(groups)
+    else:
+        listed = await admin.list_groups()
+        names = [one.group_id for one in listed if one.type in _TYPES and one.protocol_type in _PROTOCOLS]
     found = []
     for name in names:
-        for tp, committed in sorted((await admin.list_group_offsets(name)).items()):
+        try:
+            committed = await admin.list_group_offsets(name)
+        except AuthorizationError:
+            if groups is not None:
+                raise
+            continue
+        for tp, place in sorted(committed.items()):
             if tp in ends:
-                lag = max(0, ends[tp] - committed.offset)
-                found.append(GroupLag(name, tp.topic, tp.partition, committed.offset, ends[tp], lag))
+                lag = max(0, ends[tp] - place.offset)
+                found.append(GroupLag(name, tp.topic, tp.partition, place.offset, ends[tp], lag))
     return found

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import datasource
+
 from aiokwire.admin import Admin
 from aiokwire.cluster import Client
 from aiokwire.consumer import ConsumerConfig
@@ -107,7 +109,7 @@ def sql(
     needed = needed_columns(_analysed(session, query))
     for each in tables:
         wanted = needed.get(each.topic, set())
-        rows = _load(session, {**fixed[each.topic], **each.read_options(wanted)})
+        rows = _load(session, {**fixed[each.topic], **each.read_options(wanted, pushdown=tells_filters())})
         _view(each, rows, whole[each.topic].schema, wanted)
     read = (
         TableRead(each, scopes[each.topic], tuple(name for name in each.columns if name in needed.get(each.topic, ())))
@@ -129,6 +131,11 @@ def base_options(bootstrap: str, options: Mapping[str, str], start: str | None, 
     named = {name.lower() for name in options}
     found = {name: text for name, text in defaults.items() if name not in named}
     return {**found, **options, **places, "kafka.bootstrap.servers": bootstrap}
+
+
+def tells_filters() -> bool:
+    """Whether this PySpark tells Python sources of a query's filters: since 4.1."""
+    return hasattr(datasource, "Filter")
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

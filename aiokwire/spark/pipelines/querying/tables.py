@@ -48,10 +48,10 @@ class Table:
     def columns(self) -> tuple[str, ...]:
         return COLUMNS if self.headers else COLUMNS[:-1]
 
-    def read_options(self, needed: Collection[str]) -> dict[str, str]:
-        """The source's options that read only these columns, with what filters leave."""
+    def read_options(self, needed: Collection[str], *, pushdown: bool) -> dict[str, str]:
+        """The source's options that read only these columns, and only what filters leave where Spark tells them."""
         columns = [name for name in COLUMNS if name in needed] or [CHEAPEST]
-        found = {"subscribe": self.topic, "columns": ",".join(columns), "pushdown": "true"}
+        found = {"subscribe": self.topic, "columns": ",".join(columns), "pushdown": str(pushdown).lower()}
         for side, decode in (("key", self.key), ("value", self.value)):
             if side in columns:
                 found |= decode.options(side)

@@ -57,11 +57,12 @@ def test_what_the_query_names_itself_and_files_are_left_to_spark() -> None:
 
 def test_only_what_is_needed_is_read() -> None:
     table = Table("orders", "orders", Decode("string"), Decode("json", "id int"), False)
-    assert table.read_options({"value", "offset"}) == {
+    assert table.read_options({"value", "offset"}, pushdown=True) == {
         "subscribe": "orders", "columns": "value,offset", "pushdown": "true", "value.format": "json",
         "value.schema": "id int",
     }  # fmt: skip
-    assert table.read_options(()) == {"subscribe": "orders", "columns": "partition", "pushdown": "true"}
+    cheapest = {"subscribe": "orders", "columns": "partition", "pushdown": "false"}
+    assert table.read_options((), pushdown=False) == cheapest
     for headers in (False, True):
         whole = Table("orders", "orders", Decode("string"), Decode("json", "id int"), headers)
         options = parse_source({"kafka.bootstrap.servers": "h:1", **whole.whole_options()}, streaming=False)
