@@ -6,6 +6,8 @@ second grammar decide what a query means. Spark does not tell Python data source
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -37,7 +39,8 @@ def names_in(spark: SparkSession, query: str) -> Names:
 
     session: Any = spark
     try:
-        plan = session._jsparkSession.sessionState().sqlParser().parsePlan(query)
+        with quiet_errors():
+            plan = session._jsparkSession.sessionState().sqlParser().parsePlan(query)
     except PySparkException as error:
         raise ConfigurationError(f"the query cannot be parsed: {first_lines(error)}") from None
     tables: set[tuple[str, ...]] = set()
@@ -61,6 +64,24 @@ def needed_columns(frame: DataFrame) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     _visit(inner._jdf.queryExecution().optimizedPlan(), None, found)
     return found
+
+
+def physical_plan(frame: DataFrame) -> str:
+    """How Spark runs a query, for people; what its sources were told of filters stands there, too."""
+    inner: Any = frame
+    utils: Any = frame.sparkSession.sparkContext._jvm
+    return str(utils.PythonSQLUtils.explainString(inner._jdf.queryExecution(), "formatted")).rstrip()
+
+
+@contextlib.contextmanager
+def quiet_errors() -> Iterator[None]:
+    """Within the block PySpark does not log what is wrong with a query: it raises it, too, and that is told."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _visit(node: Any, wanted: set[int] | None, found: dict[str, set[str]]) -> None:

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import datasource
 
@@ -20,7 +20,7 @@ from aiokwire.consumer import ConsumerConfig
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.options import parse_source
 from aiokwire.spark.pipelines.launch import ask, spark_session
-from aiokwire.spark.pipelines.querying.plans import first_lines, names_in, needed_columns
+from aiokwire.spark.pipelines.querying.plans import first_lines, names_in, needed_columns, physical_plan, quiet_errors
 from aiokwire.spark.pipelines.querying.tables import (
     HEADERS,
     Table,
@@ -68,8 +68,7 @@ class Query:
 
     def explain(self) -> str:
         """What is read, and Spark's plan, where pushed filters stand beside each source."""
-        frame: Any = self.frame
-        return "\n".join([*map(str, self.tables), "", frame._explain_string(mode="formatted").rstrip()])
+        return "\n".join([*map(str, self.tables), "", physical_plan(self.frame)])
 
 
 def sql(
@@ -176,6 +175,7 @@ def _analysed(session: SparkSession, query: str) -> DataFrame:
     from pyspark.errors import PySparkException
 
     try:
-        return session.sql(query)
+        with quiet_errors():
+            return session.sql(query)
     except PySparkException as error:
         raise ConfigurationError(f"the query does not fit its tables: {first_lines(error)}") from None

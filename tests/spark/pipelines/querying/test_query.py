@@ -133,7 +133,7 @@ def test_conditions_become_seeks(queries: Queries, orders: str) -> None:
         f"{orders}: topic {orders}, 20 offsets of 2 partitions\n  columns: value, partition, offset\n  value: binary\n"
     )
     pushed = [line for line in explained.splitlines() if "PushedFilters" in line]
-    assert len(pushed) == 1
+    assert len(pushed) == 1, explained
     assert "offset" in pushed[0]
     assert "partition" in pushed[0]
 
@@ -196,5 +196,9 @@ def test_the_command_writes_tables_lines_and_files(
     assert (again.exit_code, again.stderr.splitlines()[-1]) == (
         1, f"error: there is something at {place} already: choose another place",
     )  # fmt: skip
-    explained = run(servers, query, "--explain")
+    explained = run(servers, query, *decode, "--explain")
     assert "columns: key, value, partition, offset, headers" in explained.stdout
+    wrong = run(servers, query, "--explain")
+    assert wrong.exit_code == 1
+    assert "SQLQueryContextLogger" not in wrong.stderr
+    assert wrong.stderr.splitlines()[-1].startswith("error: the query does not fit its tables: ")
