@@ -7,7 +7,6 @@ second grammar decide what a query means. Spark does not tell Python data source
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -76,7 +75,9 @@ def physical_plan(frame: DataFrame) -> str:
 @contextlib.contextmanager
 def quiet_errors() -> Iterator[None]:
     """Within the block PySpark does not log what is wrong with a query: it raises it, too, and that is told."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")  # of its own class, whoever asks for it first
     before, logger.disabled = logger.disabled, True
     try:
         yield
