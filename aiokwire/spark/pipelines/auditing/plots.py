@@ -97,9 +97,10 @@ def _offsets(axes: Any, report: AuditReport) -> None:
             axes.barh(range(len(shown)), widths, left=left, color=colour, label=name)
         left = [before + width for before, width in zip(left, widths, strict=True)]
     axes.set_yticks(range(len(shown)), names)
+    axes.set_ylim(_room(len(shown)))
     axes.set_xlabel("offsets")
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.legend(loc="best", fontsize="small")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(_PARTS), fontsize="x-small", frameon=False)
 
 
 def _bytes(axes: Any, report: AuditReport) -> None:
@@ -107,14 +108,22 @@ def _bytes(axes: Any, report: AuditReport) -> None:
     _bars(axes, [(each.name, each.tally.batches.bytes.total / 2**20) for each in shown], "MiB as they are in the log")
 
 
+def _room(bars: int) -> tuple[float, float]:
+    """The upright axis, so that one bar alone does not fill it."""
+    return (bars - max(bars, 4)) / 2 - 0.6, (bars + max(bars, 4)) / 2 - 0.4
+
+
 def _bars(axes: Any, rows: Sequence[tuple[str, float]], what: str) -> None:
     axes.barh(range(len(rows)), [width for _, width in rows], color="#4c78a8")
     axes.set_yticks(range(len(rows)), [label(name) for name, _ in rows])
+    axes.set_ylim(_room(len(rows)))
     axes.set_xlabel(what)
     axes.xaxis.set_major_formatter("{x:,.6g}")
 
 
 def _times(axes: Any, report: AuditReport) -> None:
+    from matplotlib.dates import ConciseDateFormatter
+
     buckets = all_times(report.partitions)
     rows = list(buckets)
     if not rows:
@@ -127,8 +136,8 @@ def _times(axes: Any, report: AuditReport) -> None:
     axes.bar(times, [count for _, count in known], width=width, align="edge", color="#4c78a8")
     axes.set_ylabel("records")
     axes.set_xlabel("time, UTC")
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.tick_params(axis="x", rotation=20)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
+    _count(axes.yaxis)
 
 
 # What `datetime` cannot hold is not drawn (milliseconds): the year 9000.
@@ -145,7 +154,14 @@ def _sizes(axes: Any, parts: Sequence[Sizes]) -> None:
     names = [_amount(1 << (each - 1)) if each else "0" for each in bits]
     axes.set_xticks(range(len(bits)), names, rotation=45 if len(bits) > 8 else 0)
     axes.set_xlabel("from ... to below the next")
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.set_xlim(-1, max(len(bits), 4))
+    _count(axes.yaxis)
+
+
+def _count(axis: Any) -> None:
+    """An axis of whole numbers."""
+    axis.get_major_locator().set_params(integer=True)
+    axis.set_major_formatter("{x:,.0f}")
 
 
 def _amount(number: int) -> str:
