@@ -122,7 +122,7 @@ def _bars(axes: Any, rows: Sequence[tuple[str, float]], what: str) -> None:
 
 
 def _times(axes: Any, report: AuditReport) -> None:
-    from matplotlib.dates import ConciseDateFormatter
+    from matplotlib import dates
 
     buckets = all_times(report.partitions)
     rows = list(buckets)
@@ -136,7 +136,8 @@ def _times(axes: Any, report: AuditReport) -> None:
     axes.bar(times, [count for _, count in known], width=width, align="edge", color="#4c78a8")
     axes.set_ylabel("records")
     axes.set_xlabel("time, UTC")
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
+    formatter: Any = dates.ConciseDateFormatter  # its types are not told
+    axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
     _count(axes.yaxis)
 
 
