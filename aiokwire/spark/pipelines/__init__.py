@@ -5,6 +5,9 @@ progress   how far it is, and what came of it                      manifest  whi
 auditing   `audit`                                                  querying  `sql`
 scope      what is read, in offsets                                 watching  tasks as progress
 
+archive    topics to Parquet: _layout (names), _writing (tasks), _commit, _compact, _verify
+replay     an archive to topics: _plan (rounds), _reading (tasks), _frames (other Parquet)
+
 Importing it loads nothing: names are looked up when they are first used.
 """
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.querying.output import RowForm, Shown, take_rows, write_parquet, write_rows
     from aiokwire.spark.pipelines.querying.query import Query, sql
+    from aiokwire.spark.pipelines.replay import Replayed, replay
+    from aiokwire.spark.pipelines.replay_plan import Selection
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
     from aiokwire.spark.pipelines.watching import watch
 
@@ -42,7 +47,9 @@ __all__ = [
     "Manifest",
     "Progress",
     "Query",
+    "Replayed",
     "RowForm",
+    "Selection",
     "Shown",
     "Stop",
     "Stopped",
@@ -56,6 +63,7 @@ __all__ = [
     "compact",
     "print_summary",
     "read_archive",
+    "replay",
     "spark_session",
     "sql",
     "take_rows",
@@ -80,6 +88,8 @@ _HOMES = {
     "querying.output": ("RowForm", "Shown", "take_rows", "write_parquet", "write_rows"),
     "querying.query": ("Query", "sql"),
     "watching": ("watch",),
+    "replay": ("Replayed", "replay"),
+    "replay_plan": ("Selection",),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
 
