@@ -16,7 +16,7 @@ from aiokwire import Admin, Producer
 from aiokwire.admin import ConfigResource, ResourceType
 from aiokwire.cli.demo.flights import load_flights
 from integration.conftest import PARTITIONS, BrokerUnderTest
-from integration.spark.verb import Verb, run
+from integration.spark.process import Verb, run
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -13,8 +13,9 @@ import pytest
 
 from aiokwire import Producer
 from aiokwire.cli.demo.flights import load_flights
+from aiokwire.clock import wall_ms
 from integration.conftest import BrokerUnderTest
-from integration.spark.verb import Verb, run
+from integration.spark.process import Verb, run
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -28,6 +29,8 @@ class Topics(NamedTuple):
     airlines: str
     rows: list[dict[str, Any]]
     names: dict[str, str]
+    begin: int
+    """The time of the first flight's record; each is a millisecond later than the one before it."""
 
 
 @pytest.fixture(scope="module")
@@ -35,23 +38,24 @@ def topics(modern_broker: BrokerUnderTest) -> Topics:
     flights, airlines = modern_broker.create("sql.flights"), modern_broker.create("sql.airlines")
     keys, values, names = load_flights()
     servers = modern_broker.bootstrap_servers
+    begin = wall_ms() - 3_600_000  # not longer ago than brokers keep records
 
     async def send() -> None:
         async with Producer(servers) as producer:
             for at, (key, value) in enumerate(zip(keys[:FLIGHTS], values[:FLIGHTS], strict=True)):
-                await producer.submit(flights, value, key=key, timestamp=1_000_000_000_000 + at)
+                await producer.submit(flights, value, key=key, timestamp=begin + at)
             for code, name in names.items():
                 await producer.submit(airlines, name.encode(), key=code.encode())
 
     asyncio.run(send())
-    return Topics(servers, flights, airlines, [json.loads(value) for value in values[:FLIGHTS]], names)
+    return Topics(servers, flights, airlines, [json.loads(value) for value in values[:FLIGHTS]], names, begin)
 
 
 def test_topics_are_joined_and_only_what_is_needed_is_read(topics: Topics, tmp_path: pathlib.Path) -> None:
     query = f"""
         select a.value as airline, count(*) as flights, sum(f.value.arr_delay) as minutes
         from `{topics.flights}` f join `{topics.airlines}` a on f.value.carrier = a.key
-        where f.timestamp >= timestamp_millis(1000000030000) and f.value.arr_delay is not null
+        where f.timestamp >= timestamp_millis({topics.begin + FLIGHTS // 2}) and f.value.arr_delay is not null
         group by a.value order by a.value"""
     decode = ("-d", f"{topics.flights}=json:{FLIGHT}", "-d", f"{topics.airlines}=string")
     keys = ("--decode-key", f"{topics.airlines}=string")
@@ -60,7 +64,7 @@ def test_topics_are_joined_and_only_what_is_needed_is_read(topics: Topics, tmp_p
     assert ended.status == 0, ended.errors
     flights: collections.Counter[str] = collections.Counter()
     minutes: collections.Counter[str] = collections.Counter()
-    for row in topics.rows[30_000:]:
+    for row in topics.rows[FLIGHTS // 2 :]:
         if row["arr_delay"] is not None:
             flights[topics.names[row["carrier"]]] += 1
             minutes[topics.names[row["carrier"]]] += row["arr_delay"]
