@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Self
 
-_PATIENCE = 240.0
+_PATIENCE = 300.0
 
 
 class Ended(NamedTuple):
