@@ -40,8 +40,8 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
 @click.option("--group", "groups", multiple=True, help="Tell the lag of this group; may be repeated. [default: all]")
 @click.option(
     "--against",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Compare with this archive, offset by offset.",
+    metavar="PATH",
+    help="Compare with the archive at this path, offset by offset.",
 )
 @click.option(
     "--fail-on",
@@ -63,7 +63,7 @@ def command(
     html: Path | None,
     duplicates: str,
     groups: tuple[str, ...],
-    against: Path | None,
+    against: str | None,
     fail_on: tuple[str, ...],
     skew_limit: float,
     max_lag: int | None,

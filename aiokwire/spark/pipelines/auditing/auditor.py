@@ -25,6 +25,7 @@ from aiokwire.spark.pipelines.auditing.report import (
 from aiokwire.spark.pipelines.auditing.tally import PartitionTally
 from aiokwire.spark.pipelines.auditing.task import tally_scope
 from aiokwire.spark.pipelines.launch import ask, spark_session
+from aiokwire.spark.pipelines.manifest import read_archive
 from aiokwire.spark.pipelines.progress import Progress
 from aiokwire.spark.pipelines.scope import Scope, admin_options, explicit, find_scope
 from aiokwire.spark.pipelines.stopping import Stop
@@ -62,7 +63,7 @@ def audit(
 
     `options` are the source's (`startingOffsets`, `endingTimestamp`, `kafka.security.protocol`, ...). `duplicates`:
     what makes two records equal, `key,value`, `key`, `value` or `header:NAME`; None: they are not looked for.
-    `groups`: whose lag is told; None: of all that have committed something. `against`: an archive's directory.
+    `groups`: whose lag is told; None: of all that have committed something. `against`: an archive's place.
     `fail_on` names the findings that count as wrong, see `Finding`. `skew_limit`: how many times the mean of bytes a
     partition may have.
 
@@ -73,6 +74,8 @@ def audit(
     failing = parse_findings(fail_on)
     if duplicates is not None:
         parse_identity(duplicates)
+    if against is not None:
+        read_archive(str(against))
     given = source_options(names, bootstrap, options or {})
     parsed = parse_source(given, streaming=False)
     session = spark or spark_session("aiokwire audit", master=master, conf=conf)

@@ -148,6 +148,8 @@ def test_wrong_questions_are_refused_before_anything_runs(audits: Audits) -> Non
         audits("t", duplicates="offset")
     with pytest.raises(ConfigurationError, match="did you mean 'startingOffsets'"):
         audits("t", options={"startingOffset": "earliest"})
+    with pytest.raises(ConfigurationError, match="is no archive"):
+        audits("t", against="nowhere")
     with pytest.raises(ConfigurationError, match="topic 'no-such-topic' is not there"):
         audits("no-such-topic")
 
