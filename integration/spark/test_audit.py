@@ -77,8 +77,12 @@ def check(report: Mapping[str, Any], topic: Topic) -> None:
         assert each["missing"]["offsets"] == each["compacted"]["offsets"] == 0
         assert each["batches"]["records"]["total"] == each["end"]
         assert each["batches"]["by_codec"]["lz4"] > 0
-    assert {each["key"]: each["records"] for each in report["keys"]["top"]}.items() <= topic.keys.items()
-    assert report["keys"]["top"][0]["records"] == max(topic.keys.values())
+    keys = report["keys"]
+    assert keys["distinct"] == len(topic.keys)
+    assert keys["error"] == 0
+    assert [(each["key"], each["records"]) for each in keys["top"]] == sorted(
+        topic.keys.items(), key=lambda item: (-item[1], item[0])
+    )[: len(keys["top"])]
     assert report["duplicates"]["extra"] == TWICE
 
 

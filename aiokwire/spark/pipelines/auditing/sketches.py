@@ -17,7 +17,7 @@ K = TypeVar("K")
 # How many stretches of offsets are named; all are counted.
 STRETCHES_SHOWN: Final = 20
 # How many keys are counted exactly; above, each count may be too low by at most the records divided by this.
-KEYS_COUNTED: Final = 2000
+KEYS_COUNTED: Final = 5000
 # How many producers of a partition are told apart.
 PRODUCERS_SHOWN: Final = 200
 # How many stretches of time a partition's records are counted in, at most.
