@@ -52,3 +52,15 @@ def source_options(function: CommandT) -> CommandT:
         callback=lambda _ctx, _param, given: _pairs(given),
         help="An option of the Spark source, such as kafka.security.protocol=SSL; may be repeated.",
     )(function)
+
+
+def parameter_options(function: CommandT) -> CommandT:
+    """`--set name=value`, what stands as `${name}` in a file: the parameter `parameters`."""
+    return click.option(
+        "--set",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=lambda _ctx, _param, given: _pairs(given),
+        help="A parameter of the file, which stands there as ${NAME}; may be repeated.",
+    )(function)

@@ -12,15 +12,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aiokwire.spark.pipelines.declaration import Pipeline
     from aiokwire.spark.pipelines.launch import ask, spark_session
+    from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
-__all__ = ["JobFailed", "Progress", "Stop", "Stopped", "ask", "print_summary", "spark_session"]
+__all__ = [
+    "JobFailed", "Pipeline", "Prepared", "Progress", "RunSummary", "Stop", "Stopped", "ask", "prepare", "print_summary",
+    "run", "spark_session",
+]  # fmt: skip
 
 # Where each name is; a pipeline's own names stand in a line of its own.
 _HOMES = {
+    "declaration": ("Pipeline",),
     "launch": ("ask", "spark_session"),
+    "pipeline": ("Prepared", "RunSummary", "prepare", "run"),
     "progress": ("Progress", "print_summary"),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
