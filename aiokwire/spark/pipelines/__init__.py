@@ -1,7 +1,7 @@
 """Pipelines that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
-progress   how far it is, and what came of it
+progress   how far it is, and what came of it                      manifest  which files are part of an archive
 
 Importing it loads nothing: names are looked up when they are first used.
 """
@@ -9,28 +9,71 @@ Importing it loads nothing: names are looked up when they are first used.
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aiokwire.spark.pipelines.archive import Archived, archive
+    from aiokwire.spark.pipelines.archive_compact import Compacted, compact
+    from aiokwire.spark.pipelines.archive_verify import Verified, verify
     from aiokwire.spark.pipelines.declaration import Pipeline
     from aiokwire.spark.pipelines.launch import ask, spark_session
+    from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
 __all__ = [
-    "JobFailed", "Pipeline", "Prepared", "Progress", "RunSummary", "Stop", "Stopped", "ask", "prepare", "print_summary",
-    "run", "spark_session",
-]  # fmt: skip
+    "Archive",
+    "ArchiveDamaged",
+    "Archived",
+    "Compacted",
+    "DataFile",
+    "JobFailed",
+    "Manifest",
+    "Pipeline",
+    "Prepared",
+    "Progress",
+    "RunSummary",
+    "Stop",
+    "Stopped",
+    "Verified",
+    "archive",
+    "ask",
+    "compact",
+    "prepare",
+    "print_summary",
+    "read_archive",
+    "run",
+    "spark_session",
+    "verify",
+]
 
 # Where each name is; a pipeline's own names stand in a line of its own.
 _HOMES = {
+    "archive": ("Archived", "archive"),
+    "archive_compact": ("Compacted", "compact"),
+    "archive_verify": ("Verified", "verify"),
     "declaration": ("Pipeline",),
     "launch": ("ask", "spark_session"),
+    "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "pipeline": ("Prepared", "RunSummary", "prepare", "run"),
     "progress": ("Progress", "print_summary"),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
+
+
+class _FrontDoor(types.ModuleType):
+    """Keeps the pipelines' functions in reach, which have the names of their modules: the import system makes each
+    module an attribute here when it loads."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, types.ModuleType) and name in __all__):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor
 
 
 def __getattr__(name: str) -> Any:

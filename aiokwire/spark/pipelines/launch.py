@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aiokwire.errors import ConfigurationError
+from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.group import GroupOffsets
 from aiokwire.spark.session import session_for
 from aiokwire.threads import start_thread
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from aiokwire.cluster import Client, ClientConfig
 
 T = TypeVar("T")
+
+logger = logging.getLogger("aiokwire.spark")
 
 _CONF: Final = {
     "spark.ui.enabled": "false",
@@ -70,3 +75,17 @@ def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T
     except RuntimeError:
         return answer()
     return start_thread(answer, name="aiokwire-ask").result()
+
+
+def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:
+    """Commit how far a pipeline is, for those who look at lag. Its own memory is what counts, so a failure is only
+    told."""
+    offsets = {tp: OffsetAndMetadata(offset) for tp, offset in ends.items()}
+
+    async def commit(client: Client) -> None:
+        await GroupOffsets(client, group).commit(offsets, GroupMetadata(group), timeout=config.request_timeout)
+
+    try:
+        ask(config, commit)
+    except KafkaError as error:
+        logger.warning("group %r was not told how far the pipeline is: %s", group, error)
