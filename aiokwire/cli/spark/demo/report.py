@@ -74,8 +74,8 @@ def draw(outcome: Outcome, path: Path) -> Path:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
     seconds = [at for at, _, _ in outcome.samples]
-    left.step(seconds, [log for _, log, _ in outcome.samples], where="post", label="in the log")
-    left.step(seconds, [done for _, _, done in outcome.samples], where="post", label="committed")
+    left.step(seconds, [log for _, log, _ in outcome.samples], where="post", label="end of the log")
+    left.step(seconds, [done for _, _, done in outcome.samples], where="post", label="read by read_committed")
     if outcome.killed_at is not None:
         left.axvspan(
             outcome.killed_at,
@@ -85,7 +85,7 @@ def draw(outcome: Outcome, path: Path) -> Path:
             label="SIGKILL, until the next commit",
         )
     left.set(
-        xlabel="seconds", ylabel="records of the topic, all partitions", title="Hourly delays, written exactly once"
+        xlabel="seconds", ylabel="records of the topic, all partitions", title="The topic of the hourly delays"
     )
     left.yaxis.set_major_formatter("{x:,.0f}")
     left.set_ylim(bottom=0)

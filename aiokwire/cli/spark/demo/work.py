@@ -38,7 +38,7 @@ class Outcome:
     airlines: dict[str, str]
     flights: int = 0
     produce_seconds: float = 0.0
-    samples: list[tuple[float, int, int]] = field(default_factory=list)  # seconds, rows in the log, rows committed
+    samples: list[tuple[float, int, int]] = field(default_factory=list)  # seconds, end of the log, last stable offset
     killed_at: float | None = None  # seconds
     left_open: int = 0  # rows of the transaction that the kill left open
     committed_at_kill: int = 0
@@ -166,7 +166,9 @@ class _Watch:
         seconds = anyio.current_time() - self._started
         if not outcome.samples or outcome.samples[-1][1:] != (ends[0], ends[1]):
             outcome.samples.append((seconds, ends[0], ends[1]))
-        if outcome.killed_at is not None and outcome.back_at is None and ends[1] > outcome.committed_at_kill:
+        # Past what the kill left open and the markers that abort it, it is the next run's.
+        aborted = outcome.committed_at_kill + outcome.left_open + PARTITIONS
+        if outcome.killed_at is not None and outcome.back_at is None and ends[1] > aborted:
             outcome.back_at = seconds
         return ends[0], ends[1]
 
@@ -179,8 +181,9 @@ class _Watch:
             await anyio.sleep(PAUSE)
 
     async def note_kill(self) -> None:
+        killed_at = anyio.current_time() - self._started
         log, committed = await self.look()
-        self._outcome.killed_at = anyio.current_time() - self._started
+        self._outcome.killed_at = killed_at
         self._outcome.committed_at_kill = committed
         self._outcome.left_open = log - committed
 
