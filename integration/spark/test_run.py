@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from aiokwire import Consumer, Producer
+from aiokwire import Admin, Consumer, Producer
 from aiokwire.cli.demo.flights import load_flights
 from aiokwire.cli.spark.demo.direct import compare, compute, read_hour
+from aiokwire.cluster import LATEST
 from aiokwire.types import TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
 
@@ -127,6 +128,17 @@ async def committed(servers: str, topic: str) -> list[bytes]:
     return found
 
 
+async def in_open_transactions(servers: str, *topics: str) -> int:
+    """Offsets that readers of what is committed wait for."""
+    places = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
+    async with Admin(servers) as admin:
+        ends = [
+            await admin.list_offsets(dict.fromkeys(places, LATEST), isolation_level=isolation)
+            for isolation in ("read_uncommitted", "read_committed")
+        ]
+    return sum(ends[0][place].offset - ends[1][place].offset for place in places)
+
+
 @contextlib.contextmanager
 def running(folder: pathlib.Path, parameters: dict[str, str]) -> Iterator[Run]:
     run = Run(folder, parameters)
@@ -156,6 +168,7 @@ def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path
         read = summary["rows_read"]
         assert 0 < read["copy"] < FLIGHTS
         assert len(asyncio.run(committed(servers, copy))) == read["copy"]
+        assert not asyncio.run(in_open_transactions(servers, copy, hours)), "readers are not kept waiting"
 
     with running(tmp_path, parameters) as run:
         asyncio.run(first_rows(servers, copy, "read_uncommitted", at_end=True))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,3 +109,11 @@ def test_a_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: A
     old.write_text("#!/bin/sh\necho 'java version \"1.8.0_202\"' >&2\n")
     old.chmod(0o755)
     assert str(java_problem()).endswith(f"{old} is Java 8")
+
+
+def test_the_documents_show_the_pipeline_as_it_is() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    shown = next(block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[steps.hourly]" in block)
+    declared = DECLARATION.read_text()
+    for part in shown.strip().split("\n\n"):
+        assert part in declared

@@ -11,10 +11,11 @@ Each value checks itself; what they make together is checked by `declaration_gra
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Concatenate, Final, Generic, ParamSpec
 
 from aiokwire.errors import ConfigurationError
@@ -405,18 +406,13 @@ def texts(given: object, what: str) -> dict[str, str]:
     return found
 
 
-class _told:
+@contextlib.contextmanager
+def _told(owner: str) -> Iterator[None]:
     """Says whose option was wrong."""
-
-    def __init__(self, owner: str) -> None:
-        self._owner = owner
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ConfigurationError):
-            raise ConfigurationError(f"{self._owner}: {error}") from None
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{owner}: {error}") from None
 
 
 def _settle(value: object, field: str, settled: object) -> None:

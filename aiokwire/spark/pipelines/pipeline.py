@@ -9,6 +9,8 @@ after the microbatch that they are in, and the failure is told.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 import os
 import time
 import uuid
@@ -18,13 +20,17 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
+from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError
+from aiokwire.producer import ProducerConfig, SharedTransactions
+from aiokwire.spark import exactly_once
+from aiokwire.spark.options import parse_sink
 from aiokwire.spark.owners import one_owner
 from aiokwire.spark.pipelines import declaration_graph
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
 from aiokwire.spark.pipelines.declaration_toml import load
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
-from aiokwire.spark.pipelines.launch import spark_session
+from aiokwire.spark.pipelines.launch import ask, spark_session
 from aiokwire.spark.pipelines.pipeline_checkpoint import Folder, claim
 from aiokwire.spark.pipelines.pipeline_frames import as_records, check_mode, schema_text, tables
 from aiokwire.spark.pipelines.pipeline_topics import Survey, survey
@@ -34,6 +40,8 @@ from aiokwire.spark.pipelines.stopping import LOOK, JobFailed, Stop, told
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+logger = logging.getLogger("aiokwire.spark")
 
 SHUFFLE: Final = "spark.sql.shuffle.partitions"
 DRAWINGS: Final = {"text": as_text, "mermaid": as_mermaid, "svg": as_svg}
@@ -152,9 +160,11 @@ def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, prog
             for sink, frame in ready:
                 queries.append((sink, _start(frame, sink, pipeline, checkpoint_id, seen)))
             wait(queries, tallies, stop, progress)
-        finally:
-            for _, query in queries:
-                query.stop()
+        except BaseException:
+            _end(queries, pipeline, checkpoint_id)
+            raise
+        if stop.requested:
+            _end(queries, pipeline, checkpoint_id)
     return RunSummary(
         pipeline.name,
         round(time.perf_counter() - began, 3),
@@ -197,9 +207,8 @@ def _shaped(frame: DataFrame, sink: Sink) -> DataFrame:
 
 
 def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str, seen: Survey) -> StreamingQuery:
-    options = sink.spark_options(pipeline.bootstrap)
+    options = _options(sink, pipeline, checkpoint_id)
     if sink.exactly_once and sink.topic is not None:
-        options.setdefault("sink.id", f"{pipeline.name}.{sink.name}.{checkpoint_id}")
         partitions = seen.partitions[sink.name]
         cores = frame.sparkSession.sparkContext.defaultParallelism
         frame = one_owner(frame, partitions, tasks=min(partitions, sink.tasks or cores))
@@ -219,6 +228,29 @@ def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str,
         return writer.start()
     except PySparkException as error:
         raise _of(sink, error) from error
+
+
+def _options(sink: Sink, pipeline: Pipeline, checkpoint_id: str) -> dict[str, str]:
+    options = sink.spark_options(pipeline.bootstrap)
+    if sink.exactly_once and sink.topic is not None and not any(name.lower() == "sink.id" for name in options):
+        options["sink.id"] = f"{pipeline.name}.{sink.name}.{checkpoint_id}"
+    return options
+
+
+def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, checkpoint_id: str) -> None:
+    """Stop whatever still runs, and abort what it left open: readers of what is committed would wait for that."""
+    for sink, query in queries:
+        query.stop()
+        if sink.exactly_once and sink.topic is not None:
+            plan = exactly_once.plan_of(parse_sink(_options(sink, pipeline, checkpoint_id)), streaming=True)
+            try:
+                ask(plan.config, functools.partial(_abort, plan.config))
+            except KafkaError as error:
+                logger.warning("sink %s: a transaction may be open until its time is over: %s", sink.name, error)
+
+
+async def _abort(config: ProducerConfig, client: Client) -> None:
+    await SharedTransactions(client, config).open()
 
 
 def _of(sink: Sink, error: Exception) -> Exception:

@@ -28,7 +28,7 @@ _OWNER: Final = "pipeline.json"
 
 
 class Folder:
-    """A folder of any file system that Spark knows."""
+    """A folder of any file system that Spark knows: whatever can have the checkpoint can have these files."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext

@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, StringType, StructType, TimestampType
 
@@ -61,7 +61,7 @@ def _add(spark: SparkSession, made: dict[str, DataFrame], value: Source | Step, 
         column = timestamp_column(frame.schema, value.watermark.column, owner)
         with analysed(owner):
             frame = frame.withWatermark(column, value.watermark.delay)
-    if spark.catalog.tableExists(value.name) and f"`{value.name}`" not in made:
+    if spark.catalog.tableExists(value.name):
         raise ConfigurationError(f"{owner}: the Spark session has a table of that name already")
     with analysed(owner):
         frame.createTempView(value.name)
@@ -159,8 +159,6 @@ def analysed(owner: str) -> Iterator[None]:
     """
     try:
         yield
-    except AnalysisException as error:
-        raise ConfigurationError(f"{owner}: {verdict(str(error))}") from error
     except PySparkException as error:
         raise ConfigurationError(f"{owner}: {verdict(str(error))}") from error
 
