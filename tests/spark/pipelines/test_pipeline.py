@@ -45,7 +45,7 @@ def totals(hours: range) -> list[dict[str, Any]]:
 def delays(source: str, sink: str, servers: str, folder: pathlib.Path) -> Pipeline:
     return (
         Pipeline.read(
-            source, name="flights", json=SCHEMA, watermark={"at": "1 hour"}, options={"maxOffsetsPerTrigger": 20}
+            source, name="flights", json=SCHEMA, watermark={"at": "1 hour"}, options={"maxOffsetsPerTrigger": 30}
         )
         .sql(
             "select window.start as hour, carrier, count(*) as flights, avg(delay) as mean "
@@ -75,12 +75,9 @@ def test_closed_windows_are_written_once_run_after_run(
     first = run(pipeline, spark=spark)
     assert (first.rows_read, first.stopped, first.notes) == ({"totals": 40, "lake": 40}, False, ())
     assert first.rows_written == {"totals": 18, "lake": 40}, "19:50 closes what ended by 18:50"
-    again = run(pipeline, spark=spark)
-    assert (again.batches, again.rows_written) == ({"totals": 0, "lake": 0}, {"totals": 0, "lake": 0})
     kafka.produce(source, flights(range(20, 26)))
-    once = run(pipeline.set(trigger="once"), spark=spark)
-    assert (once.batches, once.rows_read) == ({"totals": 1, "lake": 1}, {"totals": 12, "lake": 12})
-    run(pipeline, spark=spark)
+    second = run(pipeline, spark=spark)
+    assert (second.rows_read, second.rows_written["totals"]) == ({"totals": 12, "lake": 12}, 6)
     assert rows(read, sink) == totals(range(24))
     lake = spark.read.parquet(str(tmp_path / "lake"))
     assert lake.count() == 52
@@ -157,7 +154,11 @@ def test_a_checkpoint_of_another_pipeline_is_refused(kafka: Kafka, spark: SparkS
     pipeline = (
         Pipeline.read(source, name="a").write(sink).set(name="p", bootstrap=kafka.servers, checkpoint=str(tmp_path))
     )
-    run(pipeline, spark=spark)
+    kafka.produce(source, flights(range(2)))
+    once = run(pipeline.set(trigger="once"), spark=spark)
+    assert (once.batches, once.rows_written) == ({sink: 1}, {sink: 4})
+    again = run(pipeline, spark=spark)
+    assert (again.batches, again.rows_read) == ({sink: 0}, {sink: 0})
     with pytest.raises(ConfigurationError, match="belongs to the pipeline 'p', not to 'q'"):
         run(pipeline.set(name="q"), spark=spark)
 
