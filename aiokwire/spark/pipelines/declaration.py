@@ -104,7 +104,7 @@ class Source:
     avro: str | None = None
     string: bool = False
     watermark: Watermark | None = None
-    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Of the Spark source."""
 
     def __post_init__(self) -> None:
@@ -182,7 +182,7 @@ class Sink:
     tasks: int | None = None
     """How many write; with exactly-once not more than the topic has partitions."""
     partition_by: tuple[str, ...] = ()
-    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Of the Spark sink."""
 
     def __post_init__(self) -> None:
@@ -285,7 +285,7 @@ class Pipeline:
     sources: tuple[Source, ...] = ()
     steps: tuple[Step, ...] = ()
     sinks: tuple[Sink, ...] = ()
-    spark: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    spark: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Settings of the Spark session."""
 
     def __post_init__(self) -> None:
@@ -305,7 +305,7 @@ class Pipeline:
         bootstrap: str | None = None,
         checkpoint: str | None = None,
         trigger: str | None = None,
-        spark: Mapping[str, str] | None = None,
+        spark: Mapping[str, Any] | None = None,
     ) -> Pipeline:
         """The same with another name, place or time; None leaves things as they are.
 
@@ -373,6 +373,11 @@ class Pipeline:
             delivery=delivery, key=key, mode=mode, tasks=tasks, partition_by=partition_by, options=options or {},
         )  # fmt: skip
         return dataclasses.replace(self, sinks=(*self.sinks, sink))
+
+    @property
+    def tables(self) -> tuple[Source | Step, ...]:
+        """What steps and sinks may name."""
+        return (*self.sources, *self.steps)
 
     @property
     def last(self) -> str:

@@ -20,10 +20,10 @@ def check(pipeline: Pipeline) -> None:
         raise ConfigurationError("the pipeline has no source")
     if not pipeline.sinks:
         raise ConfigurationError("the pipeline has no sink")
-    _check_names("source or step", [*pipeline.sources, *pipeline.steps])
+    _check_names("source or step", pipeline.tables)
     _check_names("sink", pipeline.sinks)
     ordered(pipeline)
-    known = [each.name for each in (*pipeline.sources, *pipeline.steps)]
+    known = [each.name for each in pipeline.tables]
     for sink in pipeline.sinks:
         if find(sink.from_, known) is None:
             raise ConfigurationError(f"sink {sink.name!r} is from {sink.from_!r}, {unknown(sink.from_, known)}")
@@ -52,7 +52,7 @@ def inputs(step: Step, pipeline: Pipeline) -> list[str]:
 
     Raises: ConfigurationError: it names something else.
     """
-    known = [each.name for each in (*pipeline.sources, *pipeline.steps)]
+    known = [each.name for each in pipeline.tables]
     found = []
     for name in tables(step.sql):
         place = find(name, known)
@@ -67,7 +67,7 @@ def inputs(step: Step, pipeline: Pipeline) -> list[str]:
 
 def upstream(name: str, pipeline: Pipeline) -> list[Source | Step]:
     """What makes a sink's rows: steps and sources, in the pipeline's order."""
-    places: dict[str, Source | Step] = {each.name: each for each in (*pipeline.sources, *pipeline.steps)}
+    places: dict[str, Source | Step] = {each.name: each for each in pipeline.tables}
     reached: set[str] = set()
     waiting = [find(name, places)]
     while waiting:

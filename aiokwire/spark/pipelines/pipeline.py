@@ -39,7 +39,7 @@ from aiokwire.spark.pipelines.stopping import LOOK, JobFailed, Stop, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 logger = logging.getLogger("aiokwire.spark")
 
