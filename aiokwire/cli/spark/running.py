@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -63,6 +64,7 @@ def _status(
 ) -> int:
     from aiokwire.spark.pipelines import Progress, Stop, Stopped, print_summary, spark_session
 
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about pandas, which is not used
     stop = Stop()
     try:
         with Progress(title) as progress:

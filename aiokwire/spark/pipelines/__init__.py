@@ -3,6 +3,9 @@
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
 progress   how far it is, and what came of it                      manifest  which files are part of an archive
 
+archive    topics to Parquet: _layout (names), _writing (tasks), _commit, _compact, _verify
+replay     an archive to topics: _plan (rounds), _reading (tasks), _frames (other Parquet)
+
 Importing it loads nothing: names are looked up when they are first used.
 """
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
     from aiokwire.spark.pipelines.progress import Progress, print_summary
+    from aiokwire.spark.pipelines.replay import Replayed, replay
+    from aiokwire.spark.pipelines.replay_plan import Selection
     from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
 
 __all__ = [
@@ -35,7 +40,9 @@ __all__ = [
     "Pipeline",
     "Prepared",
     "Progress",
+    "Replayed",
     "RunSummary",
+    "Selection",
     "Stop",
     "Stopped",
     "Verified",
@@ -45,6 +52,7 @@ __all__ = [
     "prepare",
     "print_summary",
     "read_archive",
+    "replay",
     "run",
     "spark_session",
     "verify",
@@ -60,6 +68,8 @@ _HOMES = {
     "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "pipeline": ("Prepared", "RunSummary", "prepare", "run"),
     "progress": ("Progress", "print_summary"),
+    "replay": ("Replayed", "replay"),
+    "replay_plan": ("Selection",),
     "stopping": ("JobFailed", "Stop", "Stopped"),
 }
 

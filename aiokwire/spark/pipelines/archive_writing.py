@@ -23,7 +23,7 @@ from aiokwire.protocol import ZERO_UUID
 from aiokwire.records import crc32c
 from aiokwire.spark.convert import Converter
 from aiokwire.spark.options import SourceOptions
-from aiokwire.spark.pipelines.archive_layout import Layout, file_name, temporary
+from aiokwire.spark.pipelines.archive_layout import END_OF_TIME, Layout, file_name, temporary
 from aiokwire.spark.pipelines.manifest import DataFile
 from aiokwire.spark.pipelines.store import Store
 from aiokwire.spark.planning import Range
@@ -243,7 +243,7 @@ def by_slot(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[int, pa.Rec
     """The records of a batch by day or hour, each slot's in their order."""
     earliest, latest = milliseconds(batch)
     first, last = layout.slot(earliest), layout.slot(latest)
-    if first == last:
+    if first == last and (first >= 0 or latest < 0 or earliest >= END_OF_TIME):
         yield first, batch
         return
     times: Any = batch.column("timestamp").cast(pa.int64())

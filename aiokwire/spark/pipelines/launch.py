@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.group import GroupOffsets
+from aiokwire.spark import writing
 from aiokwire.spark.session import session_for
 from aiokwire.threads import start_thread
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -27,6 +28,7 @@ logger = logging.getLogger("aiokwire.spark")
 _CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
@@ -47,6 +49,8 @@ def spark_session(name: str, *, master: str | None = None, conf: Mapping[str, st
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or os.environ.get("MASTER") or "local[*]"
+    if place.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder: Any = SparkSession.builder
     builder = builder.appName(name).master(place)
     settings = _CONF | (_LOCAL if place.startswith("local") else {}) | dict(conf or {})
@@ -70,11 +74,20 @@ def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T
         session = session_for(config)
         return session.wait(question(session.client))
 
+    return _away_from_loops(answer)
+
+
+def on_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a loop of its own; also where a loop is running already."""
+    return _away_from_loops(lambda: writing.run(main))
+
+
+def _away_from_loops(work: Callable[[], T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return answer()
-    return start_thread(answer, name="aiokwire-ask").result()
+        return work()
+    return start_thread(work, name="aiokwire-ask").result()
 
 
 def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:

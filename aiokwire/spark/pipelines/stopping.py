@@ -2,7 +2,7 @@
 
     signal -> Stop.requested -> a batch job is cancelled, a stream ends after its microbatch, a pause ends at once
 
-A signal only sets a flag: whatever waits looks at it, so that no call to the JVM is left half done.
+A signal only sets a flag, which a thread beside the job looks at: no call to the JVM is left half done.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aiokwire.errors import KafkaError
 from aiokwire.threads import start_thread
@@ -33,7 +31,7 @@ LOOK: Final = 0.1
 
 # How an error of ours reads in the trace that Spark makes of what happened in a task.
 _OURS: Final = re.compile(r"^(?:\S*: )?aiokwire\.[\w.]+: (.+)$", re.MULTILINE)
-_ANY: Final = re.compile(r"^[\w.]+(?:Error|Exception|Failed|Warning): .+$", re.MULTILINE)
+_ANY: Final = re.compile(r"^(?:: )?([\w.]+(?:Error|Exception|Failed|Warning): .+)$", re.MULTILINE)
 
 
 class Stopped(Exception):
@@ -96,24 +94,27 @@ class Stop:
         context = spark.sparkContext
         tag = f"aiokwire-{uuid.uuid4().hex}"
 
-        def tagged() -> T:
-            context.addJobTag(tag)
-            try:
-                return work()
-            finally:
-                context.removeJobTag(tag)
+        done = threading.Event()
 
-        running = start_thread(tagged, name="aiokwire-job")
-        while not _is_done(running):
-            if self.requested:
-                context.cancelJobsWithTag(tag)  # again until it ends: it may start its next job in between
-            elif tick is not None:
-                tick()
+        def watch() -> None:
+            while not done.wait(LOOK):
+                if self.requested:
+                    context.cancelJobsWithTag(tag)  # again until it ends: it may start its next job in between
+                elif tick is not None:
+                    tick()
+
+        # The work stays in the caller's thread, to which Spark has bound the session and its local properties.
+        watching = start_thread(watch, name="aiokwire-watch")
+        context.addJobTag(tag)
         try:
-            return running.result()
+            return work()
         except Exception as error:
             self.check()
             raise told(error) from error
+        finally:
+            done.set()
+            watching.result()
+            context.removeJobTag(tag)
 
     def query(self, query: StreamingQuery, *, tick: Callable[[], None] | None = None) -> None:
         """Wait for a stream's end; when a stop is asked for, end it after the microbatch that it is in.
@@ -137,12 +138,6 @@ class Stop:
 def _last_batch(query: StreamingQuery) -> int:
     progress = query.lastProgress
     return -1 if progress is None else int(progress["batchId"])
-
-
-def _is_done(running: Future[Any]) -> bool:
-    with contextlib.suppress(NotYet):
-        running.exception(LOOK)
-    return running.done()
 
 
 def tasks(spark: SparkSession) -> tuple[int, int]:

@@ -45,6 +45,9 @@ def test_the_reason_of_a_failure_is_our_own_line_where_there_is_one() -> None:
     )
     assert reason(trace) == "orders[0]: 3 is gone"
     assert reason("Traceback\nKeyError: 'x'\nValueError: bad\n\tat z") == "ValueError: bad"
+    assert reason("An error occurred.\n: org.spark.NotFoundException: [X] no\n\tat y") == (
+        "org.spark.NotFoundException: [X] no"
+    )
     assert reason("\n  something else\n") == "something else"
     assert reason("") == "Spark gives no reason"
 
