@@ -23,7 +23,7 @@ from aiokwire.cluster import LATEST
 from aiokwire.types import TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 FLIGHTS = 30_000
 DECLARED = """
@@ -111,7 +111,7 @@ async def first_rows(servers: str, topic: str, isolation: str, *, at_end: bool) 
     ) as consumer:
         for place in places:
             await consumer.position(place)
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(300):
             while not await consumer.getmany(timeout=5):
                 pass
 
