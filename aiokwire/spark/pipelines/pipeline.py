@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
-from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError
-from aiokwire.producer import ProducerConfig, SharedTransactions
 from aiokwire.spark import exactly_once
 from aiokwire.spark.options import parse_sink
 from aiokwire.spark.owners import one_owner
@@ -30,7 +28,7 @@ from aiokwire.spark.pipelines import declaration_graph
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
 from aiokwire.spark.pipelines.declaration_toml import load
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
-from aiokwire.spark.pipelines.launch import ask, spark_session
+from aiokwire.spark.pipelines.launch import on_loop, spark_session
 from aiokwire.spark.pipelines.pipeline_checkpoint import Folder, claim
 from aiokwire.spark.pipelines.pipeline_frames import as_records, check_mode, schema_text, tables
 from aiokwire.spark.pipelines.pipeline_topics import Survey, survey
@@ -244,13 +242,9 @@ def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, che
         if sink.exactly_once and sink.topic is not None:
             plan = exactly_once.plan_of(parse_sink(_options(sink, pipeline, checkpoint_id)), streaming=True)
             try:
-                ask(plan.config, functools.partial(_abort, plan.config))
+                on_loop(functools.partial(exactly_once.abort_transaction, plan, None))
             except KafkaError as error:
                 logger.warning("sink %s: a transaction may be open until its time is over: %s", sink.name, error)
-
-
-async def _abort(config: ProducerConfig, client: Client) -> None:
-    await SharedTransactions(client, config).open()
 
 
 def _of(sink: Sink, error: Exception) -> Exception:
