@@ -84,9 +84,7 @@ def draw(outcome: Outcome, path: Path) -> Path:
             alpha=0.2,
             label="SIGKILL, until the next commit",
         )
-    left.set(
-        xlabel="seconds", ylabel="records of the topic, all partitions", title="The topic of the hourly delays"
-    )
+    left.set(xlabel="seconds", ylabel="records of the topic, all partitions", title="The topic of the hourly delays")
     left.yaxis.set_major_formatter("{x:,.0f}")
     left.set_ylim(bottom=0)
     left.legend(loc="upper left")
