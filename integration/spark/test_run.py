@@ -77,6 +77,11 @@ class Run:
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True)
 
+    def check(self) -> None:
+        """Fail when it has ended, with what it said."""
+        status = self._process.poll()
+        assert status is None, f"ended with {status}: {self._errors.read_text()[-3000:]}"
+
     def signal(self, number: signal.Signals) -> None:
         if number is signal.SIGKILL:
             os.killpg(self._process.pid, number)
@@ -102,7 +107,7 @@ async def send(servers: str, topic: str, flights: list[dict[str, Any]]) -> None:
             await producer.submit(topic, json.dumps(flight).encode(), key=key.encode())
 
 
-async def first_rows(servers: str, topic: str, isolation: str, *, at_end: bool) -> None:
+async def first_rows(run: Run, servers: str, topic: str, isolation: str, *, at_end: bool) -> None:
     """Wait until a reader sees the first row, of all or of those that come from now on."""
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     start = "latest" if at_end else "earliest"
@@ -112,8 +117,8 @@ async def first_rows(servers: str, topic: str, isolation: str, *, at_end: bool) 
         for place in places:
             await consumer.position(place)
         async with asyncio.timeout(300):
-            while not await consumer.getmany(timeout=5):
-                pass
+            while not await consumer.getmany(timeout=1):
+                run.check()
 
 
 async def committed(servers: str, topic: str) -> list[bytes]:
@@ -161,7 +166,7 @@ def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path
     parameters["checkpoint"] = str(tmp_path / "checkpoint")
 
     with running(tmp_path, parameters) as run:
-        asyncio.run(first_rows(servers, copy, "read_committed", at_end=False))
+        asyncio.run(first_rows(run, servers, copy, "read_committed", at_end=False))
         run.signal(signal.SIGTERM)
         status, summary = run.end()
         assert (status, summary["stopped"]) == (0, True)
@@ -171,7 +176,7 @@ def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path
         assert not asyncio.run(in_open_transactions(servers, copy, hours)), "readers are not kept waiting"
 
     with running(tmp_path, parameters) as run:
-        asyncio.run(first_rows(servers, copy, "read_uncommitted", at_end=True))
+        asyncio.run(first_rows(run, servers, copy, "read_uncommitted", at_end=True))
         run.signal(signal.SIGKILL)
         assert run.end()[0] == -signal.SIGKILL
 
