@@ -11,11 +11,11 @@ import pytest
 from integration.conftest import PARTITIONS, BrokerUnderTest
 from integration.spark import verbs
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 
 
 async def test_each_record_is_replayed_once(modern_broker: BrokerUnderTest, tmp_path: Path) -> None:
-    count = len(verbs.flights().values)
+    count = verbs.COUNT
     source, target = f"flights-{tmp_path.name}", f"again-{tmp_path.name}"
     await verbs.create(modern_broker, source)
     await verbs.create(modern_broker, target)
@@ -26,7 +26,7 @@ async def test_each_record_is_replayed_once(modern_broker: BrokerUnderTest, tmp_
 
     arguments = ["replay", str(path), "--to", target, "-b", servers, "--checkpoint", str(checkpoint)]
     arguments += ["--delivery", "exactly-once"]
-    small = [*arguments, "--round", "15000"]
+    small = [*arguments, "--round", "5000"]
 
     def number() -> int:
         state = checkpoint / "replay.json"

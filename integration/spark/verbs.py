@@ -16,9 +16,10 @@ from aiokwire.cli.demo.flights import load_flights
 from aiokwire.types import TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
 
-# A flight each second from here on: four days.
+# So many of them, one each three seconds from here on: five days.
 BEGIN: Final = 1_356_998_400_000  # 2013-01-01
-PATIENCE: Final = 120.0
+COUNT: Final = 120_000
+PATIENCE: Final = 180.0
 _LOOK: Final = 0.02
 
 flights = functools.cache(load_flights)
@@ -35,7 +36,7 @@ async def send(broker: BrokerUnderTest, topic: str, numbers: range) -> None:
     found = flights()
     async with Producer(broker.bootstrap_servers, compression_type="lz4", linger_ms=20) as producer:
         for number in numbers:
-            await producer.submit(topic, found.values[number], key=found.keys[number], timestamp=BEGIN + 1000 * number)
+            await producer.submit(topic, found.values[number], key=found.keys[number], timestamp=BEGIN + 3000 * number)
 
 
 async def read(broker: BrokerUnderTest, topic: str) -> list[tuple[int, int]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped, reason, told
@@ -92,3 +93,25 @@ def test_a_job_gives_its_result_fails_in_one_line_or_is_cancelled(spark: SparkSe
         )
     with pytest.raises(Stopped):
         stop.job(spark, lambda: 1)
+
+
+@pytest.mark.timeout(60)
+def test_a_stream_ends_after_its_microbatch_or_tells_why_it_failed(spark: SparkSession, tmp_path: Path) -> None:
+    stop = Stop()
+    rates = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
+
+    def begin(frame: DataFrame, name: str) -> StreamingQuery:
+        return frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / name)).start()
+
+    query = begin(rates, "good")
+
+    def stop_when_it_runs() -> None:
+        if query.lastProgress is not None:
+            stop.request()
+
+    stop.query(query, tick=stop_when_it_runs)
+    assert not query.isActive
+    assert query.exception() is None
+    failing = begin(rates.selectExpr("assert_true(value < 0, 'not that')"), "bad")
+    with pytest.raises(JobFailed, match="not that"):
+        Stop().query(failing)
