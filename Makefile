@@ -21,6 +21,11 @@ help: ## list the targets
 	$(BIN)/python -m pip install -q --no-build-isolation --group test --group lint
 	@touch $@
 
+# PySpark is 450 MB: only what needs it waits for it.
+.venv/spark.stamp: .venv/base.stamp
+	$(BIN)/python -m pip install -q --group spark
+	@touch $@
+
 .venv/kernel.stamp: .venv/base.stamp $(KERNEL)
 	$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
 	@touch $@
@@ -29,6 +34,9 @@ build: .venv/kernel.stamp ## compile the kernel in place
 
 demo: build ## the main job on real data: 336,776 flights through the embedded broker
 	$(BIN)/aiokwire demo
+
+demo-spark: build .venv/spark.stamp ## hourly delays of the flights on Spark, exactly once through a SIGKILL (Java 17)
+	$(BIN)/aiokwire spark demo
 
 test: build .venv/dev.stamp ## every test of the package
 	$(BIN)/python -m pytest
@@ -84,4 +92,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo test integration lint format bench soak chaos generate check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration lint format bench soak chaos generate check-generated asan wheel clean

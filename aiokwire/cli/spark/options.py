@@ -55,6 +55,18 @@ def source_options(function: CommandT) -> CommandT:
     )(function)
 
 
+def parameter_options(function: CommandT) -> CommandT:
+    """`--set name=value`, what stands as `${name}` in a file: the parameter `parameters`."""
+    return click.option(
+        "--set",
+        "parameters",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=lambda _ctx, _param, given: _pairs(given),
+        help="A parameter of the file, which stands there as ${NAME}; may be repeated.",
+    )(function)
+
+
 _SIZE = re.compile(r"(\d+)([kmg]?)(?:i?b)?")
 _SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")

@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from aiokwire.cli.running import FAILED, INTERRUPTED
 from aiokwire.errors import KafkaError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from aiokwire.spark.pipelines import Progress, Stop
+
+T = TypeVar("T")
 
 
 def run(
@@ -31,10 +33,26 @@ def run(
     `work` gives back the summary, or None when it has printed what there is to print; a summary with an attribute
     `failed` that is true ends with status 1.
     """
+    _require_pyspark()
+    sys.exit(_status(work, title, master, conf, as_json))
+
+
+def before_spark(work: Callable[[], T]) -> T:
+    """What a verb can find wrong before it starts Spark, which takes seconds; it ends as `run` does."""
+    _require_pyspark()
+    try:
+        return work()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except KafkaError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(FAILED)
+
+
+def _require_pyspark() -> None:
     if importlib.util.find_spec("pyspark") is None:
         print("error: the Spark verbs need pyspark: pip install 'aiokwire[spark]'", file=sys.stderr)
         sys.exit(FAILED)
-    sys.exit(_status(work, title, master, conf, as_json))
 
 
 def _status(

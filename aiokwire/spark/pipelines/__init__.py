@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.auditing.html import audit_as_html
     from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json
     from aiokwire.spark.pipelines.auditing.table import audit_tables
+    from aiokwire.spark.pipelines.declaration import Pipeline
     from aiokwire.spark.pipelines.launch import ask, spark_session
     from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
+    from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
     from aiokwire.spark.pipelines.progress import Progress, print_summary
     from aiokwire.spark.pipelines.querying.output import RowForm, Shown, take_rows, write_parquet, write_rows
     from aiokwire.spark.pipelines.querying.query import Query, sql
@@ -45,10 +47,13 @@ __all__ = [
     "DataFile",
     "JobFailed",
     "Manifest",
+    "Pipeline",
+    "Prepared",
     "Progress",
     "Query",
     "Replayed",
     "RowForm",
+    "RunSummary",
     "Selection",
     "Shown",
     "Stop",
@@ -61,9 +66,11 @@ __all__ = [
     "audit_as_json",
     "audit_tables",
     "compact",
+    "prepare",
     "print_summary",
     "read_archive",
     "replay",
+    "run",
     "spark_session",
     "sql",
     "take_rows",
@@ -82,8 +89,10 @@ _HOMES = {
     "archive": ("Archived", "archive"),
     "archive_compact": ("Compacted", "compact"),
     "archive_verify": ("Verified", "verify"),
+    "declaration": ("Pipeline",),
     "launch": ("ask", "spark_session"),
     "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
+    "pipeline": ("Prepared", "RunSummary", "prepare", "run"),
     "progress": ("Progress", "print_summary"),
     "querying.output": ("RowForm", "Shown", "take_rows", "write_parquet", "write_rows"),
     "querying.query": ("Query", "sql"),
