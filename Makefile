@@ -71,8 +71,8 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.chaos.consume --broker embedded --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
 	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
 	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) --protocol consumer
-	$(BIN)/python -m integration.spark.kills --kills 200 --seed $(or $(SEED),1)
-	$(BIN)/python -m integration.spark.kills --kills 50 --kafka 4.3.1 --seed $(or $(SEED),1)
+	$(BIN)/python -m integration.spark --json build/kills.json
+	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
 
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate

@@ -29,6 +29,7 @@ from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.producer_ids import ProducerIds
+from aiokwire.producer.proof import Proof
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
 from aiokwire.producer.shared import TransactionTicket
@@ -83,6 +84,7 @@ class Dispatcher:
             on_leader=self.topics.on_leader,
             transactions=self.transactions,
             plug=plug,
+            proof=Proof(client, config.default_api_timeout) if joins is not None else None,
         )
         self.withdrawal = Withdrawal(self.accumulator, self.topics, self.settlement, self.line, self.now)
         self._ids = ProducerIds(client, config, self.idempotence, self.withdrawal, self.soon)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import pytest
@@ -167,6 +168,11 @@ def test_each_microbatch_is_one_transaction(
     last.with_name(f".{last.name}.crc").unlink()
     frame = one_owner(source(spark, tmp_path, 1, first=2), 3)
     writes.stream(frame, topic, tmp_path / "checkpoint", delivery="exactly-once")
+    assert writes.values(topic) == wanted(3)
+    # a new checkpoint counts its batches from 0: they are not those that were written
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(PySparkException, match="the checkpoint is new"):
+        writes.stream(frame, topic, tmp_path / "checkpoint", delivery="exactly-once")
     assert writes.values(topic) == wanted(3)
 
 
