@@ -53,6 +53,8 @@ class Lookup:
         """
         chosen = self._options.topics
         described = await self._described(chosen)
+        if dead_letter_topic := self._options.decoding.dead_letter_topic:
+            await self._described(Topics(names=(dead_letter_topic,)))
         found = sorted(
             TopicPartition(name, each.partition_index) for name, topic in described.items() for each in topic.partitions
         )
