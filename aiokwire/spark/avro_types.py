@@ -1,4 +1,4 @@
-"""Avro's types as Spark's and Arrow's, as Spark's own `from_avro` has them. Used by `schema` and by the decoder of Avro."""
+"""Avro's types as Spark's own `from_avro` has them, and as Arrow's. Used by `schema` and by the decoder of Avro."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AvroSchema(NamedTuple):
     parsed: Any
     """As fastavro takes it."""
     expanded: Any
-    """With its references written out, so that each type stands where it is used; only what contains itself does not."""
+    """With its references written out: each type stands where it is used, save one that contains itself."""
 
 
 def avro_schema(text: str, where: str) -> AvroSchema:
@@ -66,7 +66,10 @@ def _without_times(schema: Any) -> Any:
         return [_without_times(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _without_times(each) if name in ("type", "items", "values") else each for name, each in schema.items()}
+    found = dict(schema)
+    for name in ("type", "items", "values"):
+        if name in found:
+            found[name] = _without_times(found[name])
     if "fields" in found and isinstance(found["fields"], list):
         found["fields"] = [_without_times(field) for field in found["fields"]]
     if found.get("logicalType") not in (None, "decimal"):

@@ -31,7 +31,7 @@ class Converter:
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
 
     def new_columns(self) -> Columns:
-        """Columns for what is asked for alone: decoding the others is spared. Who takes rejected rows has them whole."""
+        """Columns for what is asked for alone: the others are not decoded. Rejected rows are handed on whole."""
         asked = set(self._names) if self._reject is None else {"key", "value", "headers"}
         return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked)
 

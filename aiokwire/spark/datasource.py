@@ -6,13 +6,10 @@ Loads nothing but PySpark before it is used: Spark imports it whenever it looks 
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
-
-from aiokwire.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -49,13 +46,17 @@ class AiokwireSource(DataSource):
         options = self._source_options(schema, streaming=False)
         if not options.pushdown:
             return BatchReader(options, schema)
+        from aiokwire.spark import compat
+
+        compat.require(compat.HAS_FILTERS, "pushdown takes", "4.1")
         from aiokwire.spark.pushdown import PushdownReader
 
         return PushdownReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
-            raise ConfigurationError("streams need PySpark 4.2 or newer: before it, nothing can limit a microbatch")
+        from aiokwire.spark import compat
+
+        compat.require(compat.HAS_STREAM_READS, "reading streams, whose microbatches need limits, takes", "4.2")
         from aiokwire.spark.stream import StreamReader
 
         return StreamReader(self._source_options(schema, streaming=True), schema)
@@ -80,7 +81,10 @@ class AiokwireSource(DataSource):
         return batch_writer(parse_sink(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from aiokwire.spark import compat
         from aiokwire.spark.options import parse_sink
+
+        compat.require(compat.HAS_STREAM_WRITES, "writing streams takes", "4.1")
         from aiokwire.spark.stream_writer import stream_writer
 
         return stream_writer(parse_sink(self.options), schema)

@@ -1,4 +1,4 @@
-"""JSON values as Spark's types, one record after the other. Used by `json_decoding`, and for what Arrow's parser leaves."""
+"""JSON values as Spark's types, one record after the other. Used by `json_decoding`."""
 
 from __future__ import annotations
 

@@ -38,9 +38,7 @@ def ddl(columns: Sequence[str], decoding: Decoding) -> str:
 
     Raises: ConfigurationError: a schema cannot be read. Those that are DDL themselves are Spark's to read.
     """
-    types = _TYPES | {
-        name: _type(name, side) for name, side in decoding.sides
-    }
+    types = _TYPES | {name: _type(name, side) for name, side in decoding.sides}
     parts = [f"`{name}` {types[name]}" for name in columns]
     if decoding.bad_record_column:
         parts.append(f"`{decoding.bad_record_column.replace('`', '``')}` binary")

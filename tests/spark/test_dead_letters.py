@@ -11,6 +11,7 @@ from aiokwire import Consumer, Record
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.batch import BatchReader
 from aiokwire.spark.dead_letters import DeadLettersFailed
+from aiokwire.spark.decoding_options import Format
 from aiokwire.spark.options import parse_source
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka, columns_of
@@ -21,7 +22,8 @@ pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("no_sessions")]
 def reader(kafka: Kafka, topic: str, **options: str) -> BatchReader:
     named = {"kafka.bootstrap.servers": kafka.servers, "subscribe": topic, "value.format": "string"} | options
     parsed = parse_source(named, streaming=False)
-    strings: dict[str, DataType] = dict.fromkeys((side for side, each in parsed.decoding.sides if each.format.value == "string"), StringType())
+    sides = [side for side, each in parsed.decoding.sides if each.format is Format.STRING]
+    strings: dict[str, DataType] = dict.fromkeys(sides, StringType())
     return BatchReader(parsed, columns_of(parsed, **strings))
 
 

@@ -14,11 +14,12 @@ from pyspark.sql import functions as f
 
 from aiokwire import Consumer, ConsumerRecord, Producer
 from aiokwire.records import murmur2
-from aiokwire.spark import one_owner
+from aiokwire.spark import compat, one_owner
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka
 
 pytestmark = pytest.mark.timeout(300)
+needs_stream_writes = pytest.mark.skipif(not compat.HAS_STREAM_WRITES, reason="streams are written from PySpark 4.1 on")
 
 
 class Writes:
@@ -106,6 +107,7 @@ def test_many_rows_by_key_to_topics_that_rows_name(spark: SparkSession, kafka: K
     assert all(record.partition == (murmur2(record.key or b"") & 0x7FFFFFFF) % 4 for record in first)
 
 
+@needs_stream_writes
 def test_a_stream_is_written(spark: SparkSession, kafka: Kafka, writes: Writes, tmp_path: pathlib.Path) -> None:
     topic = kafka.topic(2)
     writes.stream(source(spark, tmp_path, 4), topic, tmp_path / "checkpoint")
@@ -152,6 +154,7 @@ def wanted(batches: int) -> list[bytes]:
     return sorted(f"{number}-{row}".encode() for number in range(batches) for row in range(10))
 
 
+@needs_stream_writes
 def test_each_microbatch_is_one_transaction(
     spark: SparkSession, kafka: Kafka, writes: Writes, tmp_path: pathlib.Path
 ) -> None:
