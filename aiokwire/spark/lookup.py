@@ -77,7 +77,7 @@ class Lookup:
                 if topic.name is not None and not topic.is_internal and pattern.fullmatch(topic.name)
             }
         names = sorted({tp.topic for tp in chosen.partitions} or set(chosen.names))
-        deadline = Deadline(TOPIC_PATIENCE, "looking for topics")
+        deadline = Deadline(min(TOPIC_PATIENCE, self._timeout), "looking for topics")
         while True:
             answer = await self._ask(names)
             missing = [topic for topic in answer.topics if not topic.partitions]

@@ -29,7 +29,10 @@ def numbered(count: int) -> list[bytes | None]:
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "an unknown option": ({"startingOfset": "earliest"}, "did you mean 'startingOffsets'"),
     "a value that cannot be": ({"minPartitions": "some"}, "minPartitions must be a positive number, not 'some'"),
-    "a missing topic": ({"subscribe": "nowhere"}, "ConfigurationError.* topic 'nowhere' is not there"),
+    "a missing topic": (
+        {"subscribe": "nowhere", "kafka.default.api.timeout.ms": "200"},
+        "ConfigurationError.* topic 'nowhere' is not there",
+    ),
     "offsets beyond the log": ({"endingOffsets": '{"TOPIC":{"0":9}}'}, "LostData.* the log ends at 2"),
     "an undecodable record": (
         {"value.format": "string", "mode": "failfast"},
@@ -102,7 +105,7 @@ def test_a_stream_goes_on_beside_undecodable_records_and_ends_with_lost_data(
         run()
 
 
-# --- brokers ------------------------------------------------------------------------------------------------------------
+# --- brokers ----------------------------------------------------------------------------------------------------------
 
 
 def job(servers: str, **options: str) -> BatchReader:

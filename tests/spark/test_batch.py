@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from pyspark.errors import AnalysisException
 
 from aiokwire.spark import compat
 from tests.spark.conftest import Kafka, Reads
@@ -64,11 +63,6 @@ def test_a_limit_ends_the_tasks_early(kafka: Kafka, read: Reads) -> None:
     frame = read(topic, kafka__max__partition__fetch__bytes="100000")
     assert len(frame.limit(5).collect()) == 5
     assert frame.count() == 20_000
-
-
-def test_a_wrong_option_is_an_error_before_anything_starts(kafka: Kafka, read: Reads) -> None:
-    with pytest.raises(AnalysisException, match="did you mean 'startingOffsets'"):
-        read("orders", startingOffset="earliest")
 
 
 def test_nothing_to_read_is_no_rows(kafka: Kafka, read: Reads) -> None:

@@ -100,7 +100,7 @@ def test_good_records_make_no_producer_and_no_letter(kafka: Kafka) -> None:
 def test_a_dead_letter_topic_that_is_not_there_is_named_before_anything_starts(kafka: Kafka) -> None:
     topic = kafka.topic()
     with pytest.raises(ConfigurationError, match="topic 'nowhere' is not there"):
-        reader(kafka, topic, deadLetterTopic="nowhere").partitions()
+        reader(kafka, topic, deadLetterTopic="nowhere", **{"kafka.default.api.timeout.ms": "200"}).partitions()
 
 
 def test_a_task_fails_when_its_letters_cannot_be_sent(kafka: Kafka) -> None:

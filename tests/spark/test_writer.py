@@ -11,10 +11,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, StringType, StructType
 
 from aiokwire import Consumer, ConsumerRecord, Producer
+from aiokwire.errors import ConfigurationError
 from aiokwire.records import murmur2
-from aiokwire.spark import compat, one_owner
+from aiokwire.spark import AiokwireSource, compat, one_owner
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka
 
@@ -114,23 +116,28 @@ def test_a_stream_is_written(spark: SparkSession, kafka: Kafka, writes: Writes, 
     assert writes.values(topic) == wanted(4)
 
 
+STRINGS = StructType().add("value", StringType())
 REFUSED = [
-    ({"topc": "t"}, "value string", "did you mean 'topic'"),
-    ({"topic": "t"}, "value int", "value must be string or binary, not int"),
-    ({}, "value string", "no topic"),
-    ({"topic": "t", "delivery": "exactly-once"}, "value string", "needs the options sink.id"),
+    ({"topc": "t"}, STRINGS, "did you mean 'topic'"),
+    ({"topic": "t"}, StructType().add("value", IntegerType()), "value must be string or binary, not int"),
+    ({}, STRINGS, "no topic"),
+    ({"topic": "t", "delivery": "exactly-once"}, STRINGS, "needs the options sink.id"),
 ]
 
 
 @pytest.mark.parametrize(("options", "schema", "said"), REFUSED)
-def test_what_cannot_be_written_is_refused(
-    spark: SparkSession, writes: Writes, options: dict[str, str], schema: str, said: str
-) -> None:
-    with pytest.raises(PySparkException, match=said):
-        writes.batch(spark.createDataFrame([], schema), **options)
+def test_what_cannot_be_written_is_refused(options: dict[str, str], schema: StructType, said: str) -> None:
+    """As Spark's planner asks for the writer."""
+    named = {"kafka.bootstrap.servers": "127.0.0.1:1"} | options
+    with pytest.raises(ConfigurationError, match=said):
+        AiokwireSource(named).writer(schema, overwrite=False)
+    if compat.HAS_STREAM_WRITES:
+        with pytest.raises(ConfigurationError):
+            AiokwireSource(named).streamWriter(schema, overwrite=False)
 
 
 def test_a_topic_is_not_overwritten(spark: SparkSession, writes: Writes) -> None:
+    """And Spark's exception has the sentence."""
     with pytest.raises(PySparkException, match="cannot be overwritten"):
         writes.batch(spark.createDataFrame([], "value string"), "t", mode="overwrite")
 
