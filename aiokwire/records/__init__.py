@@ -6,9 +6,9 @@ The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the b
 
 from __future__ import annotations
 
-from aiokwire.records._batch import RecordBatch, read_batches, scan_batches
+from aiokwire.records._batch import RecordBatch, fill_columns, read_batches, scan_batches
 from aiokwire.records._builder import BatchBuilder, estimate_size
-from aiokwire.records._columns import Columns
+from aiokwire.records._columns import Columns, Spare
 from aiokwire.records._hash import murmur2
 from aiokwire.records._record import DeserializedRecord, Record
 from aiokwire.records._rows import ArrowRows
@@ -29,6 +29,7 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RecordCheck",
+    "Spare",
     "Visible",
     "assign_offsets",
     "check_level",
@@ -38,6 +39,7 @@ __all__ = [
     "crc32c",
     "decompress",
     "estimate_size",
+    "fill_columns",
     "find_offset_for_timestamp",
     "max_timestamp_record",
     "murmur2",

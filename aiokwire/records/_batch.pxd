@@ -32,3 +32,4 @@ cdef class RecordBatch:
 
     cdef int open(self, Cursor* cursor) except -1
     cdef object corrupt(self, int fault, int64_t offset)
+    cdef int pour(self, Columns columns, int64_t from_offset, int64_t to_offset) except -1

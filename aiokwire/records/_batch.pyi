@@ -115,6 +115,22 @@ def read_batches(
     Raises: CorruptRecord: when the first batch is damaged.
     """
 
+def fill_columns(
+    columns: Columns,
+    batches: list[RecordBatch],
+    start: int = 0,
+    from_offset: int = ...,
+    to_offset: int = ...,
+    rows: int = ...,
+    size: int = ...,
+) -> int:
+    """Add the records of batches from place `start` on, until the columns have `rows` rows or `size` bytes.
+
+    The answer is the place of the batch to go on with. A batch is never split.
+
+    Raises: CorruptRecord: naming topic, partition and offset; what the batches before it had is in the columns.
+    """
+
 def scan_batches(
     data: Buffer | None,
     *,

@@ -37,6 +37,7 @@ from aiokwire.records.compression import DEFAULT_LIMIT, decompress
 from aiokwire.types import Compression, TimestampType
 
 cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
     const int PyBUF_READ
     int PyList_SetSlice(object, Py_ssize_t, Py_ssize_t, PyObject*) except -1
 
@@ -51,6 +52,7 @@ cdef object _NO_TIME = TimestampType.NONE
 
 
 @cython.final
+@cython.no_gc  # in no cycle: what it holds are bytes
 cdef class RecordBatch:
     def __init__(self):
         raise TypeError("batches come from read_batches and scan_batches")
@@ -246,15 +248,19 @@ cdef class RecordBatch:
         return out
 
     def add_to(self, Columns columns not None, int64_t from_offset=INT64_MIN, int64_t to_offset=INT64_MAX):
+        self.pour(columns, from_offset, to_offset)
+
+    cdef int pour(self, Columns columns, int64_t from_offset, int64_t to_offset) except -1:
         cdef Cursor cursor
         cdef int64_t at
         cdef int fault
         self.open(&cursor)
         at = self.first
         fault = columns.fill(&cursor, self.counted, from_offset, to_offset, cursor.end - cursor.p, self.topic,
-                             self.partition, self.timestamp_type, &at)
+                             self.partition, 1 if self.attributes & 8 else 0 if self.magic else -1, &at)
         if fault:
             raise self.corrupt(fault, at)
+        return 0
 
     def columns(self, int64_t from_offset=INT64_MIN):
         columns = Columns()
@@ -434,6 +440,16 @@ cdef list _read(object data, str topic, int partition, bint check_crcs, Py_ssize
 
 def read_batches(data, str topic not None, int partition, *, bint check_crcs=True, Py_ssize_t max_decompressed=DEFAULT_LIMIT):
     return _read(data, topic, partition, check_crcs, max_decompressed, False)
+
+
+def fill_columns(Columns columns not None, list batches not None, Py_ssize_t start=0, int64_t from_offset=INT64_MIN,
+                 int64_t to_offset=INT64_MAX, Py_ssize_t rows=PY_SSIZE_T_MAX, Py_ssize_t size=PY_SSIZE_T_MAX):
+    cdef Py_ssize_t at
+    for at in range(start, len(batches)):
+        (<RecordBatch?>batches[at]).pour(columns, from_offset, to_offset)
+        if columns.rows >= rows or columns.data_size() >= size:
+            return at + 1
+    return len(batches)
 
 
 def scan_batches(data, *, bint check_crcs=False, bint stop_at_fault=False, Py_ssize_t max_decompressed=DEFAULT_LIMIT,

@@ -16,8 +16,35 @@ cdef struct BytesColumn:
     Py_ssize_t nulls
 
 
+# The buffers of columns by what they hold; a bytes column has three, one behind the other.
+cdef enum:
+    OFFSET = 0
+    TIMESTAMP = 1
+    TIMESTAMP_TYPE = 2
+    PARTITION = 3
+    TOPIC = 4
+    HEADER_OFFSETS = 5
+    KEY = 6
+    VALUE = 9
+    HEADER_KEY = 12
+    HEADER_VALUE = 15
+    ROLES = 18
+    SPARE_EACH = 3
+
+
+cdef class Spare:
+    cdef Growable[18][3] blocks
+    cdef int[18] kept
+
+    cdef void take(self, int role, Growable* g) noexcept
+    cdef void give(self, int role, Growable* g) noexcept
+    cdef void take_column(self, int role, BytesColumn* column) noexcept
+
+
 cdef class ArrowBuffer:
     cdef Growable memory
+    cdef Spare spare  # where the memory goes; None: to the system
+    cdef int role
 
 
 cdef class Columns:
@@ -38,7 +65,9 @@ cdef class Columns:
     cdef bint headers
     cdef list topics
     cdef dict taken
+    cdef Spare spare
 
+    cdef Py_ssize_t data_size(self) noexcept
     cdef int fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
                   str topic, int partition, int timestamp_kind, int64_t* at_offset) except -1
     cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept

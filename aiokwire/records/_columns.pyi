@@ -8,6 +8,17 @@ class ArrowBuffer:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class Spare:
+    """Memory that Arrow has let go of, kept for the next columns: new pages cost as much as decoding into them.
+
+    For who makes batch after batch and keeps none; three batches' worth of memory are kept at most.
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def size(self) -> int:
+        """Bytes that lie ready."""
+
 class ColumnBuffers(TypedDict):
     """Arrow's buffers by column; bytes columns are (validity or None, int32 offsets, data, null count)."""
 
@@ -27,10 +38,13 @@ class ColumnBuffers(TypedDict):
 class Columns:
     """Records as columns: filled by `RecordBatch.add_to`, then handed out once.
 
-    What is not wanted costs next to nothing, and is null, or empty.
+    What is not wanted costs next to nothing, and is null, or empty. With `spare` the memory comes from there, and goes
+    back when Arrow has let go of it.
     """
 
-    def __init__(self, *, keys: bool = True, values: bool = True, headers: bool = True) -> None: ...
+    def __init__(
+        self, *, keys: bool = True, values: bool = True, headers: bool = True, spare: Spare | None = None
+    ) -> None: ...
     def __len__(self) -> int: ...
     def buffers(self) -> ColumnBuffers:
         """The buffers. Nothing can be added afterwards."""

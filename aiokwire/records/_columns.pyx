@@ -14,6 +14,9 @@ from aiokwire.records._cursor cimport FAULT_LENGTH, FAULT_MEMORY, FAULT_TRAILING
 
 from aiokwire.errors import InvalidArgument
 
+# What a spare block may hold: one batch of very large records must not stay for the rest of a process.
+cdef Py_ssize_t LARGEST_SPARE = 32 << 20
+
 
 cdef inline int _reserve(Growable* g, Py_ssize_t extra) noexcept nogil:
     cdef Py_ssize_t wanted = g.size + extra
@@ -61,10 +64,17 @@ cdef inline int _add(BytesColumn* column, Py_ssize_t row, const uint8_t* p, int6
     return 0
 
 
-cdef void _free_column(BytesColumn* column) noexcept:
-    free(column.offsets.p)
-    free(column.data.p)
-    free(column.validity.p)
+cdef void _free(Growable* g, Spare spare, int role) noexcept:
+    if spare is not None:
+        spare.give(role, g)
+    else:
+        free(g.p)
+
+
+cdef void _free_column(BytesColumn* column, Spare spare, int role) noexcept:
+    _free(&column.offsets, spare, role)
+    _free(&column.data, spare, role + 1)
+    _free(&column.validity, spare, role + 2)
 
 
 cdef inline bint _is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
@@ -75,11 +85,49 @@ cdef inline bint _is_ascii(const uint8_t* p, int64_t size) noexcept nogil:
     return seen < 0x80
 
 
+cdef class Spare:
+    def __dealloc__(self):
+        cdef int role, number
+        for role in range(ROLES):
+            for number in range(self.kept[role]):
+                free(self.blocks[role][number].p)
+
+    @property
+    def size(self):
+        cdef int role, number
+        cdef Py_ssize_t size = 0
+        for role in range(ROLES):
+            for number in range(self.kept[role]):
+                size += self.blocks[role][number].capacity
+        return size
+
+    cdef void take(self, int role, Growable* g) noexcept:
+        if self.kept[role]:
+            self.kept[role] -= 1
+            g[0] = self.blocks[role][self.kept[role]]
+            g.size = 0
+
+    cdef void give(self, int role, Growable* g) noexcept:
+        if g.p == NULL:
+            return
+        if self.kept[role] == SPARE_EACH or g.capacity > LARGEST_SPARE:
+            free(g.p)
+            return
+        self.blocks[role][self.kept[role]] = g[0]
+        self.kept[role] += 1
+
+    cdef void take_column(self, int role, BytesColumn* column) noexcept:
+        self.take(role, &column.offsets)
+        self.take(role + 1, &column.data)
+        self.take(role + 2, &column.validity)
+
+
+@cython.no_gc
 cdef class ArrowBuffer:
     """Owns the memory of one buffer."""
 
     def __dealloc__(self):
-        free(self.memory.p)
+        _free(&self.memory, self.spare, self.role)
 
     def __len__(self):
         return self.memory.size
@@ -88,50 +136,69 @@ cdef class ArrowBuffer:
         PyBuffer_FillInfo(view, self, self.memory.p if self.memory.p != NULL else <void*>b"", self.memory.size, 1, flags)
 
 
-cdef ArrowBuffer _hand_over(Growable* g):
+cdef ArrowBuffer _hand_over(Growable* g, Spare spare, int role):
     cdef ArrowBuffer buffer = ArrowBuffer.__new__(ArrowBuffer)
     cdef uint8_t* shrunk
-    if g.size and g.capacity > g.size + g.size // 8 + 4096:
+    if spare is None and g.size and g.capacity > g.size + g.size // 8 + 4096:
         shrunk = <uint8_t*>realloc(g.p, g.size)
         if shrunk != NULL:
             g.p = shrunk
     buffer.memory = g[0]
+    buffer.spare = spare
+    buffer.role = role
     memset(g, 0, sizeof(Growable))
     return buffer
 
 
-cdef tuple _column(BytesColumn* column):
+cdef tuple _column(BytesColumn* column, Spare spare, int role):
     nulls = column.nulls
-    offsets = _hand_over(&column.offsets)
-    data = _hand_over(&column.data)
-    validity = _hand_over(&column.validity)
+    offsets = _hand_over(&column.offsets, spare, role)
+    data = _hand_over(&column.data, spare, role + 1)
+    validity = _hand_over(&column.validity, spare, role + 2)
     return (validity if nulls else None, offsets, data, nulls)
 
 
 cdef class Columns:
-    def __cinit__(self, *, bint keys=True, bint values=True, bint headers=True):
+    def __cinit__(self, *, bint keys=True, bint values=True, bint headers=True, Spare spare=None):
         self.keys = keys
         self.values = values
         self.headers = headers
         self.topics = []
         self.taken = None
+        self.spare = spare
+        if spare is not None:
+            spare.take(OFFSET, &self.offset)
+            spare.take(TIMESTAMP, &self.timestamp)
+            spare.take(TIMESTAMP_TYPE, &self.timestamp_type)
+            spare.take(PARTITION, &self.partition)
+            spare.take(TOPIC, &self.topic)
+            spare.take(HEADER_OFFSETS, &self.header_offsets)
+            spare.take_column(KEY, &self.key)
+            spare.take_column(VALUE, &self.value)
+            spare.take_column(HEADER_KEY, &self.header_key)
+            spare.take_column(HEADER_VALUE, &self.header_value)
 
     def __dealloc__(self):
-        free(self.offset.p)
-        free(self.timestamp.p)
-        free(self.timestamp_type.p)
-        free(self.partition.p)
-        free(self.topic.p)
-        free(self.header_offsets.p)
-        _free_column(&self.key)
-        _free_column(&self.value)
-        _free_column(&self.header_key)
-        _free_column(&self.header_value)
+        _free(&self.offset, self.spare, OFFSET)
+        _free(&self.timestamp, self.spare, TIMESTAMP)
+        _free(&self.timestamp_type, self.spare, TIMESTAMP_TYPE)
+        _free(&self.partition, self.spare, PARTITION)
+        _free(&self.topic, self.spare, TOPIC)
+        _free(&self.header_offsets, self.spare, HEADER_OFFSETS)
+        _free_column(&self.key, self.spare, KEY)
+        _free_column(&self.value, self.spare, VALUE)
+        _free_column(&self.header_key, self.spare, HEADER_KEY)
+        _free_column(&self.header_value, self.spare, HEADER_VALUE)
 
     def __len__(self):
         return self.rows
 
+    cdef Py_ssize_t data_size(self) noexcept:
+        """The bytes of keys, values and headers."""
+        return self.key.data.size + self.value.data.size + self.header_key.data.size + self.header_value.data.size
+
     def buffers(self):
+        cdef Spare spare = self.spare
         if self.taken is None:
             # an empty column still has one offset
             if _reserve_rows(&self.key, self.rows, 0) or _reserve_rows(&self.value, self.rows, 0):
@@ -145,17 +212,17 @@ cdef class Columns:
                 self.header_offsets.size = 4
             self.taken = {
                 "topics": tuple(self.topics),
-                "topic": _hand_over(&self.topic),
-                "partition": _hand_over(&self.partition),
-                "offset": _hand_over(&self.offset),
-                "timestamp": _hand_over(&self.timestamp),
-                "timestamp_type": _hand_over(&self.timestamp_type),
-                "key": _column(&self.key),
-                "value": _column(&self.value),
-                "header_offsets": _hand_over(&self.header_offsets),
+                "topic": _hand_over(&self.topic, spare, TOPIC),
+                "partition": _hand_over(&self.partition, spare, PARTITION),
+                "offset": _hand_over(&self.offset, spare, OFFSET),
+                "timestamp": _hand_over(&self.timestamp, spare, TIMESTAMP),
+                "timestamp_type": _hand_over(&self.timestamp_type, spare, TIMESTAMP_TYPE),
+                "key": _column(&self.key, spare, KEY),
+                "value": _column(&self.value, spare, VALUE),
+                "header_offsets": _hand_over(&self.header_offsets, spare, HEADER_OFFSETS),
                 "header_count": self.header_rows,
-                "header_key": _column(&self.header_key),
-                "header_value": _column(&self.header_value),
+                "header_key": _column(&self.header_key, spare, HEADER_KEY),
+                "header_value": _column(&self.header_value, spare, HEADER_VALUE),
             }
         return self.taken
 

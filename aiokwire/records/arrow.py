@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.records._batch import RecordBatch
@@ -14,7 +14,9 @@ from aiokwire.records._columns import Columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aiokwire.records._columns import BytesBuffers, ColumnBuffers
+    from aiokwire.records._columns import ArrowBuffer, BytesBuffers, ColumnBuffers
+
+NAMES: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
 
 def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None = None) -> pa.RecordBatch:
@@ -37,8 +39,8 @@ def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None 
     return columns_to_arrow(columns)
 
 
-def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
-    """Filled columns as an Arrow record batch, not copied.
+def columns_to_arrow(columns: Columns, names: Sequence[str] = NAMES) -> pa.RecordBatch:
+    """Filled columns as an Arrow record batch, not copied; with `names` these of `NAMES` only, in that order.
 
     Raises: ConfigurationError: without pyarrow.
     """
@@ -46,26 +48,56 @@ def columns_to_arrow(columns: Columns) -> pa.RecordBatch:
         import pyarrow as pa
     except ImportError as error:
         raise ConfigurationError("Arrow needs pyarrow: install aiokwire[arrow]") from error
-    rows = len(columns)
-    parts = columns.buffers()
+    rows, parts = len(columns), columns.buffers()
+    return pa.RecordBatch.from_arrays([_MAKE[name](rows, parts) for name in names], names=list(names))
 
-    def plain(kind: pa.DataType, name: str) -> pa.Array[Any]:
-        return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts[name])])  # type: ignore[literal-required]  # the names are the literals below
 
-    topics = pa.DictionaryArray.from_arrays(plain(pa.int32(), "topic"), _names_array(parts["topics"]))
-    return pa.RecordBatch.from_arrays(
-        [
-            topics,
-            plain(pa.int32(), "partition"),
-            plain(pa.int64(), "offset"),
-            plain(pa.timestamp("ms", "UTC"), "timestamp"),
-            plain(pa.int8(), "timestamp_type"),
-            _bytes_array(pa.binary(), rows, parts["key"]),
-            _bytes_array(pa.binary(), rows, parts["value"]),
-            _headers_array(rows, parts),
-        ],
-        names=["topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers"],
-    )
+def _topic_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(_plain(pa.int32(), rows, parts["topic"]), _names_array(parts["topics"]))
+
+
+def _plain(kind: pa.DataType, rows: int, buffer: ArrowBuffer) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(buffer)])
+
+
+def _partition_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return _plain(pa.int32(), rows, parts["partition"])
+
+
+def _offset_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return _plain(pa.int64(), rows, parts["offset"])
+
+
+def _timestamp_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return _plain(pa.timestamp("ms", "UTC"), rows, parts["timestamp"])
+
+
+def _timestamp_type_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return _plain(pa.int8(), rows, parts["timestamp_type"])
+
+
+def _key_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return _bytes_array(pa.binary(), rows, parts["key"])
+
+
+def _value_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return _bytes_array(pa.binary(), rows, parts["value"])
 
 
 def _names_array(names: Sequence[str]) -> pa.Array[Any]:
@@ -102,3 +134,15 @@ def _headers_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
     )
     kind = pa.list_(pa.struct([name, value]))
     return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts["header_offsets"])], children=[pairs])
+
+
+_MAKE: Final[dict[str, Callable[[int, ColumnBuffers], pa.Array[Any]]]] = {
+    "topic": _topic_array,
+    "partition": _partition_array,
+    "offset": _offset_array,
+    "timestamp": _timestamp_array,
+    "timestamp_type": _timestamp_type_array,
+    "key": _key_array,
+    "value": _value_array,
+    "headers": _headers_array,
+}

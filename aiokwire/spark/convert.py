@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from aiokwire.records import Columns, columns_to_arrow
+from aiokwire.records import Columns, Spare, columns_to_arrow
 from aiokwire.spark.columns import Column
 from aiokwire.spark.decoding import Decoder, Rejected
 from aiokwire.spark.options import SourceOptions
@@ -17,7 +17,9 @@ from aiokwire.spark.schema import arrow_schema
 
 
 class Converter:
-    """Makes batches of one schema; `reject` is handed the rows that cannot be decoded."""
+    """Makes batches of one schema, each in the memory of those that are gone; `reject` is handed the rows that cannot be
+    decoded.
+    """
 
     def __init__(
         self,
@@ -27,17 +29,21 @@ class Converter:
     ) -> None:
         self._names = options.columns
         self._reject = reject
+        self._raw_names = [_RAW.get(name, name) for name in options.columns]
         self._schema = arrow_schema(columns)
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
+        self._topics = _Repeated()
+        self._spare = Spare()
 
     def new_columns(self) -> Columns:
         """Columns for what is asked for alone: the others are not decoded. Rejected rows are handed on whole."""
         asked = set(self._names) if self._reject is None else {"key", "value", "headers"}
-        return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked)
+        return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked, spare=self._spare)
 
     def __call__(self, columns: Columns) -> pa.RecordBatch:
-        batch = columns_to_arrow(columns)
-        found: dict[str, Column] = {name: _MAKE[name](batch) for name in self._names}
+        # what does not decode is told with its place, so that a decoder sees everything
+        batch = columns_to_arrow(columns, self._raw_names) if self._decoder is None else columns_to_arrow(columns)
+        found = {name: self._column(name, batch) for name in self._names}
         if self._decoder is None:
             return pa.RecordBatch.from_arrays(list(found.values()), schema=self._schema)
         decoded, rejected = self._decoder.decode(found, batch)
@@ -45,32 +51,40 @@ class Converter:
             self._reject(batch, rejected)
         return decoded
 
-
-def _raw(name: str) -> Callable[[pa.RecordBatch], Column]:
-    return lambda batch: batch.column(name)
-
-
-def _topic(batch: pa.RecordBatch) -> Column:
-    topics: Any = batch.column("topic")
-    if len(topics.dictionary) == 1:
-        one: Column = pa.repeat(topics.dictionary[0], len(topics))
-        return one
-    plain: Column = topics.cast(pa.string())
-    return plain
+    def _column(self, name: str, batch: pa.RecordBatch) -> Column:
+        if name == "topic":
+            return self._topics(batch.column(name))
+        column: Column = batch.column(_RAW.get(name, name))
+        return _CHANGE[name](column) if name in _CHANGE else column
 
 
-def _timestamp(batch: pa.RecordBatch) -> Column:
+class _Repeated:
+    """A column of names as text; where it has the same name throughout, which is the rule, made once."""
+
+    def __init__(self) -> None:
+        self._text: Column = pa.array([], pa.string())
+
+    def __call__(self, topics: Any) -> Column:
+        if len(topics.dictionary) != 1:
+            plain: Column = topics.cast(pa.string())
+            return plain
+        rows = len(topics)
+        if len(self._text) < rows or self._text[0] != topics.dictionary[0]:
+            self._text = pa.repeat(topics.dictionary[0], rows + rows // 4)
+        return self._text.slice(0, rows)
+
+
+def _timestamp(column: Column) -> Column:
     """Spark's timestamps have microseconds."""
-    return batch.column("timestamp").cast(pa.timestamp("us", "UTC"))
+    return column.cast(pa.timestamp("us", "UTC"))
 
 
-def _timestamp_type(batch: pa.RecordBatch) -> Column:
-    return batch.column("timestamp_type").cast(pa.int32())
+def _timestamp_type(column: Column) -> Column:
+    return column.cast(pa.int32())
 
 
-def _headers(batch: pa.RecordBatch) -> Column:
+def _headers(headers: Any) -> Column:
     """Null for a record without headers, as in spark-sql-kafka."""
-    headers: Any = batch.column("headers")
     has_some = pc.greater(pc.list_value_length(headers), pa.scalar(0, pa.int32()))
     pairs = headers.values
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -78,12 +92,8 @@ def _headers(batch: pa.RecordBatch) -> Column:
     return pa.Array.from_buffers(kind, len(headers), [has_some.buffers()[1], headers.buffers()[1]], children=[named])
 
 
-_MAKE: dict[str, Callable[[pa.RecordBatch], Column]] = {
-    "key": _raw("key"),
-    "value": _raw("value"),
-    "topic": _topic,
-    "partition": _raw("partition"),
-    "offset": _raw("offset"),
+_RAW: Final = {"timestampType": "timestamp_type"}
+_CHANGE: Final[dict[str, Callable[[Any], Column]]] = {
     "timestamp": _timestamp,
     "timestampType": _timestamp_type,
     "headers": _headers,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from aiokwire.protocol import ZERO_UUID
-from aiokwire.records import Columns
+from aiokwire.records import Columns, fill_columns
 from aiokwire.spark.fetching import Ahead, Cursor, Fetching, LostData, Piece
 from aiokwire.spark.options import OnDataLoss, SourceOptions
 from aiokwire.spark.planning import Range
@@ -88,13 +88,12 @@ def arrow_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Decode, in batches of a size that suits Spark; the last one has what is left."""
     columns = new()
-    size = 0
     for piece in pieces:
-        for batch in piece.batches:
-            batch.add_to(columns, piece.start, piece.end)
-            size += batch.size
-            if len(columns) >= ROWS_PER_BATCH or size >= BYTES_PER_BATCH:
+        at = 0
+        while at < len(piece.batches):
+            at = fill_columns(columns, piece.batches, at, piece.start, piece.end, ROWS_PER_BATCH, BYTES_PER_BATCH)
+            if at < len(piece.batches) or len(columns) >= ROWS_PER_BATCH:
                 yield convert(columns)
-                columns, size = new(), 0
+                columns = new()
     if len(columns):
         yield convert(columns)

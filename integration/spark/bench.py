@@ -1,0 +1,164 @@
+"""`python -m integration.spark.bench`: our source and sink beside Spark's own for Kafka, in one session, turn by turn.
+
+One broker, one SparkSession (local[2]) and the same topics for all. In each repetition every contender takes its turn,
+in turning order; what counts are medians, and the medians of the ratios within a repetition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from integration.bench.__main__ import broker
+from integration.bench.plan import order
+from integration.bench.report import machine
+from integration.kafka import libs
+from integration.spark.bench_cases import CASES, NAMES, Actions, Case
+from integration.spark.bench_topics import Topics
+
+Seconds = dict[str, list[float]]
+
+
+def run(actions: Actions, case: Case, repeat: int, warm_up: int, console: Console) -> tuple[Seconds, int]:
+    """Seconds by contender, one for each repetition, and how many rows a turn has."""
+    seconds: Seconds = {contender.name: [] for contender in case.contenders}
+    by_name = {contender.name: contender for contender in case.contenders}
+    rows = 0
+    for turn in range(warm_up + repeat):
+        for name in order(list(seconds), turn):
+            action = actions.turn(case, by_name[name])
+            start = time.perf_counter()
+            rows = action()
+            took = time.perf_counter() - start
+            actions.after()
+            if turn >= warm_up:
+                seconds[name].append(took)
+            told = "warm-up" if turn < warm_up else f"repetition {turn - warm_up + 1}"
+            console.print(f"[dim]{case.name}, {told}: {name} {rows / took / 1e6:.2f} M/s[/dim]")
+    return seconds, rows
+
+
+def summary(case: Case, seconds: Seconds, rows: int) -> dict[str, dict[str, Any]]:
+    """By contender: rates in rows a second, and the median of its ratios to the one that the case compares with."""
+    return {
+        name: {
+            "rows_per_second": statistics.median(rows / each for each in taken),
+            "slowest": rows / max(taken),
+            "fastest": rows / min(taken),
+            "ratio": statistics.median(
+                theirs / ours for ours, theirs in zip(taken, seconds[case.against], strict=True)
+            ),
+        }
+        for name, taken in seconds.items()
+    }
+
+
+def show(console: Console, case: Case, said: dict[str, dict[str, Any]], rows: int) -> None:
+    """Print a case."""
+    table = Table(title=f"{case.name}: {case.title}, {rows:,} rows", title_justify="left")
+    table.add_column("")
+    for name in ("M rows/s", "slowest to fastest", f"x {case.against}"):
+        table.add_column(name, justify="right")
+    for name, entry in said.items():
+        extremes = f"{entry['slowest'] / 1e6:.2f} to {entry['fastest'] / 1e6:.2f}"
+        table.add_row(name, f"{entry['rows_per_second'] / 1e6:.2f}", extremes, f"{entry['ratio']:.2f}")
+    console.print(table)
+
+
+@contextlib.contextmanager
+def session() -> Iterator[SparkSession]:
+    """Spark as a user would start it, with the jars of spark-sql-kafka."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    jars = sorted(libs("spark-4.2.0").glob("*.jar"))
+    builder: Any = SparkSession.builder
+    spark = (
+        builder.master("local[2]")
+        .appName("aiokwire beside spark-sql-kafka")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "3g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.jars", ",".join(map(str, jars)))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m integration.spark.bench", description=__doc__)
+    parser.add_argument("--cases", default="", help=f"comma-separated, of {', '.join(NAMES)} (default: all)")
+    parser.add_argument("--only", default="", help="comma-separated beginnings of the contenders' names (default: all)")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--warm-up", type=int, default=2, help="repetitions that do not count (default: %(default)s)")
+    parser.add_argument("--records", type=int, default=3_000_000, help="in a topic (default: %(default)s)")
+    parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
+    parser.add_argument("--json", type=Path, default=Path("build/spark-bench.json"), help="default: %(default)s")
+    return parser.parse_args()
+
+
+def chosen(names: str, only: str) -> list[Case]:
+    """The cases of these names or groups, with these contenders."""
+    wanted = [name for name in names.split(",") if name] or list(NAMES)
+    unknown = set(wanted) - set(NAMES)
+    if unknown:
+        raise SystemExit(f"no case {', '.join(sorted(unknown))}: there are {', '.join(NAMES)}")
+    cases = [case for case in CASES if case.name in wanted or case.group in wanted]
+    starts = tuple(only.split(","))
+    limited = [
+        case._replace(contenders=tuple(c for c in case.contenders if c.name.startswith(starts))) for case in cases
+    ]
+    return [
+        case if case.against in [c.name for c in case.contenders] else case._replace(against=case.contenders[0].name)
+        for case in limited
+        if case.contenders
+    ]
+
+
+def measure(spark: SparkSession, bootstrap: str, cases: Sequence[Case], options: argparse.Namespace) -> dict[str, Any]:
+    """Run and print the cases one after the other."""
+    console = Console()
+    topics = Topics(bootstrap, options.records)
+    said: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="aiokwire-spark-bench-") as scratch:
+        actions = Actions(spark, topics, Path(scratch) / "out")
+        for case in cases:
+            seconds, rows = run(actions, case, options.repeat, options.warm_up, console)
+            said[case.name] = {"title": case.title, "rows": rows, "contenders": summary(case, seconds, rows)}
+            show(console, case, said[case.name]["contenders"], rows)
+    topics.close()
+    return said
+
+
+def main() -> int:
+    options = _options()
+    cases = chosen(options.cases, options.only)
+    with broker(options.bootstrap) as bootstrap, session() as spark:
+        said = measure(spark, bootstrap, cases, options)
+    where = {**machine(), "pyspark": pyspark.__version__}
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps({"machine": where, "cases": said}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

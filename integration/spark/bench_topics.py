@@ -1,0 +1,98 @@
+"""What the Spark benchmark reads: topics filled by librdkafka, so that nobody reads batches made to its own measure."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any, Final
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+PARTITIONS: Final = 4
+_VALUES: Final = 1_000
+_HEADERS: Final = [("trace", b"0123456789abcdef"), ("kind", b"order")]
+_BATCH_BYTES: Final = 36_000  # about 330 records of 100 bytes, as in the lab's topic
+
+# By topic: what differs from uncompressed batches of 100-byte values, half of each random.
+KINDS: Final[dict[str, dict[str, Any]]] = {
+    "plain": {},
+    "lz4": {"codec": "lz4"},
+    "small": {"most": 10},
+    "headers": {"headers": True},
+    "random": {"size": 1024, "random": 1.0, "share": 4},
+    "zstd": {"codec": "zstd"},
+}
+
+
+def values(size: int, random_part: float) -> list[bytes]:
+    """Different values, of which the last part is noise that no codec shrinks; the same in each run."""
+    noise = random.Random(5)
+    part = int(size * random_part)
+    text = (b"order-%d " % size) * size
+    return [text[: size - part] + noise.randbytes(part) for _ in range(_VALUES)]
+
+
+class Topics:
+    """Topics of one run on one broker; made when first asked for, removed at the end."""
+
+    def __init__(self, bootstrap: str, records: int) -> None:
+        self.bootstrap = bootstrap
+        self.records = records
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._run = time.time_ns()
+        self._made: dict[str, tuple[str, int]] = {}
+        self._number = 0
+
+    def filled(self, kind: str) -> tuple[str, int]:
+        """The name of a topic of that kind, and how many records it has."""
+        if kind not in self._made:
+            how = KINDS[kind]
+            count = self.records // how.get("share", 1)
+            name = self.create(kind)
+            self._fill(name, count, how)
+            self._made[kind] = name, count
+        return self._made[kind]
+
+    def create(self, kind: str) -> str:
+        """An empty topic."""
+        self._number += 1
+        name = f"spark-{kind}-{self._run}-{self._number}"
+        self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
+        return name
+
+    def delete(self, name: str) -> None:
+        """Remove a topic and its disk space."""
+        self._admin.delete_topics([name])[name].result(30)
+
+    def close(self) -> None:
+        """Remove what was filled."""
+        for name, _ in self._made.values():
+            self.delete(name)
+
+    def _fill(self, name: str, count: int, how: dict[str, Any]) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "compression.type": how.get("codec", "none"),
+                "batch.num.messages": how.get("most", 10_000),
+                "batch.size": max(_BATCH_BYTES, how.get("size", 0) + 1_000),
+                "linger.ms": 20,
+                "queue.buffering.max.messages": 500_000,
+                "log_level": 0,
+            }
+        )
+        contents = values(how.get("size", 100), how.get("random", 0.5))
+        headers = _HEADERS if how.get("headers") else None
+        for number in range(count):
+            value, partition = contents[number % _VALUES], number % PARTITIONS
+            while True:
+                try:
+                    producer.produce(name, value, partition=partition, headers=headers)
+                    break
+                except BufferError:
+                    producer.poll(0.05)
+        left = producer.flush(120)
+        if left:
+            raise SystemExit(f"the topic {name} could not be filled: {left} records are left")
