@@ -17,8 +17,9 @@ from aiokwire.spark.schema import arrow_schema
 
 
 class Converter:
-    """Makes batches of one schema, each in the memory of those that are gone; `reject` is handed the rows that cannot be
-    decoded.
+    """Makes batches of one schema, each in the memory of those that are gone.
+
+    `reject` is handed the rows that cannot be decoded.
     """
 
     def __init__(
