@@ -60,7 +60,8 @@ class AvroDecoder:
 
     def _make(self, found: list[Any]) -> Column:
         column: Any = pa.array(found, self._reading)
-        return column if self._reading.equals(self._arrow) else column.cast(self._arrow)
+        made: Column = column if self._reading.equals(self._arrow) else column.cast(self._arrow)
+        return made
 
     def _datum(self, value: bytes) -> Any:
         stream = io.BytesIO(value)

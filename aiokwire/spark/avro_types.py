@@ -149,7 +149,11 @@ def reading_type(schema: Any, kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.ListType):
         return pa.list_(kind.value_field.with_type(reading_type(schema["items"], kind.value_type)))
     if isinstance(kind, pa.MapType):
-        return pa.map_(kind.key_field, kind.item_field.with_type(reading_type(schema["values"], kind.item_type)))
+        make: Any = pa.map_  # takes fields, too
+        found: pa.DataType = make(
+            kind.key_field, kind.item_field.with_type(reading_type(schema["values"], kind.item_type))
+        )
+        return found
     if isinstance(kind, pa.TimestampType) and str(schema.get(MEANING)).endswith("-millis"):
         return pa.timestamp("ms", kind.tz)
     return kind

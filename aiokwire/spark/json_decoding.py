@@ -71,14 +71,15 @@ class JsonDecoder:
             parsed = _parsed(present, self._readable)
             if parsed is None:
                 return None
-            objects = _finish(parsed, self._arrow)
+            objects: Column = _finish(parsed, self._arrow)
         except (pa.ArrowInvalid, UnicodeDecodeError):
             return None  # some value is not by the schema
         if not column.null_count:
             return objects
         valid = column.is_valid()
         places = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), pa.scalar(1, pa.int64()))
-        return objects.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+        spread: Column = objects.take(pc.if_else(valid, places, pa.scalar(None, pa.int64())))
+        return spread
 
 
 def _parsed(text: Column, kind: pa.StructType) -> Column | None:
@@ -96,9 +97,10 @@ def _parsed(text: Column, kind: pa.StructType) -> Column | None:
         return None  # a text of several lines
     if pc.match_substring_regex(joined, _SUSPICIOUS)[0].as_py():
         return None
-    data = joined.buffers()[2]
+    data = joined[0].as_buffer()
+    source: Any = pa.BufferReader(data)
     table = arrow_json.read_json(
-        pa.BufferReader(data),
+        source,
         read_options=arrow_json.ReadOptions(use_threads=False, block_size=data.size + 1),
         parse_options=arrow_json.ParseOptions(
             explicit_schema=pa.schema(list(kind)), newlines_in_values=False, unexpected_field_behavior="ignore"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DataType, StringType
 
-from aiokwire import Consumer, Record
+from aiokwire import Consumer, ConsumerRecord
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.batch import BatchReader
 from aiokwire.spark.dead_letters import DeadLettersFailed
@@ -31,12 +31,12 @@ def rows(job: BatchReader) -> list[dict[str, Any]]:
     return [row for task in job.partitions() for batch in job.read(task) for row in batch.to_pylist()]
 
 
-def records(kafka: Kafka, topic: str) -> list[Record]:
-    async def main() -> list[Record]:
+def records(kafka: Kafka, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
+    async def main() -> list[ConsumerRecord[bytes, bytes]]:
         async with Consumer(bootstrap_servers=kafka.servers, auto_offset_reset="earliest") as consumer:
             await consumer.assign([TopicPartition(topic, 0)])
             end = (await consumer.end_offsets([TopicPartition(topic, 0)]))[TopicPartition(topic, 0)]
-            found: list[Record] = []
+            found: list[ConsumerRecord[bytes, bytes]] = []
             while len(found) < end:
                 found += await consumer.getmany(timeout=1.0)
             return found

@@ -142,7 +142,7 @@ def test_times_in_json_are_iso_or_seconds() -> None:
 )
 def test_what_is_not_by_the_schema_is_malformed(text: bytes) -> None:
     good = b'{"a":1}'
-    schema = {"value__format": "json", "value__schema": "a int", "columnNameOfCorruptRecord": "_bad"}
+    schema: dict[str, Any] = {"value__format": "json", "value__schema": "a int", "columnNameOfCorruptRecord": "_bad"}
     batch = converted([good, text, good, None], StructType().add("a", IntegerType()), **schema)
     assert batch.column("value").to_pylist() == [{"a": 1}, None, {"a": 1}, None]
     assert batch.column("_bad").to_pylist() == [None, text, None, None]
