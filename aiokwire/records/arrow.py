@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+import functools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.records._arrow_c import export
 from aiokwire.records._batch import RecordBatch
 from aiokwire.records._columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from aiokwire.records._columns import ArrowBuffer, BytesBuffers, ColumnBuffers
+    from typing_extensions import CapsuleType
 
 NAMES: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 
@@ -48,101 +47,35 @@ def columns_to_arrow(columns: Columns, names: Sequence[str] = NAMES) -> pa.Recor
         import pyarrow as pa
     except ImportError as error:
         raise ConfigurationError("Arrow needs pyarrow: install aiokwire[arrow]") from error
-    rows, parts = len(columns), columns.buffers()
-    return pa.RecordBatch.from_arrays([_MAKE[name](rows, parts) for name in names], names=list(names))
+    return pa.record_batch(_Exported(columns, tuple(names)))
 
 
-def _topic_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
+class _Exported:
+    """What Arrow's libraries take: `__arrow_c_array__` gives the schema and the data as capsules."""
+
+    __slots__ = ("_columns", "_names")
+
+    def __init__(self, columns: Columns, names: tuple[str, ...]) -> None:
+        self._columns = columns
+        self._names = names
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[CapsuleType, CapsuleType]:
+        return _schema(self._names).__arrow_c_schema__(), export(self._columns, self._names)
+
+
+@functools.cache
+def _schema(names: tuple[str, ...]) -> pa.Schema:
     import pyarrow as pa
 
-    return pa.DictionaryArray.from_arrays(_plain(pa.int32(), rows, parts["topic"]), _names_array(parts["topics"]))
-
-
-def _plain(kind: pa.DataType, rows: int, buffer: ArrowBuffer) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(buffer)])
-
-
-def _partition_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return _plain(pa.int32(), rows, parts["partition"])
-
-
-def _offset_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return _plain(pa.int64(), rows, parts["offset"])
-
-
-def _timestamp_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return _plain(pa.timestamp("ms", "UTC"), rows, parts["timestamp"])
-
-
-def _timestamp_type_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return _plain(pa.int8(), rows, parts["timestamp_type"])
-
-
-def _key_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return _bytes_array(pa.binary(), rows, parts["key"])
-
-
-def _value_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return _bytes_array(pa.binary(), rows, parts["value"])
-
-
-def _names_array(names: Sequence[str]) -> pa.Array[Any]:
-    """Made of buffers, since `pa.array` imports pandas where there is one: half a second of a blocked loop."""
-    import pyarrow as pa
-
-    encoded = [name.encode() for name in names]
-    offsets = array("i", accumulate(map(len, encoded), initial=0))
-    return pa.Array.from_buffers(
-        pa.string(), len(encoded), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
-    )
-
-
-def _bytes_array(kind: pa.DataType, rows: int, column: BytesBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    validity, offsets, data, nulls = column
-    buffers = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(kind, rows, buffers, null_count=nulls)
-
-
-def _headers_array(rows: int, parts: ColumnBuffers) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    count = parts["header_count"]
-    name = pa.field("name", pa.string(), nullable=False)
-    value = pa.field("value", pa.binary())
-    pairs = pa.StructArray.from_arrays(
-        [
-            _bytes_array(pa.string(), count, parts["header_key"]),
-            _bytes_array(pa.binary(), count, parts["header_value"]),
-        ],
-        fields=[name, value],
-    )
-    kind = pa.list_(pa.struct([name, value]))
-    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(parts["header_offsets"])], children=[pairs])
-
-
-_MAKE: Final[dict[str, Callable[[int, ColumnBuffers], pa.Array[Any]]]] = {
-    "topic": _topic_array,
-    "partition": _partition_array,
-    "offset": _offset_array,
-    "timestamp": _timestamp_array,
-    "timestamp_type": _timestamp_type_array,
-    "key": _key_array,
-    "value": _value_array,
-    "headers": _headers_array,
-}
+    header = pa.struct([pa.field("name", pa.string(), nullable=False), pa.field("value", pa.binary())])
+    kinds = {
+        "topic": pa.dictionary(pa.int32(), pa.string()),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("ms", "UTC"),
+        "timestamp_type": pa.int8(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "headers": pa.list_(header),
+    }
+    return pa.schema([pa.field(name, kinds[name]) for name in names])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from aiokwire.errors import ConfigurationError, CorruptRecord, InvalidArgument
 from aiokwire.records import Columns, Record, RecordBatch, columns_to_arrow, compress, read_batches, to_arrow
+from aiokwire.records._arrow_c import export
 from tests.records import reference
 from tests.records.reference import Row
 from tests.records.strategies import CODECS, rows
@@ -64,7 +66,7 @@ def test_columns_that_are_not_wanted_are_null_or_empty() -> None:
     batch = batch_of(reference.batch(b"".join(reference.record(row, 1000) for row in ROWS), ROWS))
     whole = [wanted(record) for record in batch.records()]
     for want in ("keys", "values", "headers"):
-        columns = Columns(**{want: False})
+        columns = Columns(**{want: False})  # type: ignore[arg-type]  # `spare` is none of the three
         batch.add_to(columns)
         places: dict[str, tuple[int, object]] = {"keys": (5, None), "values": (6, None), "headers": (7, [])}
         index, empty = places[want]
@@ -120,6 +122,38 @@ def test_columns_that_were_handed_out_take_no_more() -> None:
     assert memoryview(buffers["value"][2]).readonly
     with pytest.raises(InvalidArgument, match="handed out already"):
         batch.add_to(columns)
+
+
+def test_a_column_lives_on_when_its_batch_is_gone() -> None:
+    batch = batch_of(reference.plain_batch(ROWS))
+    table = to_arrow([batch])
+    topic, values, headers = table.column("topic").slice(3, 2), table.column("value").slice(18), table.column("headers")
+    expected = [wanted(record)[-1] for record in batch.records()]
+    del table, batch
+    gc.collect()
+    assert topic.to_pylist() == ["t", "t"]
+    assert values.to_pylist() == [b"v18", b"v19"]
+    assert headers.to_pylist() == expected
+    pairs = headers.flatten()  # type: ignore[attr-defined]  # the stubs do not know lists
+    del headers
+    assert pairs.field("name").unique().to_pylist() == ["h"]
+
+
+def test_arrow_gives_every_buffer_back() -> None:
+    columns = batch_of(reference.plain_batch(ROWS)).columns()
+    parts = columns.buffers()
+    held = sys.getrefcount(parts)
+    table = columns_to_arrow(columns)
+    assert sys.getrefcount(parts) > held
+    del table
+    assert sys.getrefcount(parts) == held
+    export(columns, ("topic", "headers"))  # nobody takes it
+    assert sys.getrefcount(parts) == held
+    with pytest.raises(KeyError, match="colour"):
+        export(columns, ("topic", "colour"))
+    assert sys.getrefcount(parts) == held
+    with pytest.raises(ValueError, match="twice"):
+        export(columns, ("key",) * 9)
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
