@@ -25,7 +25,7 @@ if "SPARK_EXECUTOR_DIRS" in os.environ:
 """
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_the_error_of_an_executor_without_aiokwire_names_it(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     python = tmp_path / "python3"
@@ -37,5 +37,5 @@ def test_the_error_of_an_executor_without_aiokwire_names_it(tmp_path: Path) -> N
         kafka.produce("orders", [b"paid"])
         job = [sys.executable, "-m", "integration.spark.bare_executor", servers, "orders"]
         environment = os.environ | {"PYSPARK_PYTHON": str(python)}
-        run = subprocess.run(job, env=environment, capture_output=True, text=True, timeout=200, check=False)
+        run = subprocess.run(job, env=environment, capture_output=True, text=True, timeout=350, check=False)
     assert "ModuleNotFoundError: No module named 'aiokwire'" in run.stdout, run.stderr
