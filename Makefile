@@ -74,6 +74,9 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.spark --json build/kills.json
 	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
 
+spark-versions: build .venv/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
+	$(BIN)/python -m integration.spark.versions
+
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
 	$(BIN)/python -m tests.machines
@@ -92,4 +95,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo demo-spark test integration lint format bench soak chaos generate check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration lint format bench soak chaos spark-versions generate check-generated asan wheel clean
