@@ -25,13 +25,21 @@ cdef class Feed:
     cdef public bint due            # the loop should get a turn before the next record
     cdef object _advance
     cdef object _time
+    cdef Turn _turn
     cdef double _last
     cdef int _look
     cdef Py_ssize_t _records, _bytes
 
-    cdef bint may_go_on(self) except -1
+    cpdef spend(self, Py_ssize_t records, Py_ssize_t size)
+    cdef bint has_one(self)
+    cdef object take(self)
+
+
+cdef class Turn:
+    cdef Feed _feed
+
+    cdef object take(self)
 
 
 cdef class Step:
-    cdef Feed _feed
     cdef object _waiting

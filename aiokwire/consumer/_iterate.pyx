@@ -6,11 +6,22 @@ consumer draw from, `async for` included. Used by `fetch_buffer` (fills) and `re
 """
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
 cdef extern from "Python.h":
-    # Declared without an exception value: it leaves StopIteration set, and the caller returns NULL.
-    void PyErr_SetObject(object kind, object value) noexcept
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+
+    ctypedef PySendResult (*sendfunc)(PyObject*, PyObject*, PyObject**) except PYGEN_ERROR
+
+    ctypedef struct PyAsyncMethods:
+        sendfunc am_send
+
+    ctypedef struct SendingType "PyTypeObject":
+        PyAsyncMethods* tp_as_async
 
 # Records between two looks at the clock, records and bytes between two turns given to the event loop, and the
 # longest time in seconds that a reader keeps the loop to itself. The socket is read in those turns: about as much
@@ -116,6 +127,7 @@ cdef class Feed:
     def __init__(self, advance):
         """`advance` is a coroutine function that gives the next record when there is none at hand."""
         self._advance = advance
+        self._turn = Turn(self)
         self._look = LOOK
 
     def bind(self, time):
@@ -131,78 +143,102 @@ cdef class Feed:
         self.due = False
         self._last = self._time()
 
-    def spend(self, Py_ssize_t records, Py_ssize_t size):
+    cpdef spend(self, Py_ssize_t records, Py_ssize_t size):
         """Count what is handed over at once; look at the clock."""
         self._records += records
         self._bytes += size
         if self._records >= RUN or self._bytes >= RUN_BYTES or self._time() - self._last >= PATIENCE:
             self.due = True
 
-    cdef bint may_go_on(self) except -1:
-        """Whether one more record may be handed over before the loop gets its turn."""
+    cdef bint has_one(self):
+        """Whether a record is at hand, and may be handed over before the loop gets its turn."""
+        return not self.due and self.current is not None and self.current._index < self.current._stop
+
+    cdef object take(self):
+        """The record at hand."""
+        cdef Chunk chunk = self.current
+        record = chunk._records[chunk._index]
+        chunk._index += 1
         self._look -= 1
-        if self._look > 0:
-            return not self.due
-        self._look = LOOK
-        self.spend(LOOK, 0)
-        return not self.due
+        if self._look <= 0:
+            self._look = LOOK
+            self.spend(LOOK, 0)
+        return record
 
     def __aiter__(self):
         return self
 
     def __anext__(self):
-        # Made without a call of the type, which would cost more than the rest of the step.
-        cdef Step step = Step.__new__(Step)
-        step._feed = self
-        return step
+        return self._turn
 
 
 @cython.final
-@cython.freelist(16)
-cdef class Step:
-    """One `__anext__`: answers at once when a record is at hand, else waits for the feed to advance.
+cdef class Turn:
+    """What every `__anext__` of a feed gives, always the same object: an object for each record would cost more than the rest
+    of the step.
 
-    The record is taken when this is awaited, not when it is made: one that is never awaited loses nothing.
+    The record is taken when this is awaited, not when it is given: one that is never awaited loses nothing.
     """
 
-    def __init__(self):
-        raise TypeError("a step is made by its feed")
+    def __init__(self, Feed feed not None):
+        self._feed = feed
 
     def __await__(self):
-        return self
+        cdef Step step
+        if self._feed.has_one():
+            return self  # nothing runs between this and the first step of whoever awaits
+        step = Step.__new__(Step)
+        step._waiting = self._feed._advance()
+        return step
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        cdef Feed feed = self._feed
-        cdef Chunk chunk
-        if self._waiting is None:
-            chunk = feed.current
-            if chunk is not None and chunk._index < chunk._stop and feed.may_go_on():
-                record = chunk._records[chunk._index]
-                chunk._index += 1
-                # The value travels without an exception object being made: see PyIter_Send.
-                PyErr_SetObject(StopIteration, record)
-                raise StopIteration
-            self._waiting = feed._advance()
+        raise StopIteration(self.take())
+
+    cdef object take(self):
+        if not self._feed.has_one():
+            raise RuntimeError("a record was at hand for this await, but another reader took it first")
+        return self._feed.take()
+
+
+# Handed over through the type's send slot, a record costs no StopIteration. Where an interpreter does not use the slot,
+# `__next__` does the same.
+cdef PySendResult _send_turn(PyObject* turn, PyObject* arg, PyObject** result) except PYGEN_ERROR:
+    record = (<Turn>turn).take()
+    Py_INCREF(record)
+    result[0] = <PyObject*>record
+    return PYGEN_RETURN
+
+
+(<SendingType*>Turn).tp_as_async.am_send = _send_turn
+
+
+@cython.final
+@cython.freelist(16)
+cdef class Step:
+    """An await for which no record was at hand: it waits for the feed to advance."""
+
+    def __init__(self):
+        raise TypeError("a step is made by its feed")
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
         return self._waiting.send(None)
 
     def send(self, value):
         """Go on after what the event loop waited for."""
-        if self._waiting is None:
-            return self.__next__()
         return self._waiting.send(value)
 
     def throw(self, kind, value=None, traceback=None):
         """Pass an exception, such as a cancellation, on to what is waiting."""
-        if self._waiting is None:
-            self._waiting = self._feed._advance()
         if value is None and traceback is None:
             return self._waiting.throw(kind)
         return self._waiting.throw(kind, value, traceback)
 
     def close(self):
         """Give up waiting."""
-        if self._waiting is not None:
-            self._waiting.close()
+        self._waiting.close()

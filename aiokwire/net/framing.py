@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aiokwire.errors import ProtocolViolation
+from aiokwire.net._buffer import unfilled
 
 HEAD = 4
 SCRATCH = 8 * 1024  # copying this much costs less than the system call that it saves
@@ -121,7 +122,7 @@ class FrameReader:
         self._have = rest
 
     def _begin(self, size: int, came: memoryview) -> None:
-        frame = bytearray(size)  # zeroed pages cost nothing until written: a hostile length takes no memory by itself
+        frame = unfilled(size)
         frame[: len(came)] = came
         self._frame = frame
         self._view = memoryview(frame)

@@ -22,9 +22,10 @@ COMPRESS_IN_THREAD = 32 * 1024
 def is_muted(partition: Partition, *, idempotent: bool) -> bool:
     """Whether no batch of the partition may leave before all on their way have arrived.
 
-    So it is without idempotence, where a retry would be overtaken. With it, while the first batch of a sequence, or one
-    that is sent again, is on its way: a broker that knows nothing of the producer, as one with a topic made anew, begins
-    with whichever batch comes, and so one that it refuses, as a leader that does not serve yet, would be overtaken too.
+    So it is without idempotence, where a retry would be overtaken. With it, while the first batch of a sequence, or
+    one that is sent again, is on its way: a broker that knows nothing of the producer, as one with a topic made anew,
+    begins with whichever batch comes, and one that it refuses, as a leader that does not serve yet, would be overtaken
+    too.
     """
     if not partition.in_flight:
         return False

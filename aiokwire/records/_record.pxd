@@ -7,24 +7,24 @@ cdef tuple read_headers(Slot* slot)
 
 
 cdef class Record:
-    cdef readonly str topic
-    cdef readonly int64_t offset
-    cdef readonly int64_t timestamp
+    cdef readonly str topic  # the objects first, see `_put_members`
     cdef readonly bytes key
     cdef readonly bytes value
     cdef readonly tuple headers
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
     cdef readonly int32_t partition
     cdef readonly int32_t leader_epoch
     cdef int8_t timestamp_kind
 
 
 cdef class DeserializedRecord:
-    cdef readonly str topic
-    cdef readonly int64_t offset
-    cdef readonly int64_t timestamp
+    cdef readonly str topic  # the objects first, see `_put_members`
     cdef readonly object key
     cdef readonly object value
     cdef readonly tuple headers
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
     cdef readonly int32_t partition
     cdef readonly int32_t leader_epoch
     cdef int8_t timestamp_kind

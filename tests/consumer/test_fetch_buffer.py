@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 from aiokwire.consumer._iterate import Chunk, Feed
@@ -320,7 +322,7 @@ def test_a_feed_lets_the_loop_have_its_turn_after_many_records_and_after_some_ti
         taken = 0
         while True:
             try:
-                feed.__anext__().send(None)
+                next(feed.__anext__().__await__())
             except StopIteration as step:
                 if step.value == "from the slow way":
                     return taken
@@ -330,3 +332,26 @@ def test_a_feed_lets_the_loop_have_its_turn_after_many_records_and_after_some_ti
     feed.rested()
     now = 1.0
     assert fast() <= 32
+
+
+async def test_awaits_that_were_made_ahead_lose_nothing_and_take_nothing_twice() -> None:
+    async def advance() -> Any:
+        await anyio.lowlevel.checkpoint()
+        return "from the slow way"
+
+    feed = Feed(advance)
+    feed.bind(asyncio.get_running_loop().time)
+    chunk = Chunk(None, None, 0, 2, 0, None)
+    chunk.load(["first", "second"])
+    feed.current = chunk
+    ahead = [feed.__anext__() for _ in range(3)]
+    assert [await each for each in reversed(ahead)] == ["first", "second", "from the slow way"]
+    chunk.load(["third"])
+    pending = feed.__anext__()
+    assert await feed.__anext__() == "third"
+    assert await pending == "from the slow way"
+    chunk.load(["fourth"])
+    promised = feed.__anext__().__await__()
+    assert chunk.take_one() == "fourth"
+    with pytest.raises(RuntimeError, match="another reader"):
+        next(promised)
