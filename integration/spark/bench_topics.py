@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+import secrets
 from typing import Any, Final
 
 from confluent_kafka import Producer
@@ -41,7 +41,7 @@ class Topics:
         self.bootstrap = bootstrap
         self.records = records
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self._run = time.time_ns()
+        self._run = secrets.token_hex(2)
         self._made: dict[str, tuple[str, int]] = {}
         self._number = 0
 
@@ -58,7 +58,7 @@ class Topics:
     def create(self, kind: str) -> str:
         """An empty topic."""
         self._number += 1
-        name = f"spark-{kind}-{self._run}-{self._number}"
+        name = f"{kind}-{self._run}-{self._number}"
         self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
         return name
 
