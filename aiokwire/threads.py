@@ -10,6 +10,7 @@ handlers. It has a loop and a thread of its own; on a loop that simulates time i
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import threading
@@ -47,6 +48,20 @@ async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
         limiter = anyio.CapacityLimiter(MAX_THREADS)
         _limiter.set(limiter)
     return await anyio.to_thread.run_sync(func, *args, limiter=limiter)
+
+
+def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurrent.futures.Future[T]:
+    """Run `func` in a thread of its own, which keeps no interpreter from exiting; the future has its result."""
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(func(*args))
+        except BaseException as error:  # all of it is raised by who asks for the result
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
 
 
 async def run_beside(
