@@ -1,4 +1,4 @@
-"""A source whose batches are made before: what Spark takes from any Python source; no broker and no decoder is in it."""
+"""A source whose batches are made before: what Spark takes from any Python source, without a broker or a decoder."""
 
 from __future__ import annotations
 
