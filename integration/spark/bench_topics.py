@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 PARTITIONS: Final = 4
 _VALUES: Final = 1_000
-_HEADERS: Final = [("trace", b"0123456789abcdef"), ("kind", b"order")]
+_HEADERS: Final[list[tuple[str, str | bytes | None]]] = [("trace", b"0123456789abcdef"), ("kind", b"order")]
 _BATCH_BYTES: Final = 36_000  # about 330 records of 100 bytes, as in the lab's topic
 
 # By topic: what differs from uncompressed batches of 100-byte values, half of each random.

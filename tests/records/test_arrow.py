@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -157,9 +158,11 @@ def test_batches_fill_one_set_of_columns_after_the_other(
 
 
 def _bytes(table: pa.RecordBatch) -> int:
-    sides = [part or b"" for name in ("key", "value") for part in table.column(name).to_pylist()]
-    pairs = [pair for headers in table.column("headers").to_pylist() for pair in headers]
-    return sum(map(len, sides)) + sum(len(pair["name"].encode()) + len(pair["value"] or b"") for pair in pairs)
+    sides: list[Any] = [*table.column("key").to_pylist(), *table.column("value").to_pylist()]
+    lists: list[Any] = table.column("headers").to_pylist()
+    pairs = [pair for headers in lists for pair in headers]
+    sides += [pair["name"].encode() for pair in pairs] + [pair["value"] for pair in pairs]
+    return sum(len(side) for side in sides if side is not None)
 
 
 def test_filling_stops_at_a_damaged_batch_and_keeps_what_was_before_it() -> None:
