@@ -75,7 +75,8 @@ def test_columns_that_are_not_wanted_are_null_or_empty() -> None:
     batch = batch_of(reference.batch(b"".join(reference.record(row, 1000) for row in ROWS), ROWS))
     whole = [wanted(record) for record in batch.records()]
     for want in ("keys", "values", "headers"):
-        columns = Columns(**{want: False})
+        unwanted: dict[str, Any] = {want: False}
+        columns = Columns(**unwanted)
         batch.add_to(columns)
         places: dict[str, tuple[int, object]] = {"keys": (5, None), "values": (6, None), "headers": (7, [])}
         index, empty = places[want]
