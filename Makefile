@@ -21,6 +21,11 @@ help: ## list the targets
 	$(BIN)/python -m pip install -q --no-build-isolation --group test --group lint
 	@touch $@
 
+# PySpark is 450 MB: only what needs it waits for it.
+.venv/spark.stamp: .venv/base.stamp
+	$(BIN)/python -m pip install -q --group spark
+	@touch $@
+
 .venv/kernel.stamp: .venv/base.stamp $(KERNEL)
 	$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
 	@touch $@
@@ -29,6 +34,9 @@ build: .venv/kernel.stamp ## compile the kernel in place
 
 demo: build ## the main job on real data: 336,776 flights through the embedded broker
 	$(BIN)/aiokwire demo
+
+demo-spark: build .venv/spark.stamp ## hourly delays of the flights on Spark, exactly once through a SIGKILL (Java 17)
+	$(BIN)/aiokwire spark demo
 
 test: build .venv/dev.stamp ## every test of the package
 	$(BIN)/python -m pytest
@@ -58,10 +66,16 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.chaos.rolling --broker embedded
 	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1
-	$(BIN)/python -m integration.chaos.consume --broker embedded --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
-	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.rolling --broker embedded --killed
+	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1 --killed
+	$(BIN)/python -m integration.chaos.consume --broker embedded --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) --protocol consumer
 	$(BIN)/python -m integration.spark --json build/kills.json
 	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
+
+spark-versions: build .venv/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
+	$(BIN)/python -m integration.spark.versions
 
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
@@ -81,4 +95,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo test integration lint format bench soak chaos generate check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration lint format bench soak chaos spark-versions generate check-generated asan wheel clean

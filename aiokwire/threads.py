@@ -10,6 +10,7 @@ handlers. It has a loop and a thread of its own; on a loop that simulates time i
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import threading
@@ -26,8 +27,9 @@ logger = logging.getLogger(__name__)
 
 # One bound per event loop: as many as a small machine's cores can use, so that compression never starves the loop.
 MAX_THREADS = 4
-# How long `run_beside` waits for its thread after cancelling it (seconds); a look-up of a name may hold it up.
-END_TIMEOUT = 1.0
+# How long `run_beside` waits for its thread after cancelling it (seconds). It needs milliseconds of CPU, and nothing
+# holds it up, but on a machine with many times more to do than cores these came more than a second late.
+END_TIMEOUT = 5.0
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("aiokwire_threads")
 
 
@@ -47,6 +49,20 @@ async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
         limiter = anyio.CapacityLimiter(MAX_THREADS)
         _limiter.set(limiter)
     return await anyio.to_thread.run_sync(func, *args, limiter=limiter)
+
+
+def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurrent.futures.Future[T]:
+    """Run `func` in a thread of its own, which keeps no interpreter from exiting; the future has its result."""
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(func(*args))
+        except BaseException as error:  # all of it is raised by who asks for the result
+            future.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
 
 
 async def run_beside(
@@ -100,9 +116,10 @@ class _Beside:
     def run(self) -> None:
         """The thread."""
         try:
-            # Not the user's kind of loop: a daemon thread must not be in foreign code when the interpreter exits.
-            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-                runner.run(self._run())
+            # Not the user's kind of loop: a daemon thread must not be in foreign code when the interpreter exits. Not
+            # asyncio.Runner either: it waits for threads that look names up, which may take a resolver's time-out.
+            with contextlib.closing(asyncio.SelectorEventLoop()) as loop:
+                loop.run_until_complete(self._run())
         except BaseException as error:  # all of it is raised by the caller
             self.error = error
         finally:

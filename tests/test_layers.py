@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "transforming": {"consumer", "producer"},
     "spark": {"admin", "cluster", "consumer", "group", "net", "producer", "protocol", "records"},
     "testing": {"broker", "protocol"},
-    "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records"},
+    "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records", "spark"},
 }
 # Within layer 1: which root modules lean on which.
 ROOT_MAY_IMPORT = {
@@ -104,6 +104,8 @@ def test_packages_are_entered_by_their_front_doors() -> None:
             # Generated messages are modules of their own, so that each loads when first used.
             if len(parts) <= 2 or parts[1] == owner or parts[1:3] == ["protocol", "messages"]:
                 continue
+            if parts[1:] == ["spark", "pipelines"]:
+                continue  # what needs Spark to run has a front door of its own
             if parts[1] in MAY_IMPORT:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     assert not wrong, "\n".join(wrong)

@@ -1,0 +1,27 @@
+"""`aiokwire spark`: the pipelines on Spark, one verb per module; each loads when it is called.
+
+```
+running.py   what each verb runs in: Spark, signals, errors in one line, the exit status
+options.py   what several verbs have in common
+```
+"""
+
+from __future__ import annotations
+
+import click
+
+from aiokwire.cli.lazy import LazyGroup
+
+VERBS = {
+    "archive": ("aiokwire.cli.spark.archive", "Write topics to Parquet, each record once."),
+    "replay": ("aiokwire.cli.spark.replay", "Write Parquet back to a topic."),
+    "audit": ("aiokwire.cli.spark.audit", "Look for gaps, duplicates, disorder and skew in a topic."),
+    "sql": ("aiokwire.cli.spark.sql", "Query topics as tables."),
+    "run": ("aiokwire.cli.spark.run", "Run a pipeline that a file declares."),
+    "demo": ("aiokwire.cli.spark.demo", "Hourly delays by airline, exactly once, on the flights."),
+}
+
+
+@click.command("spark", cls=LazyGroup, verbs=VERBS)
+def command() -> None:
+    """Archive, replay, audit and query topics on Spark; needs `pip install 'aiokwire[spark]'` and Java 17."""

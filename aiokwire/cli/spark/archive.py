@@ -1,0 +1,96 @@
+"""`aiokwire spark archive`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.spark.options import parse_seconds, parse_size, source_options, spark_options
+from aiokwire.cli.spark.running import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.spark.pipelines import Progress, Stop
+
+
+@click.command("archive")
+@click.argument("topics", nargs=-1)
+@click.option("--to", "path", required=True, metavar="PATH", help="A directory, or a URI such as s3://bucket/lake.")
+@bootstrap_option
+@source_options
+@click.option("--hourly", is_flag=True, help="A directory for each hour, not only for each date.")
+@click.option(
+    "--compression",
+    type=click.Choice(("snappy", "zstd", "lz4", "gzip", "none")),
+    default="snappy",
+    show_default=True,
+    help="Of the Parquet files.",
+)
+@click.option(
+    "--file-size", default="256m", show_default=True, callback=parse_size, help="What a file has at most, nearly."
+)
+@click.option("--round", "round_records", default=20_000_000, show_default=True, help="Records between two manifests.")
+@click.option(
+    "--every", metavar="TIME", callback=parse_seconds, help="Go on until it is stopped, and look again after this time."
+)
+@click.option("--commit-group", metavar="GROUP", help="A group whose offsets follow the archive, for lag tools.")
+@click.option("--compact", is_flag=True, help="Only put small files of the archive together.")
+@click.option("--verify", "check", is_flag=True, help="Only compare the files with the manifests.")
+@spark_options
+def command(
+    topics: tuple[str, ...],
+    *,
+    path: str,
+    bootstrap: str,
+    options: dict[str, str],
+    hourly: bool,
+    compression: str,
+    file_size: int,
+    round_records: int,
+    every: float | None,
+    commit_group: str | None,
+    compact: bool,
+    check: bool,
+    master: str | None,
+    conf: dict[str, str],
+    as_json: bool,
+) -> None:
+    """Write what TOPICS have, and the archive has not yet, to Parquet.
+
+    Start it again to go on: what was committed is not read again, and what was not leaves nothing behind. Where
+    to begin, what to do about lost data, security: `--option`, by the names of the Spark source.
+    """
+    if compact and check:
+        raise click.UsageError("--compact and --verify are two things to do, one after the other")
+    if (compact or check) and topics:
+        raise click.UsageError("--compact and --verify are for the whole archive: leave out the topics")
+    if not (compact or check or topics or {"assign", "subscribepattern"} & {name.lower() for name in options}):
+        raise click.UsageError("name the topics, or choose them with --option assign=... or subscribePattern=...")
+
+    def work(spark: SparkSession, stop: Stop, progress: Progress) -> object:
+        from aiokwire.spark import pipelines
+
+        if check:
+            return pipelines.verify(path, spark=spark, stop=stop, progress=progress)
+        if compact:
+            return pipelines.compact(path, file_bytes=file_size, compression=compression, spark=spark, stop=stop)
+        return pipelines.archive(
+            topics,
+            path,
+            bootstrap=bootstrap,
+            options=options,
+            hourly=hourly,
+            compression=compression,
+            file_bytes=file_size,
+            round_records=round_records,
+            every=every,
+            commit_group=commit_group,
+            spark=spark,
+            stop=stop,
+            progress=progress,
+        )
+
+    run(work, title="archive", master=master, conf=conf, as_json=as_json)

@@ -1,0 +1,95 @@
+"""The demo's pipeline: `aiokwire spark run` as a process of its own, with the JVM that it starts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.abc import Process
+
+from aiokwire.errors import KafkaError
+
+DECLARATION = Path(__file__).with_name("hourly_delays.toml")
+LEAST_JAVA = 17
+
+
+class PipelineFailed(KafkaError):
+    """The pipeline ended with an error; the message has the end of its log."""
+
+
+class PipelineProcess:
+    """One run, in a session of its own so that all of it can be killed at once."""
+
+    def __init__(self, bootstrap: str, output: Path, number: int) -> None:
+        self.log = output / f"run-{number}.log"
+        self._summary = output / f"run-{number}.json"
+        self._command = [
+            sys.executable, "-m", "aiokwire", "spark", "run", str(DECLARATION), "--master", "local[2]", "--json",
+            "--set", f"brokers={bootstrap}", "--set", f"checkpoint={output / 'checkpoint'}",
+            "--conf", "spark.driver.memory=1g", "--conf", "spark.ui.showConsoleProgress=false",
+        ]  # fmt: skip
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        """Start it; what it says goes to its log."""
+        with self.log.open("wb") as log, self._summary.open("wb") as summary:
+            self._process = await anyio.open_process(
+                self._command, stdin=subprocess.DEVNULL, stdout=summary, stderr=log, start_new_session=True
+            )
+
+    @property
+    def ended(self) -> bool:
+        return self._process is None or self._process.returncode is not None
+
+    async def finish(self) -> dict[str, Any]:
+        """Wait for its end; the summary.
+
+        Raises: PipelineFailed: it was not 0.
+        """
+        assert self._process is not None
+        if await self._process.wait():
+            said = self.log.read_text(errors="replace").splitlines()[-8:]
+            raise PipelineFailed(
+                f"the pipeline ended with {self._process.returncode}; {self.log} ends: " + "\n".join(said)
+            )
+        summary: dict[str, Any] = json.loads(self._summary.read_text())
+        return summary
+
+    async def kill(self) -> None:
+        """End the driver and its JVM with SIGKILL: nothing is flushed, nothing is said."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with anyio.CancelScope(shield=True):
+                await self._process.wait()
+                await self._process.aclose()
+            self._process = None
+
+
+def java_problem() -> str | None:
+    """Why Spark could not start; None when it can."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
+    needs = f"Spark needs Java {LEAST_JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
+    if java is None:
+        return f"{needs}: there is no java in {f'JAVA_HOME, {home}' if home else 'PATH'}"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    version = java_version(said.stderr + said.stdout)
+    if version is None or version < LEAST_JAVA:
+        return f"{needs}: {java} is {'not one that tells its version' if version is None else f'Java {version}'}"
+    return None
+
+
+def java_version(said: str) -> int | None:
+    """The major version that `java -version` tells."""
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    return None if match is None else int(match[1])

@@ -1,0 +1,127 @@
+"""`aiokwire spark replay`."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.spark.options import source_options, spark_options
+from aiokwire.cli.spark.running import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.spark.pipelines import Progress, Stop
+
+
+def parse_pace(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    """`10x` to 10.0; None for as fast as it goes.
+
+    Raises: BadParameter: it is no pace.
+    """
+    if text is None or text == "fast":
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)x?", text.strip().lower())
+    if match is None or not float(match[1]):
+        raise click.BadParameter(f"{text!r} is no pace such as 1x, 10x or fast")
+    return float(match[1])
+
+
+def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    """Milliseconds, or a date or time as in ISO 8601, in UTC unless it says otherwise, to milliseconds.
+
+    Raises: BadParameter: it is neither.
+    """
+    if text is None:
+        return None
+    if text.isdecimal():
+        return int(text)
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no time such as 2026-11-21 or 2026-11-21T14:30:00Z") from None
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=datetime.UTC)
+    return round(time.timestamp() * 1000)
+
+
+@click.command("replay")
+@click.argument("path")
+@click.option("--to", "topic", metavar="TOPIC", help="Where records go; each to the topic it came from, unless set.")
+@bootstrap_option
+@click.option("--topic", "topics", multiple=True, help="Of the archive's topics only this one; may be repeated.")
+@click.option("--since", metavar="TIME", callback=parse_time, help="Only records of this time or later.")
+@click.option("--until", metavar="TIME", callback=parse_time, help="Only records of before this time.")
+@click.option("--from-offsets", metavar="JSON", help='Where to begin, such as {"orders":{"0":100}}.')
+@click.option("--to-offsets", metavar="JSON", help="Where to end; these offsets are not written any more.")
+@click.option(
+    "--pace",
+    default="fast",
+    show_default=True,
+    callback=parse_pace,
+    help="1x as they were sent, 10x ten times as fast.",
+)
+@click.option("--rekey", is_flag=True, help="Let the keys choose the partitions; else they are kept.")
+@click.option("--coordinates", is_flag=True, help="Add headers that tell topic, partition and offset in the archive.")
+@click.option(
+    "--delivery", type=click.Choice(("at-least-once", "exactly-once")), default="at-least-once", show_default=True
+)
+@click.option("--checkpoint", metavar="PATH", help="Where it is kept how far the replay is, so that it can go on.")
+@click.option("--round", "round_records", default=2_000_000, show_default=True, help="Records of a round.")
+@source_options
+@spark_options
+def command(
+    path: str,
+    *,
+    topic: str | None,
+    bootstrap: str,
+    topics: tuple[str, ...],
+    since: int | None,
+    until: int | None,
+    from_offsets: str | None,
+    to_offsets: str | None,
+    pace: float | None,
+    rekey: bool,
+    coordinates: bool,
+    delivery: str,
+    checkpoint: str | None,
+    round_records: int,
+    options: dict[str, str],
+    master: str | None,
+    conf: dict[str, str],
+    as_json: bool,
+) -> None:
+    """Write the records of the archive at PATH, or of other Parquet with the sink's columns, to a topic.
+
+    With --checkpoint, start it again to go on. With --delivery exactly-once as well, each record is written once,
+    whatever happens in between.
+    """
+
+    def work(spark: SparkSession, stop: Stop, progress: Progress) -> object:
+        from aiokwire.spark import pipelines
+
+        select = None
+        if topics or since is not None or until is not None or from_offsets or to_offsets:
+            select = pipelines.Selection.of(topics, since, until, from_offsets, to_offsets)
+        return pipelines.replay(
+            path,
+            topic,
+            bootstrap=bootstrap,
+            select=select,
+            pace=pace,
+            rekey=rekey,
+            coordinates=coordinates,
+            delivery=delivery,
+            checkpoint=checkpoint,
+            options=options,
+            round_records=round_records,
+            spark=spark,
+            stop=stop,
+            progress=progress,
+        )
+
+    run(work, title="replay", master=master, conf=conf, as_json=as_json)

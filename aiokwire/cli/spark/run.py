@@ -1,0 +1,71 @@
+"""`aiokwire spark run`: a pipeline that a file declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiokwire.cli.spark.options import parameter_options, spark_options
+from aiokwire.cli.spark.running import before_spark, run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.spark.pipelines import Prepared, Progress, RunSummary, Stop
+
+
+@click.command("run")
+@click.argument("file", type=click.Path(path_type=Path))
+@parameter_options
+@click.option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, instead of those that the file names.")
+@click.option("--checkpoint", metavar="FOLDER", help="Where offsets and state are kept, instead of what the file says.")
+@click.option("--trigger", metavar="WHEN", help="available-now, once, or such as 'every 10 seconds'.")
+@click.option("--explain", is_flag=True, help="Draw the pipeline with its columns, and run nothing.")
+@click.option("--draw", type=click.Choice(["text", "mermaid", "svg"]), help="As --explain, in one of these forms.")
+@click.option("--plan", is_flag=True, help="As --explain, with Spark's plan of each sink.")
+@spark_options
+def command(
+    *,
+    file: Path,
+    parameters: dict[str, str],
+    bootstrap: str | None,
+    checkpoint: str | None,
+    trigger: str | None,
+    explain: bool,
+    draw: str | None,
+    plan: bool,
+    master: str | None,
+    conf: dict[str, str],
+    as_json: bool,
+) -> None:
+    """Run the pipeline of a TOML file, or of a Python file that defines `pipeline`, until it ends or is stopped.
+
+    The file, its topics and its SQL are checked before anything is read or written.
+    """
+    explain = explain or draw is not None or plan
+
+    def prepared() -> Prepared:
+        from aiokwire.spark.pipelines import prepare
+
+        return prepare(
+            file,
+            parameters=parameters,
+            bootstrap=bootstrap,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            brokers=not explain,
+        )
+
+    found = before_spark(prepared)
+
+    def work(spark: SparkSession, stop: Stop, progress: Progress) -> RunSummary | None:
+        if not explain:
+            return found.run(spark, stop, progress)
+        drawing = found.explain(spark, draw or "text", plan=plan)
+        progress.close()
+        click.echo(drawing)
+        return None
+
+    run(work, title=found.pipeline.name, master=master, conf=found.settings(master, conf), as_json=as_json)

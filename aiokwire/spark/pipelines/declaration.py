@@ -1,0 +1,453 @@
+"""What a pipeline is: sources, steps, sinks, and where and when it runs. Frozen values; no I/O, no Spark.
+
+    topics -> sources -> steps (SQL over sources and other steps) -> sinks -> topics, Parquet, the console
+
+A TOML file makes them (`declaration_toml`), and so does Python:
+
+    Pipeline.read("orders", json="id int, amount double").sql("select ...").write("totals", delivery="exactly-once")
+
+Each value checks itself; what they make together is checked by `declaration_graph`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Concatenate, Final, Generic, ParamSpec
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.options import Delivery, parse_sink, parse_source
+
+P = ParamSpec("P")
+
+MODES: Final = ("append", "update", "complete")
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+
+# What stands before a step's name where nobody gave it one.
+_STEP: Final = "step"
+# A table's name in SQL, without quotes; and a pipeline's or sink's, part of a folder's name and a transactional id.
+_TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_DELAY: Final = re.compile(r"\d+ (microsecond|millisecond|second|minute|hour|day|week)s?")
+_EVERY: Final = re.compile(r"every (\d+) ?(ms|milliseconds?|s|seconds?|m|minutes?|h|hours?)")
+_UNITS: Final = {"m": "milliseconds", "s": "seconds", "h": "hours"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Watermark:
+    """How much later than the latest time of a column a row may come and still count."""
+
+    column: str
+    delay: str
+
+    @classmethod
+    def of(cls, given: object, owner: str) -> Watermark | None:
+        """`{column: delay}`, as users write it; None stays None.
+
+        Raises: ConfigurationError: it is something else.
+        """
+        if given is None or isinstance(given, cls):
+            return given
+        if not isinstance(given, Mapping) or len(given) != 1:
+            raise ConfigurationError(f'{owner}: watermark must be one column and its delay, as {{at = "2 hours"}}')
+        (column, delay), *_ = given.items()
+        if not isinstance(delay, str) or not _DELAY.fullmatch(delay.strip().lower()):
+            raise ConfigurationError(f"{owner}: the delay of watermark {column!r} must be as '2 hours', not {delay!r}")
+        return cls(str(column), delay.strip().lower())
+
+
+@dataclasses.dataclass(frozen=True)
+class Trigger:
+    """When microbatches run: over what is there now (in one batch or in several), or every so often until stopped."""
+
+    text: str = "available-now"
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"availableNow": True})
+    """What Spark calls it."""
+
+    @classmethod
+    def parse(cls, text: object) -> Trigger:
+        """`available-now`, `once` or `every 10 seconds`.
+
+        Raises: ConfigurationError: it is none of them.
+        """
+        plain = text.strip().lower() if isinstance(text, str) else ""
+        if plain == "available-now":
+            return cls()
+        if plain == "once":
+            return cls(plain, {"once": True})
+        match = _EVERY.fullmatch(plain)
+        if match is None:
+            raise ConfigurationError(
+                f"trigger must be available-now, once, or such as 'every 10 seconds', not {text!r}"
+            )
+        unit = "minutes" if match[2] == "m" or match[2].startswith("min") else _UNITS[match[2][0]]
+        return cls(plain, {"processingTime": f"{match[1]} {unit}"})
+
+    @property
+    def ends(self) -> bool:
+        """Whether the pipeline ends by itself."""
+        return "processingTime" not in self.arguments
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+    """A topic as a table: the fields of its decoded values and the columns that every record has."""
+
+    name: str
+    topic: str | None = None
+    """Several with commas between; the source's name unless told, or unless the options choose otherwise."""
+    json: str | None = None
+    """The values' schema, as `id int, at timestamp`."""
+    avro: str | None = None
+    string: bool = False
+    watermark: Watermark | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Of the Spark source."""
+
+    def __post_init__(self) -> None:
+        owner = f"source {self.name!r}"
+        _check_name(self.name, _TABLE, owner)
+        _settle(self, "watermark", Watermark.of(self.watermark, owner))
+        _settle(self, "options", texts(self.options, f"{owner}: options"))
+        chosen = [kind for kind in ("json", "avro") if getattr(self, kind) is not None]
+        for kind in chosen:
+            _check_text(
+                getattr(self, kind), f"{owner}: {kind}", "needs the schema of the values, as 'id int, at timestamp'"
+            )
+        _check_bool(self.string, f"{owner}: string")
+        if len(chosen) + self.string > 1:
+            raise ConfigurationError(f"{owner}: the values are one of json, avro and string, not several")
+        if chosen and "value.format" in self.options:
+            raise ConfigurationError(f"{owner}: {chosen[0]} and the option value.format say the same thing")
+        if self.topic is None and not any(name.lower() in _CHOOSE_TOPICS for name in self.options):
+            _settle(self, "topic", self.name)
+        elif self.topic is not None:
+            _check_text(self.topic, f"{owner}: topic", "must name a topic")
+
+    def spark_options(self, bootstrap: str) -> dict[str, str]:
+        """What the Spark source is told.
+
+        Raises: ConfigurationError: an option is unknown, or has a value that it cannot have.
+        """
+        found = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest"}
+        if any(name.lower().startswith("starting") for name in self.options):
+            del found["startingOffsets"]
+        if self.topic is not None:
+            found["subscribe"] = self.topic
+        for kind in ("json", "avro"):
+            if (schema := getattr(self, kind)) is not None:
+                found |= {"value.format": kind, "value.schema": schema}
+        if self.string:
+            found["value.format"] = "string"
+        found |= self.options
+        with _told(f"source {self.name!r}"):
+            parse_source(found, streaming=True)
+        return found
+
+
+_CHOOSE_TOPICS: Final = frozenset({"subscribe", "assign", "subscribepattern"})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Step:
+    """A query over sources and other steps, by their names."""
+
+    name: str
+    sql: str
+    watermark: Watermark | None = None
+
+    def __post_init__(self) -> None:
+        owner = f"step {self.name!r}"
+        _check_name(self.name, _TABLE, owner)
+        _check_text(self.sql, f"{owner}: sql", "must be a query")
+        _settle(self, "watermark", Watermark.of(self.watermark, owner))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sink:
+    """Where the rows of a step or source go: a topic, a folder of Parquet files, or the console."""
+
+    name: str
+    from_: str
+    topic: str | None = None
+    parquet: str | None = None
+    console: bool = False
+    delivery: str = Delivery.AT_LEAST_ONCE.value
+    key: str | None = None
+    """A column or expression; the column `key` unless told, where there is one."""
+    mode: str = "append"
+    tasks: int | None = None
+    """How many write; with exactly-once not more than the topic has partitions."""
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Of the Spark sink."""
+
+    def __post_init__(self) -> None:
+        owner = f"sink {self.name!r}"
+        _check_name(self.name, _NAME, owner)
+        _settle(self, "options", texts(self.options, f"{owner}: options"))
+        _settle(self, "partition_by", _columns(self.partition_by, f"{owner}: partition_by"))
+        _check_bool(self.console, f"{owner}: console")
+        kinds = [kind for kind in ("topic", "parquet", "console") if getattr(self, kind) not in (None, False)]
+        if len(kinds) > 1:
+            raise ConfigurationError(f"{owner}: choose one of {' and '.join(kinds)}")
+        if not kinds:
+            _settle(self, "topic", self.name)
+        for kind in ("from_", "topic", "parquet", "key"):
+            if getattr(self, kind) is not None:
+                _check_text(getattr(self, kind), f"{owner}: {kind.rstrip('_')}", "must not be empty")
+        _check_choice(self.delivery, tuple(each.value for each in Delivery), f"{owner}: delivery")
+        _check_choice(self.mode, MODES, f"{owner}: mode")
+        if self.tasks is not None and (type(self.tasks) is not int or self.tasks < 1):
+            raise ConfigurationError(f"{owner}: tasks must be a positive number, not {self.tasks!r}")
+        self._check_kind(owner)
+
+    def _check_kind(self, owner: str) -> None:
+        """What belongs to another kind of sink."""
+        kind = self.kind
+        if kind != "topic":
+            for field in ("key", "tasks"):
+                if getattr(self, field) is not None:
+                    raise ConfigurationError(f"{owner}: {field} belongs to a topic, not to {kind}")
+            if self.exactly_once and kind == "console":
+                raise ConfigurationError(f"{owner}: the console is written to again when a batch is repeated")
+        if kind != "parquet" and self.partition_by:
+            raise ConfigurationError(f"{owner}: partition_by belongs to parquet, not to {kind}")
+        if kind == "parquet" and self.mode != "append":
+            raise ConfigurationError(f"{owner}: files are only appended to: mode {self.mode} needs a topic")
+
+    @property
+    def kind(self) -> str:
+        if self.topic is not None:
+            return "topic"
+        return "parquet" if self.parquet is not None else "console"
+
+    @property
+    def target(self) -> str:
+        """Where it goes, for people."""
+        if self.topic is not None:
+            return f"topic {self.topic}"
+        return "the console" if self.parquet is None else f"parquet {self.parquet}"
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.delivery == Delivery.EXACTLY_ONCE.value
+
+    def spark_options(self, bootstrap: str) -> dict[str, str]:
+        """What the Spark sink is told, but for what a checkpoint gives.
+
+        Raises: ConfigurationError: an option is unknown, or has a value that it cannot have.
+        """
+        if self.topic is None:
+            return dict(self.options)
+        own = {"topic": self.topic, "delivery": self.delivery}
+        for name in self.options:
+            if name.lower() in ("topic", "delivery", "run.id", "checkpointlocation"):
+                raise ConfigurationError(f"sink {self.name!r}: {name} is not an option here: {_INSTEAD[name.lower()]}")
+        found = {"kafka.bootstrap.servers": bootstrap, **own, **self.options}
+        with _told(f"sink {self.name!r}"):
+            parse_sink(found)
+        return found
+
+
+_INSTEAD: Final = {
+    "topic": "say it beside options",
+    "delivery": "say it beside options",
+    "run.id": "it belongs to batch jobs",
+    "checkpointlocation": "the pipeline has a checkpoint, with a folder for each sink",
+}
+
+
+class _Reads(Generic[P]):
+    """`Pipeline.read(...)` begins a pipeline, `pipeline.read(...)` goes on with one."""
+
+    def __init__(self, function: Callable[Concatenate[Pipeline, P], Pipeline]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, pipeline: Pipeline | None, owner: type[Pipeline]) -> Callable[P, Pipeline]:
+        return functools.partial(self._function, owner() if pipeline is None else pipeline)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """Sources, steps and sinks; made step by step, each call gives a new one."""
+
+    name: str = ""
+    """Of the file unless told."""
+    bootstrap: str = ""
+    checkpoint: str = ""
+    """A folder; `checkpoints/<name>` unless told."""
+    trigger: Trigger = dataclasses.field(default_factory=Trigger)
+    sources: tuple[Source, ...] = ()
+    steps: tuple[Step, ...] = ()
+    sinks: tuple[Sink, ...] = ()
+    spark: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Settings of the Spark session."""
+
+    def __post_init__(self) -> None:
+        if self.name:
+            _check_name(self.name, _NAME, "pipeline")
+        if not isinstance(self.trigger, Trigger):
+            _settle(self, "trigger", Trigger.parse(self.trigger))
+        for field in ("bootstrap", "checkpoint"):
+            if not isinstance(getattr(self, field), str):
+                raise ConfigurationError(f"{field} must be a text, not {getattr(self, field)!r}")
+        _settle(self, "spark", texts(self.spark, "spark"))
+
+    def set(
+        self,
+        *,
+        name: str | None = None,
+        bootstrap: str | None = None,
+        checkpoint: str | None = None,
+        trigger: str | None = None,
+        spark: Mapping[str, Any] | None = None,
+    ) -> Pipeline:
+        """The same with another name, place or time; None leaves things as they are.
+
+        Raises: ConfigurationError: a value is none of those that there are.
+        """
+        given: dict[str, Any] = {"name": name, "bootstrap": bootstrap, "checkpoint": checkpoint, "spark": spark}
+        given["trigger"] = None if trigger is None else Trigger.parse(trigger)
+        return dataclasses.replace(self, **{field: value for field, value in given.items() if value is not None})
+
+    @_Reads
+    def read(
+        self,
+        topic: str,
+        *,
+        name: str | None = None,
+        json: str | None = None,
+        avro: str | None = None,
+        string: bool = False,
+        watermark: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Pipeline:
+        """One more source; its name in SQL is the topic's unless told.
+
+        Raises: ConfigurationError.
+        """
+        source = Source(
+            name=name if name is not None else re.sub(r"\W", "_", topic),
+            topic=topic, json=json, avro=avro, string=string,
+            watermark=Watermark.of(watermark, f"source {topic!r}"), options=options or {},
+        )  # fmt: skip
+        return dataclasses.replace(self, sources=(*self.sources, source))
+
+    def sql(self, query: str, *, name: str | None = None, watermark: Mapping[str, str] | None = None) -> Pipeline:
+        """One more step; `name` is what other steps call it.
+
+        Raises: ConfigurationError.
+        """
+        name = f"{_STEP}{len(self.steps) + 1}" if name is None else name
+        step = Step(name=name, sql=query, watermark=Watermark.of(watermark, f"step {name!r}"))
+        return dataclasses.replace(self, steps=(*self.steps, step))
+
+    def write(
+        self,
+        topic: str | None = None,
+        *,
+        name: str | None = None,
+        from_: str | None = None,
+        parquet: str | None = None,
+        console: bool = False,
+        delivery: str = Delivery.AT_LEAST_ONCE.value,
+        key: str | None = None,
+        mode: str = "append",
+        tasks: int | None = None,
+        partition_by: tuple[str, ...] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> Pipeline:
+        """One more sink, of the last step (or source) unless `from_` names another.
+
+        Raises: ConfigurationError.
+        """
+        if name is None:
+            name = topic or ("console" if parquet is None else parquet.rstrip("/").rpartition("/")[2])
+        sink = Sink(
+            name=name, from_=self.last if from_ is None else from_, topic=topic, parquet=parquet, console=console,
+            delivery=delivery, key=key, mode=mode, tasks=tasks, partition_by=partition_by, options=options or {},
+        )  # fmt: skip
+        return dataclasses.replace(self, sinks=(*self.sinks, sink))
+
+    @property
+    def tables(self) -> tuple[Source | Step, ...]:
+        """What steps and sinks may name."""
+        return (*self.sources, *self.steps)
+
+    @property
+    def last(self) -> str:
+        """What a sink takes that names nothing.
+
+        Raises: ConfigurationError: there is nothing yet.
+        """
+        if not self.steps and not self.sources:
+            raise ConfigurationError("a pipeline begins with a source: there is nothing to write yet")
+        return (self.steps or self.sources)[-1].name
+
+
+# --- values as users give them ----------------------------------------------------------------------------------------
+
+
+def texts(given: object, what: str) -> dict[str, str]:
+    """Options with their values as Spark takes them.
+
+    Raises: ConfigurationError: it is no table of names and plain values.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"{what} must be names with values, not {given!r}")
+    found = {}
+    for name, value in given.items():
+        if isinstance(value, bool):
+            found[name] = str(value).lower()
+        elif isinstance(value, (str, int, float)):
+            found[name] = str(value)
+        else:
+            raise ConfigurationError(f"{what}: {name} must be a text, a number, true or false, not {value!r}")
+    return found
+
+
+@contextlib.contextmanager
+def _told(owner: str) -> Iterator[None]:
+    """Says whose option was wrong."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{owner}: {error}") from None
+
+
+def _settle(value: object, field: str, settled: object) -> None:
+    """A field of a frozen value, in its final form."""
+    object.__setattr__(value, field, settled)
+
+
+def _check_name(name: object, pattern: re.Pattern[str], owner: str) -> None:
+    if not isinstance(name, str) or not pattern.fullmatch(name):
+        allowed = "letters, digits and _" if pattern is _TABLE else "letters, digits, _, . and -"
+        raise ConfigurationError(f"{owner}: a name is made of {allowed}, not {name!r}")
+
+
+def _check_text(value: object, what: str, must: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigurationError(f"{what} {must}, not {value!r}")
+
+
+def _check_bool(value: object, what: str) -> None:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{what} must be true or false, not {value!r}")
+
+
+def _check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
+    if value not in choices:
+        raise ConfigurationError(f"{what} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _columns(given: object, what: str) -> tuple[str, ...]:
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) and name for name in listed):
+        raise ConfigurationError(f"{what} must be column names, not {given!r}")
+    return tuple(listed)

@@ -1,0 +1,104 @@
+"""What every pipeline begins with: a Spark session, and the driver's questions to the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.group import GroupOffsets
+from aiokwire.spark import writing
+from aiokwire.spark.session import session_for
+from aiokwire.threads import start_thread
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.cluster import Client, ClientConfig
+
+T = TypeVar("T")
+
+logger = logging.getLogger("aiokwire.spark")
+
+_CONF: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+# For what runs on this machine alone: nothing listens where others could reach it.
+_LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def spark_session(name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that there is, or a new one on this machine, or on `master`.
+
+    Raises: ConfigurationError: Spark does not start, as without Java.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    place = master or os.environ.get("MASTER") or "local[*]"
+    if place.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder: Any = SparkSession.builder
+    builder = builder.appName(name).master(place)
+    settings = _CONF | (_LOCAL if place.startswith("local") else {}) | dict(conf or {})
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        spark: SparkSession = builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """What the cluster says to the driver; also where a loop is running already, as in a notebook.
+
+    Raises: KafkaError: what the question raises, or no broker could be reached.
+    """
+
+    def answer() -> T:
+        session = session_for(config)
+        return session.wait(question(session.client))
+
+    return _away_from_loops(answer)
+
+
+def on_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a loop of its own; also where a loop is running already."""
+    return _away_from_loops(lambda: writing.run(main))
+
+
+def _away_from_loops(work: Callable[[], T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    return start_thread(work, name="aiokwire-ask").result()
+
+
+def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:
+    """Commit how far a pipeline is, for those who look at lag. Its own memory is what counts, so a failure is only
+    told."""
+    offsets = {tp: OffsetAndMetadata(offset) for tp, offset in ends.items()}
+
+    async def commit(client: Client) -> None:
+        await GroupOffsets(client, group).commit(offsets, GroupMetadata(group), timeout=config.request_timeout)
+
+    try:
+        ask(config, commit)
+    except KafkaError as error:
+        logger.warning("group %r was not told how far the pipeline is: %s", group, error)

@@ -1,0 +1,332 @@
+"""`run`: a declared pipeline, checked as a whole, then one streaming query for each sink until all of them end.
+
+    declaration -> graph (pure) -> topics (brokers) -> frames (Spark's analysis) -> checkpoint -> queries
+
+Nothing is read or written before every one of these has found nothing wrong. When one query fails, the others end
+after the microbatch that they are in, and the failure is told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+
+from aiokwire.errors import KafkaError
+from aiokwire.spark import exactly_once
+from aiokwire.spark.options import parse_sink
+from aiokwire.spark.owners import one_owner
+from aiokwire.spark.pipelines import declaration_graph
+from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
+from aiokwire.spark.pipelines.declaration_toml import load
+from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
+from aiokwire.spark.pipelines.launch import on_loop, spark_session
+from aiokwire.spark.pipelines.pipeline_checkpoint import Folder, claim
+from aiokwire.spark.pipelines.pipeline_frames import as_records, check_mode, schema_text, tables
+from aiokwire.spark.pipelines.pipeline_topics import Survey, survey
+from aiokwire.spark.pipelines.progress import Progress
+from aiokwire.spark.pipelines.stopping import LOOK, JobFailed, Stop, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger("aiokwire.spark")
+
+SHUFFLE: Final = "spark.sql.shuffle.partitions"
+DRAWINGS: Final = {"text": as_text, "mermaid": as_mermaid, "svg": as_svg}
+_ROWS: Final = "rows"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSummary:
+    """What a run has done; counts by sink."""
+
+    pipeline: str
+    seconds: float
+    stopped: bool
+    """Asked to end, not at the end of what there was."""
+    batches: dict[str, int]
+    rows_read: dict[str, int]
+    rows_written: dict[str, int]
+    """Of microbatches that ended; an exactly-once sink leaves out those that it had committed before."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A pipeline that was checked as far as this goes without Spark."""
+
+    pipeline: Pipeline
+    seen: Survey | None
+    """None: no broker was asked."""
+
+    def settings(self, master: str | None, conf: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What a session for it is told: on one machine as many partitions in a shuffle as it has cores, then what the
+        pipeline says, then `conf`."""
+        local = (master or os.environ.get("MASTER") or "local").startswith("local")
+        own = {SHUFFLE: str(os.cpu_count() or 1)} if local else {}
+        return {**own, **self.pipeline.spark, **(conf or {})}
+
+    def run(self, spark: SparkSession, stop: Stop, progress: Progress) -> RunSummary:
+        """Raises: KafkaError: as the function `run`."""
+        seen = survey(self.pipeline) if self.seen is None else self.seen
+        return _run(self.pipeline, seen, spark, stop, progress)
+
+    def explain(self, spark: SparkSession, drawing: str = "text", *, plan: bool = False) -> str:
+        """The pipeline as `text`, `mermaid` or `svg`, with columns as Spark says them, and its plan of each sink.
+
+        Raises: ConfigurationError: Spark finds something wrong.
+        """
+        columns, plans = _analyse(self.pipeline, spark)
+        drawn = DRAWINGS[drawing](self.pipeline, columns)
+        return f"{drawn}\n\n{plans}" if plan else drawn
+
+
+def prepare(
+    pipeline: Pipeline | str | os.PathLike[str],
+    *,
+    parameters: Mapping[str, str] | None = None,
+    bootstrap: str | None = None,
+    checkpoint: str | None = None,
+    trigger: str | None = None,
+    brokers: bool = True,
+) -> Prepared:
+    """The pipeline as it is to run, from a file or a value; what is None is as it was declared.
+
+    `brokers`: ask them about the topics.
+
+    Raises: ConfigurationError: something in it is wrong, does not fit together, or is not there; KafkaError: a broker
+        cannot be reached.
+    """
+    found = pipeline if isinstance(pipeline, Pipeline) else load(pipeline, parameters)
+    found = found.set(bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger)
+    found = found.set(name=found.name or "pipeline", bootstrap=found.bootstrap or DEFAULT_BOOTSTRAP)
+    found = found.set(checkpoint=found.checkpoint or f"checkpoints/{found.name}")
+    declaration_graph.check(found)
+    return Prepared(found, survey(found) if brokers else None)
+
+
+def run(
+    pipeline: Pipeline | str | os.PathLike[str],
+    *,
+    parameters: Mapping[str, str] | None = None,
+    bootstrap: str | None = None,
+    checkpoint: str | None = None,
+    trigger: str | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> RunSummary:
+    """Run a pipeline, or the file that declares one, until it ends or is stopped.
+
+    Without `spark`, the session that there is is used, or one is made with `master` and `conf`.
+
+    Raises: ConfigurationError: something is wrong about the pipeline, its topics, or its checkpoint; nothing was
+        started. KafkaError: a broker cannot be reached, or a query failed; the other queries have ended.
+    """
+    found = prepare(pipeline, parameters=parameters, bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger)
+    if spark is None:
+        spark = spark_session(found.pipeline.name, master=master, conf=found.settings(master, conf))
+    return found.run(spark, stop or Stop(), progress or Progress(found.pipeline.name, quiet=True))
+
+
+def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, progress: Progress) -> RunSummary:
+    began = time.perf_counter()
+    for name, value in pipeline.spark.items():
+        if spark.conf.isModifiable(name):
+            spark.conf.set(name, value)
+    tallies = {sink.name: Tally() for sink in pipeline.sinks}
+    with tables(spark, pipeline) as frames:
+        ready = [(sink, _shaped(frames[_place(sink, frames)], sink)) for sink in pipeline.sinks]
+        checkpoint_id, notes = claim(
+            Folder(spark, pipeline.checkpoint), pipeline, seen.clusters, fresh_id=uuid.uuid4().hex[:12]
+        )
+        stop.check()
+        queries: list[tuple[Sink, StreamingQuery]] = []
+        try:
+            for sink, frame in ready:
+                queries.append((sink, _start(frame, sink, pipeline, checkpoint_id, seen)))
+            wait(queries, tallies, stop, progress)
+        except BaseException:
+            _end(queries, pipeline, checkpoint_id)
+            raise
+        if stop.requested:
+            _end(queries, pipeline, checkpoint_id)
+    return RunSummary(
+        pipeline.name,
+        round(time.perf_counter() - began, 3),
+        stop.requested,
+        {name: tally.batches for name, tally in tallies.items()},
+        {name: tally.rows_read for name, tally in tallies.items()},
+        {name: tally.rows_written for name, tally in tallies.items()},
+        tuple(notes),
+    )
+
+
+def _analyse(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, str], str]:
+    """The columns of each source and step, and Spark's plan of each sink; no broker is asked."""
+    optimizer: Any = spark._jsparkSession.sessionState().optimizer()
+    plans = []
+    with tables(spark, pipeline) as frames:
+        columns = {name: schema_text(frame.schema) for name, frame in frames.items()}
+        for sink in pipeline.sinks:
+            frame: Any = _shaped(frames[_place(sink, frames)], sink)
+            plan = optimizer.execute(frame._jdf.queryExecution().analyzed()).toString()
+            plans.append(f"sink {sink.name}\n{plan.rstrip()}")
+    return columns, "\n\n".join(plans)
+
+
+def _place(sink: Sink, frames: Mapping[str, DataFrame]) -> str:
+    place = declaration_graph.find(sink.from_, frames)
+    assert place is not None, "the graph was checked"
+    return place
+
+
+# --- one sink ---------------------------------------------------------------------------------------------------------
+
+
+def _shaped(frame: DataFrame, sink: Sink) -> DataFrame:
+    """The rows of a sink, counted as they go by."""
+    if sink.kind == "topic":
+        frame = as_records(frame, sink)
+    check_mode(frame, sink)
+    return frame.observe(_ROWS, f.count(f.lit(1)).alias(_ROWS))
+
+
+def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str, seen: Survey) -> StreamingQuery:
+    options = _options(sink, pipeline, checkpoint_id)
+    if sink.exactly_once and sink.topic is not None:
+        partitions = seen.partitions[sink.name]
+        cores = frame.sparkSession.sparkContext.defaultParallelism
+        frame = one_owner(frame, partitions, tasks=min(partitions, sink.tasks or cores))
+    elif sink.tasks is not None:
+        frame = frame.coalesce(sink.tasks)
+    writer = (
+        frame.writeStream.format({"topic": "aiokwire"}.get(sink.kind, sink.kind))
+        .queryName(f"{pipeline.name}.{sink.name}")
+        .outputMode(sink.mode)
+        .option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{sink.name}")
+        .options(**options)
+        .trigger(**pipeline.trigger.arguments)
+    )
+    if sink.parquet is not None:
+        writer = writer.partitionBy(*sink.partition_by).option("path", sink.parquet)
+    try:
+        return writer.start()
+    except PySparkException as error:
+        raise _of(sink, error) from error
+
+
+def _options(sink: Sink, pipeline: Pipeline, checkpoint_id: str) -> dict[str, str]:
+    options = sink.spark_options(pipeline.bootstrap)
+    if sink.exactly_once and sink.topic is not None and not any(name.lower() == "sink.id" for name in options):
+        options["sink.id"] = f"{pipeline.name}.{sink.name}.{checkpoint_id}"
+    return options
+
+
+def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, checkpoint_id: str) -> None:
+    """Stop whatever still runs, and abort what it left open: readers of what is committed would wait for that."""
+    for sink, query in queries:
+        query.stop()
+        if sink.exactly_once and sink.topic is not None:
+            plan = exactly_once.plan_of(parse_sink(_options(sink, pipeline, checkpoint_id)), streaming=True)
+            try:
+                on_loop(functools.partial(exactly_once.abort_transaction, plan, None))
+            except KafkaError as error:
+                logger.warning("sink %s: a transaction may be open until its time is over: %s", sink.name, error)
+
+
+def _of(sink: Sink, error: Exception) -> Exception:
+    """A failure that says whose it is."""
+    failed = told(error)
+    return JobFailed(f"sink {sink.name!r}: {failed}") if isinstance(failed, KafkaError) else failed
+
+
+# --- all of them ------------------------------------------------------------------------------------------------------
+
+
+class Tally:
+    """What the microbatches of one query have done. Each is told several times."""
+
+    def __init__(self) -> None:
+        self._batches: dict[int, tuple[int, int]] = {}
+
+    def add(self, progress: Mapping[str, Any]) -> None:
+        """What Spark tells of a microbatch; of one without work it tells too."""
+        if "addBatch" not in progress["durationMs"]:
+            return
+        observed = progress["observedMetrics"].get(_ROWS)
+        written = 0 if observed is None else int(observed[_ROWS])
+        self._batches[int(progress["batchId"])] = int(progress["numInputRows"]), written
+
+    @property
+    def batches(self) -> int:
+        return len(self._batches)
+
+    @property
+    def last(self) -> int | None:
+        return max(self._batches, default=None)
+
+    @property
+    def rows_read(self) -> int:
+        return sum(read for read, _ in self._batches.values())
+
+    @property
+    def rows_written(self) -> int:
+        return sum(written for _, written in self._batches.values())
+
+
+def wait(
+    queries: Sequence[tuple[Sink, StreamingQuery]], tallies: Mapping[str, Tally], stop: Stop, progress: Progress
+) -> None:
+    """Until all queries have ended; when one fails, or a stop is asked for, each ends after its microbatch.
+
+    Raises: KafkaError: the first that failed.
+    """
+    running = list(queries)
+    failure: tuple[Sink, Exception] | None = None
+    while running and failure is None and not stop.requested:
+        for sink, query in list(running):
+            try:
+                if query.awaitTermination(LOOK / len(running)):  # type: ignore[arg-type]  # PySpark takes parts of a second too
+                    running.remove((sink, query))
+            except Exception as error:
+                running.remove((sink, query))
+                failure = failure or (sink, error)
+        _tell(queries, tallies, progress)
+    ending = Stop()
+    ending.request()
+    for sink, query in running:
+        try:
+            ending.query(query)
+        except Exception as error:
+            failure = failure or (sink, error)
+    for sink, query in queries:
+        for each in query.recentProgress:
+            tallies[sink.name].add(each)
+    if failure is not None:
+        raise _of(*failure) from failure[1]
+
+
+def _tell(queries: Sequence[tuple[Sink, StreamingQuery]], tallies: Mapping[str, Tally], progress: Progress) -> None:
+    notes = []
+    for sink, query in queries:
+        tally = tallies[sink.name]
+        last: Any = query.lastProgress
+        if last is not None and last["batchId"] != tally.last:
+            for each in query.recentProgress:
+                tally.add(each)
+        if tally.last is not None:
+            notes.append(f"{sink.name}: batch {tally.last}, {tally.rows_written:,} rows written")
+    progress.update(sum(tally.rows_read for tally in tallies.values()) if notes else None, note="; ".join(notes))

@@ -1,0 +1,153 @@
+"""Where an archive's files are: a directory of this machine, or whatever pyarrow has a file system for.
+
+Paths are below the root, with slashes. A store travels to the tasks, which may run on other machines: then the root
+must be the same place there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from aiokwire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+
+@dataclasses.dataclass(frozen=True)
+class Store:
+    """Files below a root. Whatever appears under its name is whole: see `replace` and `move`."""
+
+    system: fs.FileSystem
+    root: str
+    is_local: bool
+
+    @classmethod
+    def at(cls, place: str | os.PathLike[str]) -> Store:
+        """A path of this machine, or a URI such as `s3://bucket/lake`.
+
+        Raises: ConfigurationError: pyarrow has no file system for it.
+        """
+        from pyarrow import fs
+
+        text = os.fspath(place)
+        if "://" not in text:
+            return cls(fs.LocalFileSystem(), str(pathlib.Path(text).absolute()), True)
+        try:
+            system, root = fs.FileSystem.from_uri(text)
+        except (ValueError, OSError, NotImplementedError) as error:
+            raise ConfigurationError(f"no archive can be at {text!r}: {error}") from None
+        return cls(system, root.rstrip("/"), isinstance(system, fs.LocalFileSystem))
+
+    def full(self, path: str) -> str:
+        """As the file system knows it."""
+        return f"{self.root}/{path}" if path else self.root
+
+    # --- in -----------------------------------------------------------------------------------------------------------
+
+    def files(self, folder: str = "", *, recursive: bool = False) -> list[str]:
+        """The files in a folder, sorted; none where there is no such folder."""
+        from pyarrow import fs
+
+        chosen = fs.FileSelector(self.full(folder), allow_not_found=True, recursive=recursive)
+        skip = len(self.root) + 1
+        return sorted(each.path[skip:] for each in self.system.get_file_info(chosen) if each.is_file)
+
+    def folders(self) -> list[str]:
+        """The folders of the root, sorted."""
+        from pyarrow import fs
+
+        found = self.system.get_file_info(fs.FileSelector(self.root, allow_not_found=True))
+        return sorted(each.base_name for each in found if each.type == fs.FileType.Directory)
+
+    def exists(self, path: str) -> bool:
+        return bool(self.system.get_file_info(self.full(path)).is_file)
+
+    def size(self, path: str) -> int | None:
+        """In bytes; None when there is no such file."""
+        info = self.system.get_file_info(self.full(path))
+        return info.size if info.is_file else None
+
+    def read(self, path: str) -> bytes | None:
+        """All of a file; None when there is no such file."""
+        try:
+            with self.system.open_input_stream(self.full(path)) as stream:
+                data: bytes = stream.read()
+                return data
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> Any:
+        """A file to read from, at any place in it.
+
+        Raises: FileNotFoundError.
+        """
+        return self.system.open_input_file(self.full(path))
+
+    # --- out ----------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self, path: str) -> Iterator[Any]:
+        """A new file to `write` to, which is on the disk when the block ends; its folder is made if need be."""
+        full = self.full(path)
+        self.system.create_dir(full.rpartition("/")[0], recursive=True)
+        if not self.is_local:
+            with self.system.open_output_stream(full) as stream:
+                yield stream
+            return
+        with open(full, "wb", buffering=0) as file:
+            yield file
+            os.fsync(file.fileno())
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file, which has either its old content or all of the new one."""
+        folder, _, name = path.rpartition("/")
+        beside = f"{folder}/.{name.lstrip('.')}.new"
+        with self.writing(beside) as file:
+            file.write(data)
+        self.move(beside, path)
+        self.settle(folder)
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name, in place of what has it; at once, where the file system can."""
+        self.system.move(self.full(source), self.full(target))
+
+    def delete(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            self.system.delete_file(self.full(path))
+
+    def settle(self, folder: str) -> None:
+        """Wait until the names in a folder are on the disk, where that is not so in any case."""
+        if not self.is_local:
+            return
+        number = os.open(self.full(folder), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+    @contextlib.contextmanager
+    def alone(self, path: str) -> Iterator[None]:
+        """Keep other processes out of the block, on this machine.
+
+        Raises: ConfigurationError: one is in it.
+        """
+        if not self.is_local:
+            yield
+            return
+        import fcntl
+
+        full = self.full(path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigurationError(f"another process is writing to {self.root}") from None
+            yield

@@ -1,0 +1,96 @@
+"""`aiokwire spark` without Spark: its help, and what it says where PySpark is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from aiokwire.cli.main import cli
+from aiokwire.cli.spark import running
+from aiokwire.cli.spark.options import parse_seconds, parse_size
+from aiokwire.cli.spark.replay import parse_pace, parse_time
+
+
+def test_the_verbs_are_listed_without_loading_them() -> None:
+    shown = CliRunner().invoke(cli, ["spark", "--help"])
+    assert shown.exit_code == 0
+    for verb in ("archive", "replay", "audit", "sql", "run", "demo"):
+        assert f"  {verb} " in shown.output
+
+
+def test_a_verb_that_is_not_there_is_named() -> None:
+    assert "No such command 'archiv'" in CliRunner().invoke(cli, ["spark", "archiv"]).output
+
+
+def test_without_pyspark_one_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(SystemExit) as ended:
+        running.run(lambda *_: None, title="archive")
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "error: the Spark verbs need pyspark: pip install 'aiokwire[spark]'\n"
+
+
+CONTEXT = click.Context(click.Command("x"))
+PARAMETER = click.Option(["--x"])
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (parse_size, "64m", 64 << 20),
+        (parse_size, "10", 10),
+        (parse_size, "1GiB", 1 << 30),
+        (parse_seconds, "30s", 30),
+        (parse_seconds, "250ms", 0.25),
+        (parse_seconds, "1.5m", 90),
+        (parse_seconds, None, None),
+        (parse_pace, "10x", 10),
+        (parse_pace, "0.5", 0.5),
+        (parse_pace, "fast", None),
+        (parse_time, "1763000000000", 1_763_000_000_000),
+        (parse_time, "1970-01-02", 86_400_000),
+        (parse_time, "1970-01-02T01:00:00+01:00", 86_400_000),
+        (parse_time, None, None),
+    ],
+)
+def test_values_are_read_as_people_write_them(parse: Callable[..., object], text: str, value: object) -> None:
+    assert parse(CONTEXT, PARAMETER, text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_size, "0"),
+        (parse_size, "big"),
+        (parse_seconds, "soon"),
+        (parse_pace, "0x"),
+        (parse_pace, "quick"),
+        (parse_time, "x"),
+    ],
+)
+def test_values_that_are_none_are_named(parse: Callable[..., object], text: str) -> None:
+    with pytest.raises(click.BadParameter, match=f"'{text}' is no"):
+        parse(CONTEXT, PARAMETER, text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["archive", "--to", "x"], "name the topics"),
+        (["archive", "orders", "--to", "x", "--compact"], "leave out the topics"),
+        (["archive", "--to", "x", "--compact", "--verify"], "one after the other"),
+        (["archive", "orders", "--to", "x", "--option", "nonsense"], "is not NAME=VALUE"),
+        (["archive", "orders"], "Missing option '--to'"),
+        (["replay"], "Missing argument 'PATH'"),
+    ],
+)
+def test_commands_that_make_no_sense_are_refused_before_spark_starts(arguments: list[str], said: str) -> None:
+    refused = CliRunner().invoke(cli, ["spark", *arguments])
+    assert refused.exit_code == 2
+    assert said in refused.output

@@ -1,0 +1,42 @@
+"""`aiokwire spark run`: what it finds wrong before it starts Spark, in one line."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aiokwire.cli.spark.run import command
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said"),
+    [
+        ("[sources.a]\n[sinks.b]\ndelivry = 1", [], "error: {path}: sink 'b' has no key 'delivry'; did you mean"),
+        ("[sources.a]\ntopic = '${t}'\n[sinks.b]", [], "error: {path}: sources.a.topic needs the parameter t"),
+        ("[sources.a]\n[sinks.b]", ["--set", "t=1"], "error: {path}: the file has no parameter 't'"),
+        ("[sources.a]\n[sinks.b]", ["--trigger", "now"], "error: trigger must be available-now, once, or such as"),
+        ("[sources.a]\n[steps.s]\nsql = 'select * from b'\n[sinks.b]", [], "error: step 's' reads from 'b', which is"),
+        ("[sources.a]\n[sinks.b]", ["-b", "127.0.0.1:1"], "127.0.0.1:1"),
+    ],
+)
+def test_a_wrong_pipeline_is_told_at_once(tmp_path: pathlib.Path, text: str, arguments: list[str], said: str) -> None:
+    path = tmp_path / "p.toml"
+    options = "\n[sources.a.options]\n'kafka.default.api.timeout.ms' = 300" if "-b" in arguments else ""
+    path.write_text(text + options)
+    result = invoke(str(path), *arguments)
+    assert result.exit_code == 1
+    assert said.format(path=path) in result.stderr
+    assert result.stderr.count("\n") == 1, "one line"
+    assert result.stdout == ""
+
+
+def test_a_parameter_is_a_pair() -> None:
+    result = invoke("p.toml", "--set", "broken")
+    assert result.exit_code == 2
+    assert "'broken' is not NAME=VALUE" in result.stderr

@@ -1,0 +1,24 @@
+"""What `aiokwire.spark.pipelines` offers, in whatever order its modules load."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+import types
+
+from aiokwire.spark import pipelines
+
+
+def test_every_name_is_what_it_says_also_when_all_modules_are_loaded() -> None:
+    for module in pkgutil.walk_packages(pipelines.__path__, f"{pipelines.__name__}."):
+        importlib.import_module(module.name)
+    assert sorted(set(pipelines.__all__)) == sorted(pipelines.__all__)
+    for name in pipelines.__all__:
+        assert not isinstance(getattr(pipelines, name), types.ModuleType), name
+
+
+def test_importing_it_loads_neither_spark_nor_arrow() -> None:
+    script = "import sys, aiokwire.spark.pipelines; assert not {'pyspark', 'pyarrow', 'rich'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=15)
