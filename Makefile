@@ -66,10 +66,16 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.chaos.transactions --broker 4.3.1 --seed $(or $(SEED),1)
 	$(BIN)/python -m integration.chaos.rolling --broker embedded
 	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1
-	$(BIN)/python -m integration.chaos.consume --broker embedded --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
-	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
-	$(BIN)/python -m integration.spark.kills --kills 200 --seed $(or $(SEED),1)
-	$(BIN)/python -m integration.spark.kills --kills 50 --kafka 4.3.1 --seed $(or $(SEED),1)
+	$(BIN)/python -m integration.chaos.rolling --broker embedded --killed
+	$(BIN)/python -m integration.chaos.rolling --broker 4.3.1 --killed
+	$(BIN)/python -m integration.chaos.consume --broker embedded --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
+	$(BIN)/python -m integration.chaos.consume --broker 4.3.1 --killed --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) --protocol consumer
+	$(BIN)/python -m integration.spark --json build/kills.json
+	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
+
+spark-versions: build .venv/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
+	$(BIN)/python -m integration.spark.versions
 
 generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
@@ -89,4 +95,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo demo-spark test integration lint format bench soak chaos generate check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration lint format bench soak chaos spark-versions generate check-generated asan wheel clean

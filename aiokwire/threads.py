@@ -27,8 +27,9 @@ logger = logging.getLogger(__name__)
 
 # One bound per event loop: as many as a small machine's cores can use, so that compression never starves the loop.
 MAX_THREADS = 4
-# How long `run_beside` waits for its thread after cancelling it (seconds); a look-up of a name may hold it up.
-END_TIMEOUT = 1.0
+# How long `run_beside` waits for its thread after cancelling it (seconds). It needs milliseconds of CPU, and nothing
+# holds it up, but on a machine with many times more to do than cores these came more than a second late.
+END_TIMEOUT = 5.0
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("aiokwire_threads")
 
 
@@ -115,9 +116,10 @@ class _Beside:
     def run(self) -> None:
         """The thread."""
         try:
-            # Not the user's kind of loop: a daemon thread must not be in foreign code when the interpreter exits.
-            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-                runner.run(self._run())
+            # Not the user's kind of loop: a daemon thread must not be in foreign code when the interpreter exits. Not
+            # asyncio.Runner either: it waits for threads that look names up, which may take a resolver's time-out.
+            with contextlib.closing(asyncio.SelectorEventLoop()) as loop:
+                loop.run_until_complete(self._run())
         except BaseException as error:  # all of it is raised by the caller
             self.error = error
         finally:

@@ -66,7 +66,20 @@ def test_every_invariant_names_tests_that_exist() -> None:
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     assert len(lines) > 30
     for line in lines:
-        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
-        assert named, f"no test shows: {line}"
-        for path, name in named:
-            assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
+        check_named_tests(line)
+
+
+def test_every_scenario_names_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "scenarios.md").read_text()
+    tables = text[: text.index("## Who can share a group")]
+    lines = [line for line in tables.splitlines() if line.startswith("| ") and "shown by" not in line]
+    assert {int(match[1]) for line in lines if (match := re.match(r"\| (\d+)\. ", line))} >= set(range(2, 41, 2)) - {10}
+    for line in lines:
+        check_named_tests(line)
+
+
+def check_named_tests(line: str) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
+    assert named, f"no test shows: {line}"
+    for path, name in named:
+        assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"

@@ -115,3 +115,21 @@ def test_on_a_simulated_loop_it_runs_on_that_loop() -> None:
 
     run(loop, run_beside(main, name="beside"))
     assert seen == [threading.get_ident(), loop]
+
+
+async def test_what_runs_beside_does_not_wait_for_a_name_that_it_looks_up(caplog: pytest.LogCaptureFixture) -> None:
+    """A resolver that does not answer takes seconds, and the consumer's close took them too."""
+    begun, answered = anyio.Event(), threading.Event()
+
+    async def main(here: asyncio.AbstractEventLoop) -> None:
+        here.call_soon_threadsafe(begun.set)
+        await asyncio.get_running_loop().run_in_executor(None, answered.wait, 10)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: run_beside(main, asyncio.get_running_loop(), name="beside"))
+            await begun.wait()
+            group.cancel_scope.cancel()
+    answered.set()
+    assert not caplog.records
+    assert not [thread for thread in threading.enumerate() if thread.name == "beside"]

@@ -51,8 +51,9 @@ class ClientConfig:
     """The pause before the first retry; it doubles, spread by a fifth, up to `retry_backoff_max_ms`."""
     retry_backoff_max_ms: float = 1_000
     reconnect_backoff_ms: float = 50
-    """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`."""
-    reconnect_backoff_max_ms: float = 5_000
+    """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`, which
+    is how much later than the broker a client may be back."""
+    reconnect_backoff_max_ms: float = 1_000
     socket_connection_setup_timeout_ms: float = 10_000
     """How long a connection may take, from the look-up of the name to the end of the handshake; it doubles with each
     failure in a row, up to `socket_connection_setup_timeout_max_ms`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 
@@ -27,8 +27,25 @@ logger = logging.getLogger(__name__)
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
+class Claim(NamedTuple):
+    """Who a consumer was when a commit was made: when it is sent, others may have been ahead already."""
+
+    group: GroupMetadata
+    states: Mapping[TopicPartition, PartitionState | None]
+
+    def holds(self, tp: TopicPartition, state: PartitionState, now: GroupMetadata) -> bool:
+        """Whether nobody else had the partition since: it was not given up, or came back with the next generation."""
+        before = self.group
+        return self.states[tp] is state or (
+            before.member_id == now.member_id and 0 <= now.generation - before.generation <= 1
+        )
+
+
 class Commits:
-    """The committing half of a consumer with a group id. `membership` is None while it has partitions of its own."""
+    """The committing half of a consumer with a group id. `membership` is None while it has partitions of its own.
+
+    Commits take turns, also those that have to be repeated: each has its effect in the order in which they were made.
+    """
 
     def __init__(
         self,
@@ -48,6 +65,9 @@ class Commits:
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
         self._known: dict[TopicPartition, int] = {}  # committed last: the automatic commit adds to it
         self._under_way: list[Offsets] = []  # being committed: nor does the automatic commit take these back
+        self._turn = anyio.Lock()  # first come, first served
+        self._parted: set[TopicPartition] = set()  # were ours once
+        self._automatic_commit: anyio.CancelScope | None = None  # around the last one
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished, of what is being given up
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
@@ -56,18 +76,9 @@ class Commits:
 
     async def commit(self, offsets: Offsets, *, timeout: float) -> None:
         """See `Navigation.commit`."""
-        if not offsets:
-            return
-        membership = self.membership
-        self._under_way.append(offsets)
-        try:
-            if membership is None:
-                await self._offsets.commit(offsets, GroupMetadata(self._offsets.group_id), timeout=timeout)
-            else:
-                await self._commit_as_member(membership, offsets, timeout)
-            self._known.update((tp, offset.offset) for tp, offset in offsets.items())
-        finally:
-            self._under_way.remove(offsets)
+        for tp in offsets:
+            self._soon.pop(tp, None)  # is older
+        await self._commit(offsets, timeout)
 
     def commit_soon(self, offsets: Offsets) -> None:
         """See `Navigation.commit_nowait`."""
@@ -100,6 +111,8 @@ class Commits:
         if self._automatic and self.membership is not None:
             logger.info("group %r: the automatic commit is off, for transactions", self._offsets.group_id)
         self._automatic = False
+        if self._automatic_commit is not None:
+            self._automatic_commit.cancel()  # it might be repeated behind the transaction's
         if self.membership is None:
             return GroupMetadata(self._offsets.group_id)
         return self.membership.metadata
@@ -110,7 +123,8 @@ class Commits:
         """Commit what is finished, now and then, until cancelled."""
         while True:
             await anyio.sleep(self._config.auto_commit_interval_ms / 1000)
-            await self.commit_finished(self._subscription.states, timeout=self._config.default_api_timeout)
+            with anyio.CancelScope() as self._automatic_commit:
+                await self.commit_finished(self._subscription.states, timeout=self._config.default_api_timeout)
 
     def finished(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """What the automatic commit would commit now, and has not yet."""
@@ -152,18 +166,18 @@ class Commits:
             told = self._soon.pop(tp, None)
             if told is not None and (tp not in chosen or chosen[tp].offset < told.offset):
                 chosen[tp] = told
-        await self.commit_finished((), timeout=timeout, offsets=chosen)
+        await self._commit_quietly(chosen, timeout)
 
-    async def commit_finished(
-        self, partitions: Collection[TopicPartition], *, timeout: float, offsets: Offsets | None = None
-    ) -> None:
-        """Commit what is finished of `partitions`, or was when `offsets` were looked at; a failure is logged."""
+    async def commit_finished(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
+        """Commit what is finished of `partitions`; a failure is logged."""
+        await self._commit_quietly(self.finished(list(partitions)), timeout)
+
+    async def _commit_quietly(self, offsets: Offsets, timeout: float) -> None:
         cluster = self._client.cluster
-        chosen = self.finished(list(partitions)) if offsets is None else offsets
         # a topic that was deleted is no place to commit to
-        ready = {tp: offset for tp, offset in chosen.items() if cluster.partition(tp) is not None}
+        ready = {tp: offset for tp, offset in offsets.items() if cluster.partition(tp) is not None}
         try:
-            await self.commit(ready, timeout=timeout)
+            await self._commit(ready, timeout)
         except ClosedError:
             raise
         except KafkaError as error:
@@ -172,6 +186,7 @@ class Commits:
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
         """These partitions are not ours any more."""
+        self._parted.update(partitions)
         for tp in partitions:
             self._acked.pop(tp, None)
             self._known.pop(tp, None)
@@ -180,53 +195,86 @@ class Commits:
 
     # --- the work -----------------------------------------------------------------------------------------------------
 
-    async def _commit_as_member(self, membership: Membership, offsets: Offsets, timeout: float) -> None:
-        """Commit in the generation that is in force when the commit is sent.
+    async def _commit(self, offsets: Offsets, timeout: float) -> None:
+        """Raises: CommitFailed: it has not all of the partitions; BrokerError; RequestTimedOut."""
+        if not offsets:
+            return
+        self._under_way.append(offsets)
+        try:
+            await self._commit_in_turn(offsets, timeout)
+        finally:
+            self._under_way.remove(offsets)
 
-        Raises: CommitFailed: it has not all of the partitions; BrokerError; RequestTimedOut.
-        """
+    async def _commit_in_turn(self, offsets: Offsets, timeout: float) -> None:
+        membership = self.membership
+        group = GroupMetadata(self._offsets.group_id) if membership is None else membership.metadata
+        claim = Claim(group, {tp: self._subscription.states.get(tp) for tp in offsets})
         deadline = Deadline(timeout, f"committing offsets of group {self._offsets.group_id!r}")
         backoff = self._client.new_backoff()
-        last: KafkaError | None = None
+        hindrance = KafkaError("earlier commits were not done")
         with anyio.CancelScope(deadline=deadline.at) as waiting:
-            while True:
-                async with membership.commits.passing():
+            async with self._turn:
+                if membership is None:
                     waiting.deadline = float("inf")  # the request has a deadline of its own, with better errors
-                    group = membership.metadata
-                    self._check_owned(offsets, group, last)
-                    try:
-                        await self._offsets.commit(offsets, group, timeout=deadline.remaining)
+                    await self._offsets.commit(offsets, group, timeout=deadline.remaining)
+                    self._note_known(offsets)
+                    return
+                hindrance = KafkaError("the group went on rebalancing")
+                while True:
+                    async with membership.commits.passing():
+                        waiting.deadline = float("inf")
+                        refusal = await self._commit_as_member(membership, offsets, claim, deadline)
+                    if refusal is None:
+                        self._note_known(offsets)
                         return
-                    except BrokerError as error:
-                        if not membership.refused(error.code, group):
-                            if error.code in GONE:
-                                raise self._lost(offsets, error) from error
-                            raise
-                        last = error
-                waiting.deadline = deadline.at
-                await self._client.pause(backoff.next())
-        raise deadline.error(last or KafkaError("the group went on rebalancing"))
+                    hindrance = refusal
+                    waiting.deadline = deadline.at
+                    await self._client.pause(backoff.next())
+        raise deadline.error(hindrance)
 
-    def _check_owned(self, offsets: Offsets, group: GroupMetadata, cause: KafkaError | None) -> None:
-        missing = [tp for tp in offsets if tp not in self._subscription.states]
-        if group.generation < 0:
-            missing = list(offsets)
+    async def _commit_as_member(
+        self, membership: Membership, offsets: Offsets, claim: Claim, deadline: Deadline
+    ) -> BrokerError | None:
+        """Commit in the generation that is in force now; the refusal after which it may be sent again."""
+        group = membership.metadata
+        self._check_owned(claim, group)
+        try:
+            await self._offsets.commit(offsets, group, timeout=deadline.remaining)
+        except BrokerError as error:
+            if membership.refused(error.code, group):
+                return error
+            if error.code in GONE:
+                raise self._lost(offsets) from error
+            raise
+        return None
+
+    def _note_known(self, offsets: Offsets) -> None:
+        self._known.update((tp, offset.offset) for tp, offset in offsets.items())
+
+    def _check_owned(self, claim: Claim, group: GroupMetadata) -> None:
+        """Raises: CommitFailed: the member has not all of the partitions, or had not all the time."""
+        missing = list(claim.states)
+        if group.generation >= 0:
+            states = self._subscription.states
+            missing = [
+                tp
+                for tp in claim.states
+                if tp not in states or (tp in self._parted and not claim.holds(tp, states[tp], group))
+            ]
         if missing:
-            raise self._lost(missing, cause)
+            raise self._lost(missing)
 
-    def _lost(self, partitions: Collection[TopicPartition], cause: KafkaError | None) -> CommitFailed:
-        error = CommitFailed(
+    def _lost(self, partitions: Collection[TopicPartition]) -> CommitFailed:
+        return CommitFailed(
             f"group {self._offsets.group_id!r}: offsets of {', '.join(map(str, sorted(partitions)[:5]))} were not "
             "committed: this member does not have them any more, and another may read them already",
             partitions=partitions,
         )
-        error.__cause__ = cause
-        return error
 
     async def _commit_soon(self) -> None:
         try:
             while self._soon:
                 offsets, self._soon = self._soon, {}
-                await self.commit_finished((), timeout=self._config.default_api_timeout, offsets=offsets)
+                await self._commit_quietly(offsets, self._config.default_api_timeout)
         finally:
             self._is_busy = False

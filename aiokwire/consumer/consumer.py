@@ -174,17 +174,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         self._commits: Commits | None = None
         self._coordination: Coordination | None = None
         if self._offsets is not None:
-            self._commits = Commits(self._client, self.config, self._offsets, self._subscription, self._reader.in_hand)
-            self._coordination = Coordination(
-                self._client,
-                self.config,
-                self._subscription,
-                self._reader,
-                self._fetcher,
-                self._upkeep,
-                self._commits,
-                MemberStatus(self._offsets.group_id, self._events.publish),
-            )
+            self._take_part(self._offsets)
         self._streams = Streams(self._subscription, self._reader, self._read_again)
         self._vigil = Vigil(
             self._client,
@@ -203,6 +193,20 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
             self._choose(topics, None, listener)
         elif partitions is not None:
             self._subscription.assign(checked_partitions(partitions))
+
+    def _take_part(self, offsets: GroupOffsets) -> None:
+        """Make what only a consumer with a group has."""
+        self._commits = Commits(self._client, self.config, offsets, self._subscription, self._reader.in_hand)
+        self._coordination = Coordination(
+            self._client,
+            self.config,
+            self._subscription,
+            self._reader,
+            self._fetcher,
+            self._upkeep,
+            self._commits,
+            MemberStatus(offsets.group_id, self._events.publish),
+        )
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

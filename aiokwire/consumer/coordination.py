@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Final
 
 import anyio
 
@@ -22,13 +21,19 @@ from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
-from aiokwire.group import AutoMember, ClassicMember, Host, MemberOptions, Membership, MemberStatus, ModernMember
+from aiokwire.group import (
+    AutoMember,
+    ClassicMember,
+    Host,
+    MemberOptions,
+    Membership,
+    MemberStatus,
+    ModernMember,
+    look_interval,
+)
 from aiokwire.types import BrokerPattern, GroupMetadata, GroupProtocol, TopicPartition
 
 logger = logging.getLogger(__name__)
-
-# How often a subscription by pattern asks whether topics were made or deleted (seconds).
-LOOK_INTERVAL: Final = 10.0
 
 
 class Pattern:
@@ -318,6 +323,6 @@ class Coordination:
 
     async def _look_around(self) -> None:
         while True:
-            await anyio.sleep(LOOK_INTERVAL)
+            await anyio.sleep(look_interval(len(self._client.cluster.topics)))
             if self._pattern is not None:
                 self._client.metadata.request_update("a subscription by pattern looks for topics")

@@ -14,6 +14,7 @@ from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
 from aiokwire.group.auto import AutoMember
 from aiokwire.group.classic import ClassicMember
 from aiokwire.group.commit_gate import CommitGate
+from aiokwire.group.decisions import look_interval
 from aiokwire.group.membership import Host, Membership
 from aiokwire.group.modern import ModernMember
 from aiokwire.group.modern_states import ModernState
@@ -67,4 +68,5 @@ __all__ = [
     "decode_subscription",
     "encode_assignment",
     "encode_subscription",
+    "look_interval",
 ]

@@ -6,7 +6,7 @@ What they say is the member's affair: it gives a function that makes the next on
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 import anyio
 
@@ -16,12 +16,10 @@ from aiokwire.group.decisions import MOVED
 from aiokwire.group.link import CoordinatorLink
 from aiokwire.group.modern_requests import Saying
 from aiokwire.group.options import MemberOptions
+from aiokwire.group.progress import LOOK, Progress
 from aiokwire.group.pulse import Beat, Pulse
 from aiokwire.net import Address
 from aiokwire.protocol import Response
-
-# The longest time between two looks at the application's progress (seconds).
-LOOK: Final = 3.0
 
 
 class Speaker(Protocol):
@@ -54,13 +52,12 @@ class Beats:
         self._link = link
         self._options = options
         self._speaker = speaker
-        self._progressed_at = progressed_at
         self._pulse = Pulse(client, self._on_outcome, on_blocked=link.status.on_blocked)
+        self._progress = Progress(self._pulse, progressed_at, options.max_poll_interval)
         self._interval: float | None = None  # seconds; None: not to beat
         self._target: tuple[int, Address] | None = None  # the coordinator; None: it has to be looked up
         self._given: tuple[Saying, float] | None = None  # what the pulse says, how often; None: nothing in this term
         self._urgent = False  # what is to be said next should be said at once
-        self._noticed = 0.0  # the progress that the pulse was told of
         self._changed = anyio.Event()
         self._backoff = client.new_backoff()
 
@@ -99,7 +96,7 @@ class Beats:
             if self._interval is None:
                 await self._changed.wait()
                 continue
-            left = self._notice_progress()
+            left = self._progress.look()
             if left <= 0:
                 self.stop()
                 self._speaker.on_expired()
@@ -110,15 +107,6 @@ class Beats:
                 self._hand_over()
             with anyio.move_on_after(min(left, LOOK)):
                 await self._changed.wait()
-
-    def _notice_progress(self) -> float:
-        """How long the application may go on without progress."""
-        now = anyio.current_time()
-        at = self._progressed_at(now)
-        if at > self._noticed:
-            self._noticed = at
-            self._pulse.polled()
-        return at + self._options.max_poll_interval - now
 
     async def _aim(self) -> bool:
         """Find the coordinator; False when it could not be found now."""
@@ -158,7 +146,7 @@ class Beats:
 
     def _on_outcome(self, beat: Beat, outcome: Response | KafkaError) -> None:
         """Of a beat of this term: others are not delivered."""
-        self._notice_progress()
+        self._progress.look()
         if isinstance(outcome, KafkaError):
             self._link.lost(beat.node_id, outcome)
             self._look_up()

@@ -7,20 +7,21 @@ decisions  codes and partitions  link              one attempt      heartbeats  
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
 
 import anyio
 
 from aiokwire.cluster import JOIN, Client, Cluster
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.errors import KafkaError, error_for
 from aiokwire.group import decisions
 from aiokwire.group.classic_requests import Identity, Leaving, heartbeat_request, join_request, sync_request
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.generation import Generation, watch
 from aiokwire.group.heartbeats import Heartbeats
 from aiokwire.group.leading import know_topics, share_out, subscriptions
-from aiokwire.group.link import CoordinatorLink
+from aiokwire.group.life import Departure, Life
+from aiokwire.group.link import CoordinatorLink, is_passing
+from aiokwire.group.member_id import MemberId
 from aiokwire.group.membership import Host
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
@@ -34,15 +35,6 @@ logger = logging.getLogger(__name__)
 
 # A join is answered when the last member has come or its time is over; the answer may take a little longer.
 ANSWER_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
-# How often the leader, and whoever subscribes by pattern, asks whether topics and partitions were added (seconds).
-LOOK_INTERVAL = 10.0
-
-
-class Departure(NamedTuple):
-    """How to leave."""
-
-    deadline: float
-    reason: str
 
 
 class ClassicMember:
@@ -66,7 +58,7 @@ class ClassicMember:
             client, self._link, options, progressed_at=host.progressed_at, signal=self._on_heartbeat
         )
         self._topics: frozenset[str] = frozenset()  # subscribed to
-        self._member_id = ""
+        self._id = MemberId()
         self._generation: Generation | None = None
         self._assigned: list[TopicPartition] = []  # by the last SyncGroup
         self._reason = "a new member"  # why it joins
@@ -74,9 +66,7 @@ class ClassicMember:
         self._stumbles = 0  # generations lost, and refusals, since one was stable
         self._woken = anyio.Event()
         self._polled = anyio.Event()
-        self._working: anyio.CancelScope | None = None  # around the driver, while it runs
-        self._departure: Departure | None = None
-        self._ended = anyio.Event()
+        self._life = Life()
         self._steps = {
             MemberState.UNJOINED: self._begin,
             MemberState.PREPARING_REBALANCE: self._join,
@@ -98,7 +88,7 @@ class ClassicMember:
     def metadata(self) -> GroupMetadata:
         """Without a generation while it has none."""
         generation = -1 if self._generation is None else self._generation.number
-        member_id = "" if self._generation is None else self._member_id
+        member_id = "" if self._generation is None else self._id.current
         return GroupMetadata(self._options.group_id, generation, member_id, self._options.instance_id)
 
     def subscribe(self, topics: frozenset[str]) -> None:
@@ -131,13 +121,7 @@ class ClassicMember:
 
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
-        if self._departure is None:
-            self._departure = Departure(anyio.current_time() + timeout, reason)
-            if self._working is not None:
-                self._working.cancel()
-        if self._working is not None:
-            with anyio.move_on_after(timeout):
-                await self._ended.wait()
+        await self._life.leave(timeout, reason)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
 
@@ -148,19 +132,17 @@ class ClassicMember:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
                 tasks.start_soon(self._look_around, name=f"topics of group {self._options.group_id}")
-                with anyio.CancelScope() as self._working:
-                    if self._departure is None:
-                        await self._drive()
+                await self._life.work(self._drive)
                 self._heartbeats.stop()
-                if self._departure is not None:
-                    await self._depart(self._departure)
+                if self._life.departure is not None:
+                    await self._depart(self._life.departure)
                 else:
                     await self._let_go()  # failed
                 tasks.cancel_scope.cancel()
         finally:
             self._client.metadata.remove_listener(self._on_metadata)
             self.commits.open()
-            self._ended.set()
+            self._life.end()
 
     async def _drive(self) -> None:
         while self._machine.state not in FINAL:
@@ -197,16 +179,20 @@ class ClassicMember:
         try:
             answer = await self._link.ask(request, lane=JOIN, timeout=self._patience)
         except KafkaError as error:
+            self._id.moved()  # perhaps the coordinator restarts
             return await self._after_failure(error)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = answer.member_id
+            self._id.given(answer.member_id)
             return MemberEvent.RETRY
-        if answer.error_code:
-            return await self._after_refusal(decisions.on_join_error(answer.error_code), answer.error_code, "JoinGroup")
+        if code := answer.error_code:
+            event = await self._after_refusal(decisions.on_join_error(code), code, "JoinGroup")
+            if code in decisions.READ_ANEW:
+                self._id.moved()
+            return event
         return self._on_joined(answer, topics)
 
     def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
-        self._member_id = answer.member_id
+        self._id.given(answer.member_id)
         assignor = next((each for each in self._options.assignors if each.name == answer.protocol_name), None)
         if assignor is None:
             self._refuse(
@@ -224,7 +210,7 @@ class ClassicMember:
         )
         self._generation = generation
         logger.info(
-            "%s: joined generation %d as %s%s", self._who, generation.number, self._member_id, " (leader)" * is_leader
+            "%s: joined generation %d as %s%s", self._who, generation.number, self._id.current, " (leader)" * is_leader
         )
         self._heartbeats.start(heartbeat_request(self._identity, generation.number))
         return MemberEvent.JOINED
@@ -244,6 +230,7 @@ class ClassicMember:
             self._assigned, _ = decode_assignment(bytes(answer.assignment))
         except KafkaError as error:
             return await self._after_failure(error)
+        self._id.settled()
         self._backoff.reset()
         return self._signals.parting or MemberEvent.SYNCED
 
@@ -344,10 +331,10 @@ class ClassicMember:
     async def _send_leave(self, reason: str) -> None:
         """Tell the coordinator, so that the others need not wait for this member's session to end. A static member
         stays: it is expected back."""
-        if not self._member_id or self._options.instance_id is not None:
+        if not self._id.current or self._options.instance_id is not None:
             return
         leaving = Leaving(self._identity, reason)
-        member_id, self._member_id = self._member_id, ""
+        member_id = self._id.left()
         try:
             await self._link.ask(leaving.request, version=leaving.version, timeout=self._client.config.request_timeout)
         except KafkaError as error:
@@ -365,8 +352,7 @@ class ClassicMember:
 
     async def _after_failure(self, error: KafkaError) -> MemberEvent:
         """An attempt that brought no answer, or one that cannot be used."""
-        passing = isinstance(error, (ConnectionFailed, RequestTimedOut))
-        if not passing and not (isinstance(error, BrokerError) and error.retriable):
+        if not is_passing(error):
             self._refuse(error)
             return MemberEvent.REFUSED
         pause = self._backoff.next()
@@ -375,7 +361,7 @@ class ClassicMember:
         return MemberEvent.RETRY
 
     async def _after_refusal(self, event: MemberEvent, code: int, request: str) -> MemberEvent:
-        error = error_for(code, f"{self._who}: {request} as member {self._member_id!r}", request=request)
+        error = error_for(code, f"{self._who}: {request} as member {self._id.current!r}", request=request)
         self._forget_id(code)
         if event is MemberEvent.RETRY:
             pause = self._backoff.next()
@@ -394,7 +380,7 @@ class ClassicMember:
 
     def _forget_id(self, code: int) -> None:
         if code in decisions.FORGOTTEN:
-            self._member_id = ""
+            self._id.refused()
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
@@ -419,7 +405,9 @@ class ClassicMember:
     async def _look_around(self) -> None:
         """Have topics and partitions noticed that were added."""
         while True:
-            await anyio.sleep(LOOK_INTERVAL)
+            generation = self._generation
+            watched = () if generation is None or generation.watch is None else generation.watch.topics
+            await anyio.sleep(decisions.look_interval(len(watched)))
             generation = self._generation
             if generation is not None and generation.watch is not None:
                 self._client.metadata.want(generation.watch.topics)
@@ -433,7 +421,7 @@ class ClassicMember:
 
     @property
     def _identity(self) -> Identity:
-        return Identity(self._options.group_id, self._member_id, self._options.instance_id)
+        return Identity(self._options.group_id, self._id.current, self._options.instance_id)
 
     @property
     def _patience(self) -> float:

@@ -16,6 +16,8 @@ from aiokwire.types import TopicPartition
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 # Codes after which the member id means nothing any more.
 FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
+# Codes that say that the group is read from the log, by whoever coordinates it next.
+READ_ANEW: Final = MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 _GENERATION_GONE: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: MemberEvent.LOST,
@@ -86,6 +88,15 @@ class Signals:
     def clear(self) -> None:
         """A generation ended or a new one begins: what was noticed of the old one means nothing now."""
         self._pending.clear()
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def look_interval(topics: int) -> float:
+    """How long to wait (seconds) before it is asked again whether topics and partitions were added: the answer names
+    `topics`, which a broker with thousands of them should not have to do all the time."""
+    return min(10.0, max(1.0, topics / 100))
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------

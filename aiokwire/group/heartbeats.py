@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import anyio
 
@@ -15,14 +15,12 @@ from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTi
 from aiokwire.group.decisions import MOVED, on_beat_error
 from aiokwire.group.link import CoordinatorLink
 from aiokwire.group.options import MemberOptions
+from aiokwire.group.progress import LOOK, Progress
 from aiokwire.group.pulse import Beat, Pulse
 from aiokwire.group.states import MemberEvent
 from aiokwire.protocol import Request, Response
 
 logger = logging.getLogger(__name__)
-
-# The longest time between two looks at the application's progress (seconds).
-LOOK: Final = 3.0
 
 
 class Heartbeats:
@@ -42,18 +40,17 @@ class Heartbeats:
         self._client = client
         self._link = link
         self._options = options
-        self._progressed_at = progressed_at
         self._signal = signal
         self._pulse = Pulse(client, self._on_answer, on_blocked=link.status.on_blocked)
+        self._progress = Progress(self._pulse, progressed_at, options.max_poll_interval)
         self._request: Request[Any] | None = None  # for the generation of now; None: not to beat
         self._is_new = False  # the pulse does not know the request yet
         self._is_lost = False  # the coordinator has to be looked up again
-        self._noticed = 0.0  # the progress that the pulse was told of
         self._changed = anyio.Event()
         self._backoff = client.new_backoff()
 
     def start(self, request: Request[Any]) -> None:
-        """Beat, first after an interval: the coordinator has just heard of this member."""
+        """Beat: soon at first, since one rebalance often brings on another, and then by the interval."""
         self._request = request
         self._is_new = True
         self._changed.set()
@@ -79,7 +76,7 @@ class Heartbeats:
             if request is None:
                 await self._changed.wait()
                 continue
-            left = self._notice_progress()
+            left = self._progress.look()
             if left <= 0:
                 self.stop()
                 self._signal(MemberEvent.EXPIRED, 0)
@@ -88,15 +85,6 @@ class Heartbeats:
                 left = min(left, self._backoff.next())
             with anyio.move_on_after(min(left, LOOK, self._options.heartbeat_interval)):
                 await self._changed.wait()
-
-    def _notice_progress(self) -> float:
-        """How long the application may go on without progress."""
-        now = anyio.current_time()
-        at = self._progressed_at(now)
-        if at > self._noticed:
-            self._noticed = at
-            self._pulse.polled()
-        return at + self._options.max_poll_interval - now
 
     async def _aim(self, request: Request[Any]) -> bool:
         """Have the pulse beat at the coordinator; False when it could not be found now."""
@@ -117,6 +105,7 @@ class Heartbeats:
             interval=self._options.heartbeat_interval,
             timeout=min(self._client.config.request_timeout, self._options.session_timeout / 2),
             patience=self._options.max_poll_interval,
+            eager=True,  # members that gave partitions up join again at once, and the others have to join with them
         )
         if self._is_new:
             self._pulse.start(beat)
@@ -128,7 +117,7 @@ class Heartbeats:
 
     def _on_answer(self, beat: Beat, outcome: Response | KafkaError) -> None:
         """Of a beat of this generation: others are not delivered."""
-        self._notice_progress()
+        self._progress.look()
         if isinstance(outcome, KafkaError):
             logger.info("group %r: a heartbeat failed: %s", self._options.group_id, outcome)
             self._link.lost(beat.node_id, outcome)

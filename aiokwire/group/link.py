@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import anyio
 
 from aiokwire.cluster import COORDINATOR, Client, CoordinatorKind
-from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.decisions import MOVED
 from aiokwire.group.status import MemberStatus
 from aiokwire.net import Address, ApiVersions
@@ -81,3 +81,10 @@ class CoordinatorLink:
         self._client.coordinators.forget_node(node_id)
         self.status.lost(str(error))
         self._client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Whether what failed may succeed when it is tried again."""
+    return isinstance(error, (ConnectionFailed, RequestTimedOut)) or (
+        isinstance(error, BrokerError) and error.retriable
+    )

@@ -16,11 +16,12 @@ import anyio
 
 from aiokwire.cluster import Client, Cluster
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, UnsupportedVersion, error_for
+from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, error_for
 from aiokwire.group import modern_decisions as decisions
 from aiokwire.group.beats import Beats
 from aiokwire.group.commit_gate import CommitGate
-from aiokwire.group.link import CoordinatorLink
+from aiokwire.group.life import Life
+from aiokwire.group.link import CoordinatorLink, is_passing
 from aiokwire.group.membership import Host
 from aiokwire.group.modern_requests import JOINING, Beat, Description, Parts, Place, Saying, leaving, told
 from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
@@ -83,9 +84,7 @@ class ModernMember:
         self._stumbles = 0  # epochs lost, and refusals, since one was stable
         self._unreleased_since: float | None = None
         self._may_fall_back = may_fall_back
-        self._working: anyio.CancelScope | None = None  # around the driver, while it runs
-        self._departure: float | None = None  # the deadline of `leave`
-        self._ended = anyio.Event()
+        self._life = Life()
         self._steps = {
             ModernState.UNJOINED: self._begin,
             ModernState.JOINING: self._join,
@@ -137,14 +136,9 @@ class ModernMember:
 
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
-        if self._departure is None:
-            self._departure = anyio.current_time() + timeout
+        if self._life.departure is None:
             logger.info("%s: leaving: %s", self._who, reason)
-            if self._working is not None:
-                self._working.cancel()
-        if self._working is not None:
-            with anyio.move_on_after(timeout):
-                await self._ended.wait()
+        await self._life.leave(timeout, reason)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
 
@@ -154,17 +148,15 @@ class ModernMember:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._beats.run, name=f"heartbeats of group {self._options.group_id}")
-                with anyio.CancelScope() as self._working:
-                    if self._departure is None:
-                        await self._drive()
-                if self._departure is not None:
-                    await self._depart(self._departure)
+                await self._life.work(self._drive)
+                if self._life.departure is not None:
+                    await self._depart(self._life.departure.deadline)
                 elif self.state is not ModernState.UNSERVED:
                     await self._let_go()  # failed
                 tasks.cancel_scope.cancel()
         finally:
             self._client.metadata.remove_listener(self._on_metadata)
-            self._ended.set()
+            self._life.end()
 
     async def _drive(self) -> None:
         while self._machine.state not in FINAL:
@@ -212,6 +204,9 @@ class ModernMember:
             self._note_held(target)
         if (event := decisions.gravest(self._pending)) is not None:
             return event
+        # From here on it has them, whatever the listener still does: should everything have to be said again meanwhile,
+        # what is left out would be others' at once.
+        self._held = decisions.held_of(target, self._names, self._host.owned() | plan.add)
         await self._host.assign(plan.add)
         self._note_held(target)
         return decisions.gravest(self._pending) or ModernEvent.SETTLED
@@ -308,7 +303,7 @@ class ModernMember:
         """See `Speaker`."""
         if isinstance(outcome, KafkaError):
             self._said = None  # it is not known what the coordinator has read
-            if _is_passing(outcome):
+            if is_passing(outcome):
                 logger.info("%s: a heartbeat failed: %s", self._who, outcome)
             else:
                 self._host.fail(outcome, final=False)
@@ -356,7 +351,7 @@ class ModernMember:
 
     async def _after_failure(self, error: KafkaError) -> ModernEvent:
         """A join that brought no answer, or one that cannot be used."""
-        if not _is_passing(error):
+        if not is_passing(error):
             self._host.fail(error, final=False)
             return ModernEvent.REFUSED
         pause = self._backoff.next()
@@ -438,10 +433,3 @@ class ModernMember:
     @property
     def _place(self) -> Place:
         return Place(self._options.group_id, self._member_id, self._epoch, self._options.instance_id)
-
-
-def _is_passing(error: KafkaError) -> bool:
-    """Whether it may succeed when it is tried again."""
-    return isinstance(error, (ConnectionFailed, RequestTimedOut)) or (
-        isinstance(error, BrokerError) and error.retriable
-    )

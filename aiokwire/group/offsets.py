@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-import anyio
-
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
 from aiokwire.error_codes import ErrorCode
@@ -33,7 +31,6 @@ class GroupOffsets:
         self.group_id = group_id
         self._client = client
         self._coordinator = Coordinator(CoordinatorKind.GROUP, group_id)
-        self._order = anyio.Lock()  # so that a commit that is repeated does not undo a later one
 
     async def fetch(
         self, partitions: Iterable[TopicPartition], *, stable: bool, timeout: float, whole: bool = True
@@ -69,7 +66,7 @@ class GroupOffsets:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, *, timeout: float
     ) -> None:
-        """Keep offsets; calls have their effect in the order in which they were made.
+        """Keep offsets. Whoever commits twice waits for the first: one that is repeated undoes a later one.
 
         What may succeed later is repeated until `timeout` seconds are over. After an error, or cancelled, some
         partitions may be committed and others not.
@@ -79,23 +76,18 @@ class GroupOffsets:
         left = dict(offsets)
         deadline = Deadline(timeout, f"committing offsets of group {self.group_id!r}")
         backoff, last = self._client.new_backoff(), None
-        with anyio.CancelScope(deadline=deadline.at) as waiting:
-            async with self._order:
-                waiting.deadline = float("inf")  # the requests have deadlines of their own, with better errors
-                while left:
-                    ids = self._ids(left)
-                    request, version = requests.commit_request(group, left, ids)
-                    response = await self._ask(request, version, deadline, last)
-                    codes: Codes = {}
-                    for answer in requests.read_commit(response, ids):
-                        if answer.code:
-                            codes[answer.partition] = answer.code
-                        else:
-                            left.pop(answer.partition, None)
-                    if left:
-                        last = await self._again(codes or _left_out(left), "OffsetCommit", deadline, backoff)
-                return
-        raise deadline.error()
+        while left:
+            ids = self._ids(left)
+            request, version = requests.commit_request(group, left, ids)
+            response = await self._ask(request, version, deadline, last)
+            codes: Codes = {}
+            for answer in requests.read_commit(response, ids):
+                if answer.code:
+                    codes[answer.partition] = answer.code
+                else:
+                    left.pop(answer.partition, None)
+            if left:
+                last = await self._again(codes or _left_out(left), "OffsetCommit", deadline, backoff)
 
     async def _ask(
         self, request: Request[ResponseT], version: requests.Chooser, deadline: Deadline, last: BrokerError | None

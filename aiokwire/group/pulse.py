@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
@@ -36,6 +36,11 @@ from aiokwire.watchdog import BlockedLoop, Watchdog
 BuildBeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
 OnAnswer: TypeAlias = Callable[["Beat", Response | KafkaError], None]
 
+# When the first beat of an eager term is due (seconds); the next one after as much again, and so on.
+FIRST_EAGER: Final = 0.1
+# A coordinator that took so long to answer (seconds) may have taken members for dead meanwhile.
+SLOW: Final = 1.0
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Beat:
@@ -49,6 +54,10 @@ class Beat:
     """For an answer, and for a connection: then the connection is given up and made anew."""
     patience: float
     """How long beats go on without `Pulse.polled`; they end within one `interval` after it."""
+    eager: bool = False
+    """Whether beats come in quick succession, ever further apart until they are by `interval`, when a term begins and
+    when a coordinator answers again that did not: the group may be about to change, and nothing but the answer to a
+    beat tells."""
 
 
 class _Order(NamedTuple):
@@ -186,6 +195,7 @@ class _Heart:
         self._backoff = pulse.new_backoff()
         # of the present term
         self._term = 0
+        self._eager_since = 0.0
         self._served = 0  # how many of the beats that were wanted at once went out
         self._since = 0.0  # when the last beat went out, or the term began
         self._retry_at: float | None = None  # after a failure
@@ -238,12 +248,18 @@ class _Heart:
     def _follow(self, order: _Order, now: float) -> None:
         """Take over what the user's loop changed."""
         if order.term != self._term:
-            self._term, self._served, self._since, self._retry_at, self._last = order.term, 0, now, None, None
+            self._term, self._served, self._retry_at, self._last = order.term, 0, None, None
+            self._eager_since = self._since = now
 
     def _due(self, order: _Order, now: float) -> float:
         if self._retry_at is not None:
             return self._retry_at
-        return now if order.urgent > self._served else self._since + order.beat.interval
+        if order.urgent > self._served:
+            return now
+        interval = order.beat.interval
+        if order.beat.eager:
+            interval = min(interval, max(FIRST_EAGER, self._since - self._eager_since))
+        return self._since + interval
 
     def _falls_silent(self, beat: Beat, now: float) -> bool:
         """Whether the application has made no progress for too long: no beat, until it does."""
@@ -273,6 +289,8 @@ class _Heart:
         if isinstance(outcome, KafkaError):
             self._retry_at = anyio.current_time() + min(self._backoff.next(), order.beat.interval)
         else:
+            if self._retry_at is not None or anyio.current_time() - sent_at >= SLOW:
+                self._eager_since = self._since = anyio.current_time()
             self._retry_at = None
             self._served = order.urgent
             self._backoff.reset()

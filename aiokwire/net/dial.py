@@ -12,13 +12,20 @@ import itertools
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from aiokwire.errors import ConnectionFailed
 from aiokwire.net.address import Address
 from aiokwire.net.racing import Race
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
+
+# After 5 s without a packet the kernel asks the other side, 6 times, every 5 s. (Its own choice would be two hours.)
+KEEPALIVE: Final = {
+    getattr(socket, name): value
+    for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 6))
+    if hasattr(socket, name)
+}
 
 
 async def resolve(address: Address) -> list[str]:
@@ -90,11 +97,14 @@ async def dial(
 
 
 def _tune(transport: asyncio.BaseTransport) -> None:
-    """No delay for small writes; keepalive, so that a silent network fault shows while nothing is asked."""
+    """No delay for small writes; keepalive, so that a silent network fault shows while nothing is asked or an answer is
+    waited for: a host that lost its power sends no farewell, and when it is back it does not know the connection."""
     sock = transport.get_extra_info("socket")
     if sock is not None:  # a simulated network has none
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in KEEPALIVE.items():
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def describe_os_error(error: BaseException) -> str:

@@ -18,33 +18,24 @@ import anyio
 import anyio.lowlevel
 
 from aiokwire.cluster import Client
-from aiokwire.errors import (
-    BufferFullError,
-    ClosedError,
-    ConnectionFailed,
-    DeliveryFailed,
-    InvalidArgument,
-    KafkaError,
-    RequestTimedOut,
-    RetriableError,
-)
+from aiokwire.errors import BufferFullError, ClosedError, InvalidArgument, KafkaError
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
-from aiokwire.producer._delivery import DONE, IN_FLIGHT, OPEN, SPLIT, Batch, Delivery, pending_in
+from aiokwire.producer._delivery import DONE, OPEN, SPLIT, Batch, Delivery, pending_in
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
 from aiokwire.producer.plug import Plug
+from aiokwire.producer.producer_ids import ProducerIds
+from aiokwire.producer.proof import Proof
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
 from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.topics import Topics
 from aiokwire.producer.transaction import Transactions
-
-# How much later than its deadline a batch without a partition is given up, when nobody else did it.
-PARKED_GRACE = 1.0
+from aiokwire.producer.withdrawal import PARKED_GRACE, Withdrawal, limit_of
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -93,7 +84,10 @@ class Dispatcher:
             on_leader=self.topics.on_leader,
             transactions=self.transactions,
             plug=plug,
+            proof=Proof(client, config.default_api_timeout) if joins is not None else None,
         )
+        self.withdrawal = Withdrawal(self.accumulator, self.topics, self.settlement, self.line, self.now)
+        self._ids = ProducerIds(client, config, self.idempotence, self.withdrawal, self.soon)
         self._senders: dict[int, Sender] = {}
         self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
         self._urgent: dict[Partition, None] = {}  # their open batch is awaited
@@ -102,9 +96,7 @@ class Dispatcher:
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0  # the loop's time for which it is set
-        self._asking_for_id = False
         self._ended = False
-        self._refused: KafkaError | None = None  # why no producer id is to be had
 
     # --- the life ---------------------------------------------------------------------------------------------------
 
@@ -126,41 +118,12 @@ class Dispatcher:
                 reason = "this producer ended, because its client did"
                 self.end()
                 self.stop(reason)
-                self.fail_all(ClosedError(reason))
+                self.withdrawal.fail_all(ClosedError(reason))
 
     def stop(self, reason: str) -> None:
         """Accept nothing more."""
         self.accumulator.close(reason)
         self.line.dismiss(ClosedError(reason))
-
-    def abandon(self) -> Iterator[tuple[Partition | None, Batch]]:
-        """The batches that are not done, oldest first, to be given up."""
-        for batch in sorted(self.accumulator.live, key=lambda batch: batch.order):
-            partition = self.topics.partition_of(batch)
-            self._withdraw(partition, batch)
-            yield partition, batch
-
-    def purge(self) -> int:
-        """Give up whatever is not on its way; says how many records."""
-        dropped = 0
-        for batch in [batch for batch in self.accumulator.live if batch.state != IN_FLIGHT]:
-            partition = self.topics.partition_of(batch)
-            elapsed = self.now() - batch.created
-            error = DeliveryFailed(
-                f"{batch.count} record(s) for {batch.topic}[{batch.partition}] were purged {elapsed:.3f} s after they "
-                "were accepted",
-                topic=batch.topic,
-                partition=batch.partition,
-                stage="purged",
-                elapsed=elapsed,
-                last_error=batch.last_error,
-            )
-            self._withdraw(partition, batch)
-            dropped += batch.count
-            batch.mark_observed()
-            self.settlement.give_up(partition, batch, error)
-        self.line.serve()
-        return dropped
 
     def end(self) -> None:
         """No timer and no listener is left behind."""
@@ -417,14 +380,6 @@ class Dispatcher:
         for topic in self.accumulator.topics.values():
             yield from topic.partitions
 
-    def drop_waiting(self, error: KafkaError) -> None:
-        """Give up every batch that is not on its way."""
-        for batch in [batch for batch in self.accumulator.live if batch.state != IN_FLIGHT]:
-            partition = self.topics.partition_of(batch)
-            self._withdraw(partition, batch)
-            self.settlement.give_up(partition, batch, error)
-        self.line.serve()
-
     # --- time -------------------------------------------------------------------------------------------------------
 
     def _wake_at(self, when: float) -> None:
@@ -442,35 +397,18 @@ class Dispatcher:
     def _on_timer(self) -> None:
         self._timer = None
         now = self.now()
-        self._expire(now)
+        self.withdrawal.expire(now)
         self.pump()
         self._set_timer(now)
 
     def _set_timer(self, now: float) -> None:
         """For the next thing that time alone brings about."""
-        moments = [_limit_of(batch) for batch in self.accumulator.live]
+        moments = [limit_of(batch) for batch in self.accumulator.live]
         moments += [batch.created + self._config.linger for batch, _ in self._opened if batch.state == OPEN]
         for sender in self._senders.values():
             moments += [partition.retry_at for partition in sender.ready if partition.retry_at > now]
         if moments:
             self._wake_at(max(min(moments), now))
-
-    def _expire(self, now: float) -> None:
-        for batch in [batch for batch in self.accumulator.live if _limit_of(batch) <= now]:
-            partition = self.topics.partition_of(batch)
-            self._withdraw(partition, batch)
-            self.settlement.expire(partition, batch, now)
-        self.line.serve()
-
-    def _withdraw(self, partition: Partition | None, batch: Batch) -> None:
-        """A batch that is about to be given up: it takes no more records, and is nobody's next."""
-        if batch.parked is not None:
-            self.accumulator.forget_topic(self.accumulator.topics[batch.topic])
-        elif partition is not None:
-            if partition.open is batch:
-                self.accumulator.seal(partition)
-            if batch in partition.queue:
-                partition.queue.remove(batch)
 
     def on_unreachable(self, node_id: int, partitions: list[Partition], error: KafkaError) -> None:
         """No connection to a node: its batches wait, and know why."""
@@ -483,41 +421,5 @@ class Dispatcher:
 
     def want_producer_id(self) -> None:
         """Somebody needs a producer id that is not there: ask for one, once at a time."""
-        if self.transactions is not None:
-            return  # it has its id from its coordinator
-        if self._refused is not None:
-            self.fail_all(self._refused)
-        elif not self._asking_for_id:
-            self._asking_for_id = True
-            self._client.spawn(self._obtain_id, name="producer: producer id")
-
-    async def _obtain_id(self) -> None:
-        pause = self._config.retry_backoff_max_ms / 1000
-        try:
-            while not self.idempotence.ready:
-                try:
-                    await self.idempotence.obtain(self._client, self._config.delivery_timeout)
-                except (ConnectionFailed, RequestTimedOut, RetriableError) as error:
-                    for batch in self.accumulator.live:
-                        batch.last_error = error.with_traceback(None)
-                    await anyio.sleep(pause)
-                except KafkaError as error:
-                    self._refused = error.with_traceback(None)
-                    self.fail_all(error)
-                    return
-        finally:
-            self._asking_for_id = False
-        self.soon()
-
-    def fail_all(self, error: KafkaError) -> None:
-        """Nothing of what is there will be delivered."""
-        for batch in list(self.accumulator.live):
-            partition = self.topics.partition_of(batch)
-            self._withdraw(partition, batch)
-            self.settlement.give_up(partition, batch, error)
-        self.line.serve()
-
-
-def _limit_of(batch: Batch) -> float:
-    """When a batch's time is over. One that waits for metadata is told the reason by the one who asks for it."""
-    return batch.deadline if batch.parked is None else batch.deadline + PARKED_GRACE
+        if self.transactions is None:  # else it has its id from its coordinator
+            self._ids.want()

@@ -74,6 +74,8 @@ BY_API: dict[ApiKey, dict[ErrorCode, Outcome]] = {
         ErrorCode.FENCED_MEMBER_EPOCH: Outcome.ABORTABLE,
     },
     ApiKey.FIND_COORDINATOR: {ErrorCode.GROUP_AUTHORIZATION_FAILED: Outcome.ABORTABLE},
+    # What was written is asked for before a commit, which does not take place then.
+    ApiKey.DESCRIBE_TRANSACTIONS: {ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: Outcome.ABORTABLE},
     # Never the answer to a commit that took place: the coordinator aborted the transaction when its time was over.
     ApiKey.END_TXN: {ErrorCode.INVALID_TXN_STATE: Outcome.ABORTABLE},
     # A batch that failed: the coordinator has the last word on who is fenced and what is open.

@@ -198,7 +198,7 @@ class Producer(Generic[K, V]):
         left: list[Undelivered] = []
         self._dispatcher.stop(reason)
         self._dispatcher.end()
-        for partition, batch in self._dispatcher.abandon():
+        for partition, batch in self._dispatcher.withdrawal.abandon():
             left += undelivered_of(batch)
             batches.append(batch)
             self._dispatcher.settlement.give_up(
@@ -440,7 +440,7 @@ class Producer(Generic[K, V]):
         Raises: ClosedError: not started, or closed.
         """
         self._check_open()
-        return self._dispatcher.purge()
+        return self._dispatcher.withdrawal.purge()
 
     def _check_open(self) -> None:
         if self._closed:

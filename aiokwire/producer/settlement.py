@@ -22,6 +22,7 @@ from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence, next_sequence, refuse_number
 from aiokwire.producer.plug import Plug
+from aiokwire.producer.proof import Proof, needs_proof
 from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.steps import FIRST_PAUSE
 from aiokwire.protocol.messages import produce
@@ -95,7 +96,8 @@ class Settlement:
     """Carries out what `responses.py` decides.
 
     `requeue(partition, when)` is told that a partition has a batch to send again from that moment on, `refresh(topic,
-    reason)` that its metadata is stale. With `transactions`, a batch that fails ends the open one.
+    reason)` that its metadata is stale. With `transactions`, a batch that fails ends the open one. With
+    `proof`, what may be a duplicate must be in the log as it was sent.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Settlement:
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
         transactions: Transactions | None = None,
         plug: Plug | None = None,
+        proof: Proof | None = None,
     ) -> None:
         self._accumulator = accumulator
         self._idempotence = idempotence
@@ -120,6 +123,7 @@ class Settlement:
         self._on_leader = on_leader
         self._transactions = transactions
         self._plug = plug
+        self._proof = proof
         self._backoffs: dict[Partition, Backoff] = {}
 
     # --- by answer --------------------------------------------------------------------------------------------------
@@ -133,6 +137,10 @@ class Settlement:
             earlier_unresolved=planning.earlier_is_unresolved(partition, batch),
             transactional=self._transactions is not None,
         )
+        delivered = verdict in (Verdict.DELIVERED, Verdict.DUPLICATE)
+        if delivered and self._proof is not None and needs_proof(entry):
+            self._prove(self._proof, partition, batch, entry)
+            return
         if verdict is Verdict.DELIVERED:
             self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
             return
@@ -275,6 +283,18 @@ class Settlement:
         partition.magic = magic
 
     # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _prove(self, proof: Proof, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
+        """The batch counts as being on its way until the log was looked at."""
+
+        def done(error: KafkaError | None) -> None:
+            if error is None:
+                self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
+            else:
+                self.give_up(partition, batch, error)
+            self._requeue(partition, 0.0)
+
+        proof.start(batch, entry, lambda: records_of(batch), done)
 
     def _arrive(self, partition: Partition, batch: Batch) -> None:
         if batch in partition.in_flight:

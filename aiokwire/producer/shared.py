@@ -9,7 +9,7 @@ producer alone. The next `open` under the same transactional id fences all that 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from aiokwire.backoff import Deadline
@@ -82,16 +82,20 @@ class SharedTransactions:
         ticket: TransactionTicket,
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         group: GroupMetadata,
+        wrote: Collection[TopicPartition] | None = None,
     ) -> None:
         """Commit, and a group's offsets with it, when every producer that joined has delivered all of its records.
 
-        After an error it may have taken place: the offsets say so, once the next `open` is done.
+        `wrote`: the partitions that they say they wrote to; nothing is committed when somebody wrote to another. After
+        an error it may have taken place: the offsets say so, once the next `open` is done.
 
         Raises: FencedError: another `open` came since; KafkaError.
         """
         deadline = self._deadline("committing")
         self._adopt(ticket)
         try:
+            if wrote is not None:
+                await self._check_writers(wrote, deadline)
             if not ticket.second:
                 await self._steps.add_offsets(group.group_id, deadline)
             await self._steps.commit_offsets(offsets, group, deadline, second=ticket.second)
@@ -112,6 +116,16 @@ class SharedTransactions:
         except StepFailed as failed:
             if failed.outcome is not Outcome.FENCED:
                 raise failed.error from None
+
+    async def _check_writers(self, wrote: Collection[TopicPartition], deadline: Deadline) -> None:
+        """Raises: TransactionFailed, StepFailed."""
+        found = await self._steps.partitions(deadline)
+        strangers = set() if found is None else found.difference(wrote)
+        if strangers:
+            raise TransactionFailed(
+                f"{self._steps.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, and "
+                "no producer that is known says so: an attempt that was given up, or one that is still running"
+            )
 
     def _adopt(self, ticket: TransactionTicket) -> None:
         self._identity.adopt(ticket.producer_id, ticket.epoch)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
-from aiokwire.errors import ClosedError, KafkaError, error_for
+from aiokwire.errors import ClosedError, KafkaError, UnsupportedVersion, error_for
 from aiokwire.producer import transaction_requests as requests
 from aiokwire.producer.idempotence import TransactionalIdentity
 from aiokwire.producer.outcomes import Outcome, gravest, outcome_of_error
@@ -107,6 +107,21 @@ class Steps:
         to = Coordinator(CoordinatorKind.GROUP, group.group_id)
         request, version = requests.commit_offsets(self._me, group, offsets, second=second)
         await self._ask(request, version, to, deadline, requests.codes_of_offsets)
+
+    async def partitions(self, deadline: Deadline) -> set[TopicPartition] | None:
+        """DescribeTransactions: what the open transaction was written to; None where the brokers cannot tell (before
+        Kafka 3.0).
+
+        Raises: StepFailed.
+        """
+        request, version = requests.describe(self._me)
+        try:
+            answer = await self._ask(request, version, self._coordinator, deadline, requests.codes_of_description)
+        except StepFailed as failed:
+            if isinstance(failed.error, UnsupportedVersion):
+                return None
+            raise
+        return requests.partitions_of(answer)
 
     async def tell_end(self, deadline: Deadline, *, commit: bool, second: bool) -> None:
         """EndTxn; the second protocol gives the next epoch with it.

@@ -343,7 +343,7 @@ class Transactions:
         with anyio.move_on_after(limit):
             while True:
                 changed = self._changed
-                self._dispatcher.drop_waiting(self.ended)
+                self._dispatcher.withdrawal.drop_waiting(self.ended)
                 if not self._steps and not self._dispatcher.flying:
                     return True
                 await changed.wait()
@@ -403,7 +403,7 @@ class Transactions:
 
     def _drop(self, ended: KafkaError) -> None:
         if self.ended is ended:
-            self._dispatcher.drop_waiting(ended)
+            self._dispatcher.withdrawal.drop_waiting(ended)
 
     def _fail(self, outcome: Outcome, error: KafkaError, consequence: str = "") -> None:
         """The producer can do no more."""
@@ -426,7 +426,7 @@ class Transactions:
         self._ongoing = None
         self._end_writing(fatal)
         self._fire(TransactionEvent.FAIL)
-        self._dispatcher.fail_all(fatal)
+        self._dispatcher.withdrawal.fail_all(fatal)
 
     def _fatal(self) -> KafkaError:
         assert self.ended is not None

@@ -10,6 +10,7 @@ from aiokwire.net import ApiVersions
 from aiokwire.protocol.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    describe_transactions,
     end_txn,
     init_producer_id,
     txn_offset_commit,
@@ -28,6 +29,7 @@ CLIENTS_ADD_PARTITIONS = 3
 # Since when a producer may show the id and epoch that it has (KIP-360), and its place in its group (KIP-447).
 INIT_WITH_IDENTITY = 3
 OFFSETS_WITH_MEMBER = 3
+OFFSETS_TOPIC = "__consumer_offsets"
 
 Code = tuple[int, str]
 Chooser = Callable[[ApiVersions], int]
@@ -160,6 +162,29 @@ def end(me: Identity, *, commit: bool, second: bool) -> tuple[end_txn.EndTxnRequ
         transactional_id=me.transactional_id, producer_id=me.producer_id, producer_epoch=me.epoch, committed=commit
     )
     return request, _capped(end_txn.EndTxnRequest, None if second else FIRST_END_TXN)
+
+
+def describe(me: Identity) -> tuple[describe_transactions.DescribeTransactionsRequest, Chooser]:
+    """Ask which partitions are part of the open transaction."""
+    kind = describe_transactions.DescribeTransactionsRequest
+    return kind(transactional_ids=[me.transactional_id]), lambda versions: versions.pick(kind)
+
+
+def codes_of_description(answer: describe_transactions.DescribeTransactionsResponse) -> Iterator[Code]:
+    """Whether the coordinator knows the transactional id."""
+    for state in answer.transaction_states:
+        yield state.error_code, state.transactional_id
+
+
+def partitions_of(answer: describe_transactions.DescribeTransactionsResponse) -> set[TopicPartition]:
+    """What was written to; the partitions of groups' offsets are not told."""
+    return {
+        TopicPartition(topic.topic, number)
+        for state in answer.transaction_states
+        for topic in state.topics
+        for number in topic.partitions
+        if topic.topic != OFFSETS_TOPIC
+    }
 
 
 def _capped(

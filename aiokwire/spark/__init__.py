@@ -7,6 +7,7 @@ scan       a task's offsets to Arrow batches      session     one client per pro
 writer     what Spark calls to write              writing     a task's rows to the brokers
 exactly_once  a batch as one transaction          messages    what tasks tell, and whether it is whole
 ledger     which batches were committed           owners      one task for each partition
+decoding   keys and values as strings, JSON, Avro  dead_letters  those that cannot be decoded
 
 Importing it loads neither Spark nor the client: Spark imports `pyspark_aiokwire` when it looks for data sources.
 """

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from aiokwire.spark import planning
 from aiokwire.spark.convert import Converter
+from aiokwire.spark.dead_letters import DeadLetters
 from aiokwire.spark.fetching import LostData
 from aiokwire.spark.lookup import Lookup
 from aiokwire.spark.offsets import Offsets
@@ -44,18 +45,23 @@ class Task(InputPartition):
 def read_task(options: SourceOptions, schema: StructType, task: InputPartition) -> Iterator[pa.RecordBatch]:
     """A task's records. Runs in Spark's Python workers.
 
-    Raises: LostData: with `onDataLoss=fail`; KafkaError: a broker cannot be reached, or refuses.
+    Raises: LostData: with `onDataLoss=fail`; UndecodableRecord: with `mode=failfast`; DeadLettersFailed; KafkaError: a
+        broker cannot be reached, or refuses.
     """
     if not isinstance(task, Task):
         return  # what Spark makes up when there is nothing to read
     session = session_for(options.consumer)
     scan = Scan(session, options, task.ranges, task.topic_ids)
     pieces = scan.pieces()
+    topic = options.decoding.dead_letter_topic
+    dead_letters = DeadLetters(session, options.consumer, topic) if topic else None
     try:
-        converter = Converter(options, schema)
+        converter = Converter(options, schema, None if dead_letters is None else dead_letters.send)
         yield from arrow_batches(pieces, converter.new_columns, converter)
     finally:
         scan.close()
+        if dead_letters is not None:
+            dead_letters.close()
 
 
 def tasks_of(

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from aiokwire.records import Columns, Spare, columns_to_arrow
-from aiokwire.spark.decoding import Decoder
+from aiokwire.spark.columns import Column
+from aiokwire.spark.decoding import Decoder, Rejected
 from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.schema import arrow_schema
 
-Column: TypeAlias = "pa.Array[Any]"
-
 
 class Converter:
-    """Makes batches of one schema, each in the memory of those that are gone."""
+    """Makes batches of one schema, each in the memory of those that are gone.
 
-    def __init__(self, options: SourceOptions, columns: StructType) -> None:
+    `reject` is handed the rows that cannot be decoded.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        columns: StructType,
+        reject: Callable[[pa.RecordBatch, Rejected], None] | None = None,
+    ) -> None:
         self._names = options.columns
+        self._reject = reject
         self._raw_names = [_RAW.get(name, name) for name in options.columns]
         self._schema = arrow_schema(columns)
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
@@ -29,8 +37,8 @@ class Converter:
         self._spare = Spare()
 
     def new_columns(self) -> Columns:
-        """Columns for what is asked for alone: decoding the others is spared."""
-        asked = set(self._names)
+        """Columns for what is asked for alone: the others are not decoded. Rejected rows are handed on whole."""
+        asked = set(self._names) if self._reject is None else {"key", "value", "headers"}
         return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked, spare=self._spare)
 
     def __call__(self, columns: Columns) -> pa.RecordBatch:
@@ -39,7 +47,10 @@ class Converter:
         found = {name: self._column(name, batch) for name in self._names}
         if self._decoder is None:
             return pa.RecordBatch.from_arrays(list(found.values()), schema=self._schema)
-        return self._decoder.decode(found, batch)
+        decoded, rejected = self._decoder.decode(found, batch)
+        if rejected and self._reject is not None:
+            self._reject(batch, rejected)
+        return decoded
 
     def _column(self, name: str, batch: pa.RecordBatch) -> Column:
         if name == "topic":

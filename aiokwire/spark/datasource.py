@@ -5,13 +5,11 @@ Loads nothing but PySpark before it is used: Spark imports it whenever it looks 
 
 from __future__ import annotations
 
-import importlib.util
+import dataclasses
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
-
-from aiokwire.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
+
+    from aiokwire.spark.options import SourceOptions
 
 FORMAT = "aiokwire"
 
@@ -35,37 +35,44 @@ class AiokwireSource(DataSource):
         """The columns, by the options."""
         from aiokwire.spark.options import parse_shape
         from aiokwire.spark.schema import ddl
+        from aiokwire.spark.schema_files import with_schemas
 
-        return ddl(*parse_shape(self.options))
+        columns, decoding = parse_shape(self.options)
+        return ddl(columns, with_schemas(decoding))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from aiokwire.spark.batch import BatchReader
-        from aiokwire.spark.decoding import check_decoding
-        from aiokwire.spark.options import parse_source
-        from aiokwire.spark.schema import check_schema
 
-        options = parse_source(self.options, streaming=False)
-        check_schema(schema, options)
-        check_decoding(schema, options.decoding)
+        options = self._source_options(schema, streaming=False)
         if not options.pushdown:
             return BatchReader(options, schema)
+        from aiokwire.spark import compat
+
+        compat.require(compat.HAS_FILTERS, "pushdown takes", "4.1")
         from aiokwire.spark.pushdown import PushdownReader
 
         return PushdownReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from aiokwire.spark import compat
+
+        compat.require(compat.HAS_STREAM_READS, "reading streams, whose microbatches need limits, takes", "4.2")
+        from aiokwire.spark.stream import StreamReader
+
+        return StreamReader(self._source_options(schema, streaming=True), schema)
+
+    def _source_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
+        """All that is said of the source, checked on the driver, with the schemas that it names."""
         from aiokwire.spark.decoding import check_decoding
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.schema import check_schema
+        from aiokwire.spark.schema_files import with_schemas
 
-        if importlib.util.find_spec("pyspark.sql.streaming.datasource") is None:
-            raise ConfigurationError("streams need PySpark 4.2 or newer: before it, nothing can limit a microbatch")
-        from aiokwire.spark.stream import StreamReader
-
-        options = parse_source(self.options, streaming=True)
+        options = parse_source(self.options, streaming=streaming)
+        options = dataclasses.replace(options, decoding=with_schemas(options.decoding))
         check_schema(schema, options)
         check_decoding(schema, options.decoding)
-        return StreamReader(options, schema)
+        return options
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from aiokwire.spark.options import parse_sink
@@ -74,7 +81,10 @@ class AiokwireSource(DataSource):
         return batch_writer(parse_sink(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from aiokwire.spark import compat
         from aiokwire.spark.options import parse_sink
+
+        compat.require(compat.HAS_STREAM_WRITES, "writing streams takes", "4.1")
         from aiokwire.spark.stream_writer import stream_writer
 
         return stream_writer(parse_sink(self.options), schema)

@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from aiokwire.cluster import Client
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.producer import ProducerConfig, SharedTransactions, TransactionTicket
-from aiokwire.spark.ledger import Ledger
+from aiokwire.spark.ledger import Entry, Ledger
 from aiokwire.spark.messages import Whole
 from aiokwire.spark.options import SinkOptions
 
@@ -38,9 +38,13 @@ class Plan:
     ledger_group: str
     topic: str | None
     begin_ledger: bool
-    """A ledger that is missing begins at whatever batch comes."""
+    """A ledger that is missing, or another query's, begins at whatever batch comes."""
     run_id: str | None
     """Of a batch job; None for a stream."""
+
+    def ledger(self) -> Ledger:
+        """Where its batches are written down."""
+        return Ledger(self.ledger_group, self.topic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Opened:
     """A transaction, and the last batch that was committed before it."""
 
     ticket: TransactionTicket
-    last: int | None
+    last: Entry | None
 
 
 def plan_of(options: SinkOptions, *, streaming: bool) -> Plan:
@@ -98,7 +102,7 @@ async def open_transaction(plan: Plan) -> Opened:
     """
     async with _client(plan) as client:
         ticket = await SharedTransactions(client, plan.config).open()
-        return Opened(ticket, await Ledger(plan.ledger_group).read(client, plan.config.default_api_timeout))
+        return Opened(ticket, await plan.ledger().read(client, plan.config.default_api_timeout))
 
 
 async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> None:
@@ -106,15 +110,11 @@ async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> 
 
     Raises: KafkaError: it did not take place, or that is not known; a repetition of the batch finds out.
     """
-    topics = (plan.topic,) if plan.topic is not None else found.topics
+    ledger = plan.ledger()
+    note = found.query_id if plan.run_id is None else plan.run_id
     async with _client(plan) as client:
         transactions = SharedTransactions(client, plan.config)
-        if not topics:  # nothing was written, and there is no topic to keep the ledger at
-            await transactions.abort(found.ticket)
-            return
-        ledger = Ledger(plan.ledger_group)
-        note = found.query_id if plan.run_id is None else plan.run_id
-        await transactions.commit(found.ticket, ledger.entry(batch_id or 0, topics, note), ledger.group)
+        await transactions.commit(found.ticket, ledger.entry(batch_id or 0, note), ledger.group, found.places)
 
 
 async def abort_transaction(plan: Plan, ticket: TransactionTicket | None) -> None:
@@ -167,16 +167,39 @@ def place_of(context: TaskContext | None, *, streaming: bool) -> Place:
 def is_repeated(opened: Opened, place: Place, plan: Plan) -> bool:
     """Whether the batch was committed before.
 
-    Raises: ConfigurationError: the ledger that would say so is gone.
+    Raises: ConfigurationError: the ledger cannot say so: it is gone, another query's, or ahead of this one.
     """
+    last = opened.last
     if place.batch_id is None:
-        return opened.last is not None
-    if opened.last is not None:
-        return place.batch_id <= opened.last
-    if place.batch_id > 0 and not plan.begin_ledger:
+        return last is not None
+    if last is None or _is_of_another(last, place):
+        if plan.begin_ledger or (last is None and place.batch_id == 0):
+            return False
+        raise ConfigurationError(_lacks_ledger(last, place, plan))
+    if place.batch_id < last.batch_id:  # Spark repeats none but the last one
         raise ConfigurationError(
-            f"delivery=exactly-once: this is batch {place.batch_id}, and the ledger of the batches before, group "
-            f"{plan.ledger_group!r}, is not there: it expired while the query stood still, or there was none yet. "
-            "Whether this batch was written already cannot be told: look, then set the option ledger=begin"
+            f"delivery=exactly-once: this is batch {place.batch_id}, and the ledger, group {plan.ledger_group!r}, says "
+            f"that batch {last.batch_id} of this query was committed: the checkpoint is older than the topic, and its "
+            "batches may be others. Begin behind what is in the topic, with a new checkpoint and another sink.id"
         )
-    return False
+    return place.batch_id == last.batch_id
+
+
+def _is_of_another(last: Entry, place: Place) -> bool:
+    return bool(last.note and place.query_id and last.note != place.query_id)
+
+
+def _lacks_ledger(last: Entry | None, place: Place, plan: Plan) -> str:
+    here = f"delivery=exactly-once: this is batch {place.batch_id}"
+    if last is None:
+        return (
+            f"{here}, and the ledger of the batches before, group {plan.ledger_group!r}, is not there: it expired "
+            "while the query stood still, or there was none yet. Whether this batch was written already cannot be "
+            "told: look, then set the option ledger=begin"
+        )
+    return (
+        f"{here} of query {place.query_id}, and the ledger, group {plan.ledger_group!r}, is that of query "
+        f"{last.note}, which wrote up to batch {last.batch_id}: the checkpoint is new, or not the one that goes with "
+        "this sink. What this query reads may have been written already: look, then set the option ledger=begin, or "
+        "another sink.id"
+    )

@@ -67,6 +67,8 @@ class Piece(NamedTuple):
     batches: list[RecordBatch]
     start: int
     end: int
+    hidden: Sequence[RecordBatch] = ()
+    """Control batches and those of aborted transactions, for who asks for them."""
 
 
 class LostData(OffsetOutOfRange):
@@ -86,10 +88,11 @@ class LostData(OffsetOutOfRange):
 class Fetching:
     """Fetches for the cursors of a task, on its client's loop."""
 
-    def __init__(self, client: Client, config: ConsumerConfig) -> None:
+    def __init__(self, client: Client, config: ConsumerConfig, *, keep_hidden: bool = False) -> None:
         self._client = client
         self._config = config
         self._isolation = config.isolation
+        self._keep_hidden = keep_hidden  # tell also of batches that a reader does not see
 
     # --- out ----------------------------------------------------------------------------------------------------------
 
@@ -245,7 +248,11 @@ class Fetching:
         visible = select_visible(batches, begin, self._aborted(data))
         cursor.position = visible.end
         chosen = [batch for batch, _ in visible.batches if batch.base_offset < cursor.end]
-        return Piece(cursor.tp, chosen, begin, cursor.end)
+        hidden: Sequence[RecordBatch] = ()
+        if self._keep_hidden:
+            shown = {id(batch) for batch, _ in visible.batches}
+            hidden = [batch for batch in batches if id(batch) not in shown and begin <= batch.last_offset]
+        return Piece(cursor.tp, chosen, begin, cursor.end, hidden)
 
     def _aborted(self, data: fetch.PartitionData) -> list[tuple[int, int]] | None:
         if self._isolation is not IsolationLevel.READ_COMMITTED:

@@ -1,62 +1,95 @@
 """Which batches a sink has committed: offsets of a group of its own, written in the transaction of the batch itself.
 
-    group <sink id>.batches         offset = number of the last microbatch, at partition 0 of a topic that it went to
+    group <sink id>.batches         offset = number of the last microbatch, metadata = id of the query
     group <sink id>.run.<run id>    the same for one batch job: it is there, or not
 
-A group without members expires (`offsets.retention.minutes`, a week unless the broker says otherwise).
+They stand at partition 0 of the topic that the option says; where rows say their topics, of the offsets' own topic,
+which is there wherever there are groups. A group without members expires (`offsets.retention.minutes`, a week unless
+the broker says otherwise).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import error_for
+from aiokwire.errors import UnsupportedVersion, error_for
 from aiokwire.net import ApiVersions
 from aiokwire.protocol.messages import offset_fetch
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-# The last version that asks about one group; with null for all of its partitions since 2, stable offsets since 7.
-ONE_GROUP = 7
-STABLE = 7
+# The last version that asks about one group, and the first that says that an offset is about to change: with an older
+# one, a batch that was committed a moment ago would not be found.
+ONE_GROUP: Final = 7
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+class Entry(NamedTuple):
+    """The last batch that was committed."""
+
+    batch_id: int
+    note: str
+    """Which query or run wrote it."""
 
 
 class Ledger:
     """One group."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, topic: str | None) -> None:
         self.group = GroupMetadata(group_id)
+        self._home = TopicPartition(topic or OFFSETS_TOPIC, 0)
 
-    def entry(self, batch_id: int, topics: Sequence[str], query_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is to be committed with a batch that went to these topics."""
-        return {TopicPartition(topics[0], 0): OffsetAndMetadata(batch_id, metadata=query_id)}
+    def entry(self, batch_id: int, note: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What is to be committed with a batch."""
+        return {self._home: OffsetAndMetadata(batch_id, metadata=note)}
 
-    async def read(self, client: Client, timeout: float) -> int | None:
+    async def read(self, client: Client, timeout: float) -> Entry | None:
         """The last batch that was committed, None when there is none.
 
-        Raises: KafkaError: the coordinator refuses, or does not answer within `timeout` seconds.
+        Raises: KafkaError: the coordinator refuses, is too old (before Kafka 2.5), or does not answer within `timeout`
+        seconds.
+        """
+        deadline = Deadline(timeout, f"reading the ledger of the sink, group {self.group.group_id!r}")
+        # By name first: a coordinator that lists a group's offsets may leave out one that is about to be the first.
+        home = offset_fetch.OffsetFetchRequestTopic(name=self._home.topic, partition_indexes=[self._home.partition])
+        found = await self._ask(client, [home], deadline)
+        return found if found is not None else await self._ask(client, None, deadline)
+
+    async def _ask(
+        self, client: Client, topics: list[offset_fetch.OffsetFetchRequestTopic] | None, deadline: Deadline
+    ) -> Entry | None:
+        """What stands at these places, at any where `topics` is None: it was another one once.
+
+        Raises: KafkaError.
         """
         to = Coordinator(CoordinatorKind.GROUP, self.group.group_id)
-        request = offset_fetch.OffsetFetchRequest(group_id=self.group.group_id, topics=None)
-        what = f"reading the ledger of the sink, group {self.group.group_id!r}"
-        deadline, backoff = Deadline(timeout, what), client.new_backoff()
-
-        def version(versions: ApiVersions) -> int:
-            picked = versions.pick(offset_fetch.OffsetFetchRequest, ONE_GROUP)
-            request.require_stable = picked >= STABLE
-            return picked
-
+        request = offset_fetch.OffsetFetchRequest(group_id=self.group.group_id, topics=topics, require_stable=True)
+        backoff = client.new_backoff()
         while True:
-            answer = await client.request(request, to=to, timeout=deadline.remaining, version=version)
+            answer = await client.request(request, to=to, timeout=deadline.remaining, version=_version)
             parts = [part for topic in answer.topics for part in topic.partitions]
             code = answer.error_code or next((part.error_code for part in parts if part.error_code), 0)
             if not code:
-                return max((part.committed_offset for part in parts if part.committed_offset >= 0), default=None)
-            error = error_for(code, what, request="OffsetFetch")
+                known = [
+                    Entry(part.committed_offset, part.metadata or "") for part in parts if part.committed_offset >= 0
+                ]
+                return max(known, default=None)
+            error = error_for(code, deadline.what, request="OffsetFetch")
             if not error.retriable or deadline.expired:
                 raise error
             if error.code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 client.coordinators.forget(to.kind, to.key)
             await client.pause(min(backoff.next(), deadline.remaining))
+
+
+def _version(versions: ApiVersions) -> int:
+    picked = versions.pick(offset_fetch.OffsetFetchRequest, ONE_GROUP)
+    if picked < ONE_GROUP:
+        raise UnsupportedVersion(
+            "delivery=exactly-once needs brokers from Kafka 2.5 on: older ones do not say that an offset is about to "
+            "change (KIP-447), so that a batch which was just committed might be written again",
+            request="OffsetFetch",
+        )
+    return picked

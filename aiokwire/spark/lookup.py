@@ -53,6 +53,8 @@ class Lookup:
         """
         chosen = self._options.topics
         described = await self._described(chosen)
+        if dead_letter_topic := self._options.decoding.dead_letter_topic:
+            await self._described(Topics(names=(dead_letter_topic,)))
         found = sorted(
             TopicPartition(name, each.partition_index) for name, topic in described.items() for each in topic.partitions
         )
@@ -75,7 +77,7 @@ class Lookup:
                 if topic.name is not None and not topic.is_internal and pattern.fullmatch(topic.name)
             }
         names = sorted({tp.topic for tp in chosen.partitions} or set(chosen.names))
-        deadline = Deadline(TOPIC_PATIENCE, "looking for topics")
+        deadline = Deadline(min(TOPIC_PATIENCE, self._timeout), "looking for topics")
         while True:
             answer = await self._ask(names)
             missing = [topic for topic in answer.topics if not topic.partitions]

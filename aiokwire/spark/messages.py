@@ -11,6 +11,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.producer import TransactionTicket
 from aiokwire.spark.writing import Counts
+from aiokwire.types import TopicPartition
 
 
 @dataclasses.dataclass
@@ -33,7 +34,7 @@ class Whole(NamedTuple):
 
     ticket: TransactionTicket
     rows: int
-    topics: tuple[str, ...]
+    places: frozenset[TopicPartition]
     query_id: str
 
 
@@ -62,8 +63,8 @@ def whole(messages: Sequence[Written | None], batch_id: int | None) -> Whole | N
     if len(tickets) > 1 or ticket is None or any(message.repeated for message in present):
         raise KafkaError("the tasks did not write to one transaction")
     _check_owners(present)
-    topics = sorted({topic for message in present for topic, _ in message.counts})
-    return Whole(ticket, sum(message.rows for message in present), tuple(topics), present[0].query_id)
+    places = frozenset(TopicPartition(*place) for message in present for place in message.counts)
+    return Whole(ticket, sum(message.rows for message in present), places, present[0].query_id)
 
 
 def _check_owners(messages: Sequence[Written]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from aiokwire.consumer import ConsumerConfig
 from aiokwire.errors import ConfigurationError
 from aiokwire.producer import ProducerConfig
+from aiokwire.spark.decoding_options import Decoding, Format, Mode, Side
 from aiokwire.spark.kafka_options import PREFIX, client_options, parse_bool
 from aiokwire.spark.offsets import EARLIEST, LATEST, Kind, Place, parse_assign, parse_by_partition
 from aiokwire.types import TopicPartition
@@ -29,8 +30,9 @@ _SOURCE: Final = (
     "failOnDataLoss", "onDataLoss", "trackTopicIds",
     "minPartitions", "maxRecordsPerPartition", "maxBytesPerPartition",
     "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger",
-    "includeHeaders", "columns", "key.format", "key.schema", "value.format", "value.schema", "mode",
-    "columnNameOfCorruptRecord", "pushdown", "commitGroup",
+    "includeHeaders", "columns", "key.format", "key.schema", "key.schema.writer", "key.schema.registry",
+    "value.format", "value.schema", "value.schema.writer", "value.schema.registry", "mode",
+    "columnNameOfCorruptRecord", "deadLetterTopic", "pushdown", "commitGroup",
     "groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
 )  # fmt: skip
 _SINK: Final = ("topic", "includeHeaders", "delivery", "sink.id", "run.id", "ledger")
@@ -64,23 +66,6 @@ class OnDataLoss(enum.Enum):
     REPORT = "report"  # go on, and tell of each partition in the log what is missing
 
 
-class Format(enum.Enum):
-    """What a key or a value is decoded to."""
-
-    BINARY = "binary"
-    STRING = "string"
-    JSON = "json"
-    AVRO = "avro"
-
-
-class Mode(enum.Enum):
-    """What becomes of a record that cannot be decoded; Spark's own names."""
-
-    PERMISSIVE = "permissive"  # null, and the bytes in the column for such records when there is one
-    DROPMALFORMED = "dropmalformed"
-    FAILFAST = "failfast"
-
-
 class Delivery(enum.Enum):
     """What the sink promises."""
 
@@ -95,22 +80,6 @@ class Topics:
     names: tuple[str, ...] = ()
     partitions: frozenset[TopicPartition] = frozenset()
     pattern: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Decoding:
-    """What becomes of keys and values."""
-
-    key: Format = Format.BINARY
-    key_schema: str = ""
-    value: Format = Format.BINARY
-    value_schema: str = ""
-    mode: Mode = Mode.PERMISSIVE
-    bad_record_column: str = ""
-
-    @property
-    def is_plain(self) -> bool:
-        return self.key is Format.BINARY and self.value is Format.BINARY
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,9 +131,11 @@ def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOption
     """
     given = _Given(options, _SOURCE, "source")
     start, end = _places(given, streaming)
+    topics, decoding = _topics(given), _decoding(given)
+    _refuse_loop(topics, decoding.dead_letter_topic)
     return SourceOptions(
         consumer=client_options(given.options, ConsumerConfig, _SOURCE_DEFAULTS),
-        topics=_topics(given),
+        topics=topics,
         start=start,
         end=end,
         fall_back_to_latest=given.text("startingOffsetsByTimestampStrategy", "error", ("error", "latest")) == "latest",
@@ -178,7 +149,7 @@ def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOption
         max_trigger_delay=given.seconds("maxTriggerDelay", "15m"),
         max_bytes_per_trigger=given.size("maxBytesPerTrigger"),
         columns=_columns(given),
-        decoding=_decoding(given),
+        decoding=decoding,
         pushdown=given.flag("pushdown", False),
         commit_group=given.text("commitGroup", None),
     )
@@ -303,6 +274,14 @@ def _topics(given: _Given) -> Topics:
     return Topics(names=names)
 
 
+def _refuse_loop(topics: Topics, dead_letter_topic: str) -> None:
+    if not dead_letter_topic:
+        return
+    names = {*topics.names, *(tp.topic for tp in topics.partitions)}
+    if dead_letter_topic in names or (topics.pattern and re.fullmatch(topics.pattern, dead_letter_topic)):
+        raise ConfigurationError(f"deadLetterTopic cannot be {dead_letter_topic!r}, which is read: it would never end")
+
+
 def _places(given: _Given, streaming: bool) -> tuple[Place, Place]:
     default = Place(Kind.LATEST if streaming else Kind.EARLIEST, option="startingOffsets")
     start = _place(given, "starting", default)
@@ -388,20 +367,36 @@ def _columns(given: _Given) -> tuple[str, ...]:
 
 
 def _decoding(given: _Given) -> Decoding:
-    formats = {side: given.choice(f"{side}.format", Format, Format.BINARY) for side in ("key", "value")}
-    schemas = {side: given.text(f"{side}.schema", "") for side in ("key", "value")}
-    for side, chosen in formats.items():
-        needs = chosen in (Format.JSON, Format.AVRO)
-        if needs and not schemas[side]:
-            raise ConfigurationError(f"{side}.format={chosen.value} needs {side}.schema")
-        if schemas[side] and not needs:
-            raise ConfigurationError(f"{side}.schema needs {side}.format=json or avro")
+    key, value = _side(given, "key"), _side(given, "value")
+    plain = key.format is value.format is Format.BINARY
     bad = given.text("columnNameOfCorruptRecord", "")
     if bad and bad.lower() in {name.lower() for name in COLUMNS}:
         raise ConfigurationError(f"columnNameOfCorruptRecord cannot be {bad!r}: a column has that name")
-    if bad and all(chosen is Format.BINARY for chosen in formats.values()):
+    if bad and plain:
         raise ConfigurationError("columnNameOfCorruptRecord needs key.format or value.format: bytes are never corrupt")
     mode = given.choice("mode", Mode, Mode.PERMISSIVE)
     if bad and mode is not Mode.PERMISSIVE:
         raise ConfigurationError(f"columnNameOfCorruptRecord needs mode=permissive, not {mode.value}")
-    return Decoding(formats["key"], schemas["key"], formats["value"], schemas["value"], mode, bad)
+    dead = given.text("deadLetterTopic", "")
+    if dead and plain:
+        raise ConfigurationError("deadLetterTopic needs key.format or value.format: bytes are never corrupt")
+    if dead and mode is Mode.FAILFAST:
+        raise ConfigurationError("deadLetterTopic needs mode=permissive or dropmalformed: failfast ends with the first")
+    return Decoding(key, value, mode, bad, dead)
+
+
+def _side(given: _Given, side: str) -> Side:
+    """What keys, or values, are."""
+    chosen = given.choice(f"{side}.format", Format, Format.BINARY)
+    schema = given.text(f"{side}.schema", "")
+    needs = chosen in (Format.JSON, Format.AVRO)
+    if needs and not schema:
+        raise ConfigurationError(f"{side}.format={chosen.value} needs {side}.schema")
+    if schema and not needs:
+        raise ConfigurationError(f"{side}.schema needs {side}.format=json or avro")
+    if chosen is not Format.AVRO:
+        for name in ("writer", "registry"):
+            given.refuse(f"{side}.schema.{name}", f"needs {side}.format=avro")
+    if given.has(f"{side}.schema.registry"):
+        given.refuse(f"{side}.schema.writer", f"contradicts {side}.schema.registry, which has what wrote each record")
+    return Side(chosen, schema, given.text(f"{side}.schema.writer", ""), given.text(f"{side}.schema.registry", ""))

@@ -33,11 +33,17 @@ class Scan:
     """The fetches of one task, in the order of its ranges."""
 
     def __init__(
-        self, session: Session, options: SourceOptions, ranges: Sequence[Range], topic_ids: Mapping[str, bytes]
+        self,
+        session: Session,
+        options: SourceOptions,
+        ranges: Sequence[Range],
+        topic_ids: Mapping[str, bytes],
+        *,
+        keep_hidden: bool = False,
     ) -> None:
         self._session = session
         self._on_data_loss = options.on_data_loss
-        self._fetching = Fetching(session.client, options.consumer)
+        self._fetching = Fetching(session.client, options.consumer, keep_hidden=keep_hidden)
         self._cursors = [Cursor(each, topic_ids.get(each.topic, ZERO_UUID), options.consumer) for each in ranges]
         self._ahead: Ahead | None = None
 

@@ -14,7 +14,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.options import Decoding, Format, SourceOptions
+from aiokwire.spark.avro_types import avro_schema, spark_type
+from aiokwire.spark.decoding_options import Decoding, Format, Side
+from aiokwire.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,27 +38,25 @@ def ddl(columns: Sequence[str], decoding: Decoding) -> str:
 
     Raises: ConfigurationError: a schema cannot be read. Those that are DDL themselves are Spark's to read.
     """
-    types = _TYPES | {
-        "key": _type("key", decoding.key, decoding.key_schema),
-        "value": _type("value", decoding.value, decoding.value_schema),
-    }
+    types = _TYPES | {name: _type(name, side) for name, side in decoding.sides}
     parts = [f"`{name}` {types[name]}" for name in columns]
     if decoding.bad_record_column:
         parts.append(f"`{decoding.bad_record_column.replace('`', '``')}` binary")
     return ", ".join(parts)
 
 
-def _type(side: str, chosen: Format, schema: str) -> str:
-    if chosen is Format.BINARY or chosen is Format.STRING:
-        return str(chosen.value)
-    if chosen is Format.AVRO:
-        raise ConfigurationError(f"{side}.format=avro is not there yet: take it as binary, and from_avro in the query")
-    if not schema.startswith("{"):
-        return f"struct<{schema}>"
+def _type(name: str, side: Side) -> str:
+    if side.format is Format.AVRO:
+        where = f"{name}.schema"
+        return str(spark_type(avro_schema(side.schema, where).expanded, where).simpleString())
+    if side.format is not Format.JSON:
+        return str(side.format.value)
+    if not side.schema.startswith("{"):
+        return f"struct<{side.schema}>"
     try:
-        return str(StructType.fromJson(json.loads(schema)).simpleString())
+        return str(StructType.fromJson(json.loads(side.schema)).simpleString())
     except Exception as error:  # whatever PySpark raises for a document that is not its own
-        raise ConfigurationError(f"{side}.schema is no schema: {error}") from None
+        raise ConfigurationError(f"{name}.schema is no schema: {error}") from None
 
 
 def check_schema(given: StructType, options: SourceOptions) -> None:
@@ -65,9 +65,9 @@ def check_schema(given: StructType, options: SourceOptions) -> None:
     Raises: ConfigurationError: naming both.
     """
     own = {name: _TYPES[name] for name in options.columns}
-    for side, chosen in (("key", options.decoding.key), ("value", options.decoding.value)):
-        if side in own:
-            own[side] = "struct" if chosen is Format.JSON else chosen.value
+    for name, side in options.decoding.sides:
+        if name in own:
+            own[name] = "struct" if side.format is Format.JSON else _type(name, side)
     if options.decoding.bad_record_column:
         own[options.decoding.bad_record_column] = "binary"
     found = {field.name: field.dataType.simpleString() for field in given.fields}

@@ -10,7 +10,8 @@ transactions_worker  the process that is killed
 
 rolling  members of a group that are restarted one after the other     account  what members were handed
 consume  a group that reads while its broker goes and comes            moment   time, and waits for a core
-group    members, feed and verdict of both    member, feed  a consumer, a producer
+group    members, feed and verdict of both    member, feed  a consumer, a producer     apart  a member as a process
+rebalances  the group's generations
 
 `python -m integration.chaos produce`, and `.transactions`, `.rolling`, `.consume` behind `integration.chaos`, run it at
 full size, `make integration` small.

@@ -1,12 +1,15 @@
 """What members of a group were handed over, by whom and when: losses, doubles, disorder and pauses. No I/O.
 
 A record is named by its partition and its number there: 0, 1, 2, ... in the order in which the records were sent.
+Nobody else writes to the topic, and no transaction, so the number is its offset, too.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from integration.chaos.moment import Moment
 
@@ -20,7 +23,24 @@ class Pauses:
 
     stayed: list[float]  # between two records that one member was handed
     own: list[float]  # the same, less the time that the process waited for a core
+    late: list[float]  # of a member that stayed, after the bystander; less the time that processes waited for a core
     moved: list[float]  # between the last record of one member and the first of the next
+
+    def longest(self, other: Pauses) -> Pauses:
+        """Of two phases."""
+        return Pauses(
+            [max(pair) for pair in zip(self.stayed, other.stayed, strict=True)],
+            [max(pair) for pair in zip(self.own, other.own, strict=True)],
+            [max(pair) for pair in zip(self.late, other.late, strict=True)],
+            [max(pair) for pair in zip(self.moved, other.moved, strict=True)],
+        )
+
+
+class Resumed(NamedTuple):
+    """The first record of a partition after the broker's return."""
+
+    after: float  # seconds since then
+    waited: float  # for a core: its member since its last record, so also before the return; 0 when that was another's
 
 
 @dataclass(slots=True)
@@ -28,6 +48,11 @@ class _Partition:
     counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
     member: object = None  # who was handed the last record
     at: Moment = _LONG_AGO  # when
+    since: float = 0.0  # when this member was handed its first
+    committed: int = 0  # the group's offset, as the broker told it last
+    told_at: float = 0.0  # when it told that
+    seen: dict[int, Moment] = field(default_factory=dict)  # by the bystander, and by no member yet
+    resumed: Resumed | None = None
 
 
 class Account:
@@ -37,6 +62,7 @@ class Account:
         self._partitions = [_Partition() for _ in range(partitions)]
         self._last: dict[tuple[object, int], int] = {}  # the number that a member was handed last of a partition
         self._faults: list[str] = []
+        self._returned = math.inf  # when the broker did
         self.pauses = self._no_pauses()
         self.records = 0
 
@@ -53,11 +79,37 @@ class Account:
         self._check_order(member, partition, number, len(place.counts))
         if number >= len(place.counts):
             place.counts.extend(bytes(number + 1 - len(place.counts)))
+        if place.counts[number] and number < place.committed and now.at > place.told_at:
+            self._faults.append(
+                f"{member}, partition {partition}: {number} came again, {place.committed} was committed"
+            )
         place.counts[number] = min(255, place.counts[number] + 1)
         if place.member is not None:
             self._measure(partition, max(place.at, sent_at), now, moved=place.member is not member)
+        seen = place.seen.pop(number, None)
+        if place.member is not member:
+            place.since = now.at
+        elif seen is not None and seen.at > place.since:
+            late = now.at - max(seen.at, sent_at.at) - (now.starved - sent_at.starved)
+            self.pauses.late[partition] = max(self.pauses.late[partition], late)
+        if place.resumed is None and now.at > self._returned:
+            after = now.at - self._returned
+            waited = now.starved - place.at.starved if place.member is member else 0.0
+            place.resumed = Resumed(after, waited)
         place.member, place.at = member, now
         self.records += 1
+
+    def seen(self, partition: int, number: int, *, now: Moment) -> None:
+        """By the bystander: a reader without a group, which nothing of a group's doing holds up."""
+        place = self._partitions[partition]
+        if number >= len(place.counts):
+            place.seen[number] = now
+
+    def committed(self, partition: int, offset: int, *, now: Moment) -> None:
+        """The broker says so: from now on, nobody is to be handed an earlier record once more."""
+        place = self._partitions[partition]
+        if offset > place.committed:
+            place.committed, place.told_at = offset, now.at
 
     def _measure(self, partition: int, began: Moment, now: Moment, *, moved: bool) -> None:
         pause, pauses = now.at - began.at, self.pauses
@@ -82,13 +134,21 @@ class Account:
         pauses, self.pauses = self.pauses, self._no_pauses()
         return pauses
 
-    def oldest(self) -> float:
-        """The time by which every partition was last heard of."""
-        return min(place.at.at for place in self._partitions)
+    def end(self, partition: int) -> int:
+        """The number after the last that was handed over."""
+        return len(self._partitions[partition].counts)
 
-    def newest(self) -> float:
-        """The time of the last record."""
-        return max(place.at.at for place in self._partitions)
+    def broker_returned(self, at: float) -> None:
+        """From here on `resumed` counts."""
+        self._returned = at
+        for place in self._partitions:
+            place.resumed = None
+
+    def resumed(self, partitions: Collection[int] | None = None) -> list[Resumed]:
+        """Of each partition, or of each of these, that goes on."""
+        chosen = range(len(self._partitions)) if partitions is None else partitions
+        found = (self._partitions[number].resumed for number in chosen)
+        return [each for each in found if each is not None]
 
     def has_all(self, sent: int) -> bool:
         """Whether of each partition so many records were handed over."""
@@ -111,4 +171,4 @@ class Account:
 
     def _no_pauses(self) -> Pauses:
         nothing = [0.0] * len(self._partitions)
-        return Pauses(nothing, nothing.copy(), nothing.copy())
+        return Pauses(nothing, nothing.copy(), nothing.copy(), nothing.copy())

@@ -1,8 +1,10 @@
-"""A group of three reads while its broker is killed, stopped and frozen at random: it goes on by itself, always.
+"""A group of three reads while its broker is killed, stopped and frozen at random, and its members are killed, too: it
+goes on by itself, always.
 
 `python -m integration.chaos.consume` runs it for ten minutes and prints how long each resumption took;
-`test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or when it took longer
-than five seconds from the broker's return until every partition was read again.
+`test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or came again after it
+was committed, or when it took longer than five seconds from the broker's return until every partition was read again.
+The partitions of a member that was killed have five seconds more than the session that has to end first.
 """
 
 from __future__ import annotations
@@ -15,14 +17,18 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import anyio
 import uvloop
 
+from integration.chaos.account import Resumed
+from integration.chaos.apart import log_to
 from integration.chaos.faults import Fault, Kind, inflict
 from integration.chaos.group import PROTOCOLS, Group, GroupFailed, open_group
 from integration.chaos.moment import now
+from integration.chaos.rolling import SOON_BROKER
 from integration.embedded import EmbeddedProcess
 from integration.kafka import KafkaServer, RealKafka
 
@@ -34,6 +40,8 @@ OPTIONS: Final = {"session_timeout_ms": 10_000}  # shorter than some outages
 _BETWEEN_SECONDS: Final = 0.0, 3.0  # from one resumption to the next fault
 _AT_ONCE: Final = 0.25  # how many faults come before everything has resumed
 _AT_ONCE_SECONDS: Final = 1.0
+_MEMBER_KILLED: Final = 0.25  # of how many disturbances a member is killed first, where members are processes
+_SESSION: Final = OPTIONS["session_timeout_ms"] / 1000
 
 Tell = Callable[[str], None]
 
@@ -44,6 +52,7 @@ class Outcome:
 
     resumptions: list[float] = field(default_factory=list)  # seconds from a return to the last partition
     faults: int = 0
+    killed: int = 0  # members
     records: int = 0
     doubled: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -52,15 +61,20 @@ class Outcome:
         taken = sorted(self.resumptions) or [0.0]
         return (
             f"{self.faults} faults, {len(self.resumptions)} resumptions: median {statistics.median(taken):.2f} s, "
-            f"longest {taken[-1]:.2f} s; {self.records:,} records handed over, {self.doubled:,} of them again"
+            f"longest {taken[-1]:.2f} s; {self.killed} members killed; {self.records:,} records handed over, "
+            f"{self.doubled:,} of them again"
         )
 
 
 class Chaos:
     """One run: a group under load, and what befalls its broker."""
 
-    def __init__(self, server: KafkaServer, group: Group, rng: random.Random, tell: Tell) -> None:
+    def __init__(
+        self, server: KafkaServer, group: Group, rng: random.Random, tell: Tell, kinds: list[Kind], *, apart: bool
+    ) -> None:
         self._server = server
+        self._kinds = kinds
+        self._apart = apart
         self._group = group
         self._rng = rng
         self._tell = tell
@@ -68,15 +82,18 @@ class Chaos:
 
     async def run(self, seconds: float, longest: float, protocol: str) -> Outcome:
         """Faults for so long, then the verdict. A broker is away for up to `longest` seconds."""
-        group, outcome = self._group, self._outcome
+        group, outcome, options = self._group, self._outcome, OPTIONS | PROTOCOLS[protocol]
         for name in group.names:
-            await group.start(name, OPTIONS | PROTOCOLS[protocol])
+            await group.start(name, options)
         await group.settled(PARTITIONS)
         await group.until(lambda: group.account.has_all(1), "a first record of each partition")
         try:
             ends = anyio.current_time() + seconds
             while anyio.current_time() < ends or not outcome.faults:
-                await self._disturb(longest)
+                orphans = frozenset[int]()
+                if self._apart and self._rng.random() < _MEMBER_KILLED:
+                    orphans = await self._kill_member(options)
+                await self._disturb(longest, orphans)
             await group.finish()
         except GroupFailed as failed:
             outcome.wrong.append(str(failed))
@@ -84,11 +101,19 @@ class Chaos:
         outcome.wrong += group.wrong()
         return outcome
 
-    async def _disturb(self, longest: float) -> None:
+    async def _kill_member(self, options: dict[str, Any]) -> frozenset[int]:
+        """Another takes its place at once; gives the partitions that it had."""
+        name = self._rng.choice(self._group.names)
+        orphans = await self._group.kill(name)
+        await self._group.start(name, options)
+        self._outcome.killed += 1
+        return orphans
+
+    async def _disturb(self, longest: float, orphans: frozenset[int]) -> None:
         rng = self._rng
-        told = []
+        told = ["a member is killed"] if orphans else []
         while True:  # until one is let pass
-            kind = rng.choice(list(Kind))
+            kind = rng.choice(self._kinds)
             fault = Fault(kind, 0, rng.uniform(*_BETWEEN_SECONDS), rng.uniform(0.0, longest))
             away = await inflict(self._server, fault)
             self._outcome.faults += 1
@@ -96,18 +121,36 @@ class Chaos:
             if rng.random() >= _AT_ONCE:
                 break
             await anyio.sleep(rng.uniform(0.0, _AT_ONCE_SECONDS))
-        await self._resume("; ".join(told))
+        await self._resume("; ".join(told), orphans)
 
-    async def _resume(self, what: str) -> None:
-        account, returned = self._group.account, now().at
-        await self._group.until(lambda: account.newest() > returned, f"after {what}: a first record")
-        first = now().at - returned
-        await self._group.until(lambda: account.oldest() > returned, f"after {what}: a record of each partition")
-        taken = now().at - returned
-        self._outcome.resumptions.append(taken)
-        self._tell(f"  {what}: resumed after {first:.2f} s, every partition after {taken:.2f} s")
-        if taken > RESUME_ALLOWED:
-            self._outcome.wrong.append(f"after {what} it took {taken:.2f} s until every partition was read again")
+    async def _resume(self, what: str, orphans: frozenset[int]) -> None:
+        account, theirs = self._group.account, frozenset(range(PARTITIONS)) - orphans
+        account.broker_returned(now().at)
+        every = await self._all_of(theirs, what)
+        first, slowest = min(every), max(every)
+        self._outcome.resumptions.append(slowest.after)
+        self._check(what, every, RESUME_ALLOWED)
+        text = f"  {what}: resumed after {first.after:.2f} s, every partition after {slowest.after:.2f} s"
+        text += f" (its member waited {slowest.waited:.2f} s for a core since its last record)"
+        if orphans:
+            dead = await self._all_of(orphans, what)
+            self._check(f"{what}, with the dead member's", dead, RESUME_ALLOWED + _SESSION)
+            text += f", those of the dead member after {max(each.after for each in dead):.2f} s"
+        self._tell(text)
+
+    async def _all_of(self, partitions: frozenset[int], what: str) -> list[Resumed]:
+        account = self._group.account
+        check = f"after {what}: a record of each of {sorted(partitions)}"
+        await self._group.until(lambda: len(account.resumed(partitions)) == len(partitions), check)
+        return account.resumed(partitions)
+
+    def _check(self, what: str, resumed: list[Resumed], allowed: float) -> None:
+        slowest = max(resumed)
+        if slowest.after > allowed:
+            self._outcome.wrong.append(
+                f"after {what} it took {slowest.after:.2f} s until every partition was read again; its member waited "
+                f"{slowest.waited:.2f} s for a core since its last record"
+            )
 
 
 async def run(
@@ -119,10 +162,16 @@ async def run(
     rate: float = 50.0,
     seed: int = 1,
     tell: Tell = print,
+    kinds: list[Kind] | None = None,
+    apart: bool = False,
+    log: Path | None = None,
 ) -> Outcome:
-    """Everything, with a verdict."""
-    async with open_group(server.bootstrap_servers, partitions=PARTITIONS, size=MEMBERS, rate=rate) as group:
-        return await Chaos(server, group, random.Random(seed), tell).run(seconds, longest, protocol)
+    """Everything, with a verdict. `apart`: members are processes, and are killed, too, and log in `log`."""
+    async with open_group(
+        server.bootstrap_servers, partitions=PARTITIONS, size=MEMBERS, rate=rate, apart=apart, log=log
+    ) as group:
+        chaos = Chaos(server, group, random.Random(seed), tell, kinds or list(Kind), apart=apart)
+        return await chaos.run(seconds, longest, protocol)
 
 
 def main() -> int:
@@ -134,9 +183,20 @@ def main() -> int:
     parser.add_argument("--longest", type=float, default=15.0, help="seconds that a broker is away, at most")
     parser.add_argument("--rate", type=float, default=50.0, help="records a second to each partition")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--faults", default=",".join(kind.name.lower() for kind in Kind), help="comma-separated")
+    parser.add_argument("--killed", action="store_true", help="members are processes, and are killed now and then")
+    parser.add_argument("--log", type=Path, help="a directory to keep what the clients log in, a file for each process")
     given = parser.parse_args()
-    logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # a broker that goes away is the point here
-    server: KafkaServer = EmbeddedProcess() if given.broker == "embedded" else RealKafka(given.broker, full_speed=True)
+    logger = logging.getLogger("aiokwire")
+    logger.setLevel(logging.CRITICAL)  # a broker that goes away is the point here
+    if given.log is not None:
+        log_to(given.log / "here.log")
+    settings: dict[str, object] = dict(SOON_BROKER)
+    server: KafkaServer = (
+        EmbeddedProcess(settings=settings)
+        if given.broker == "embedded"
+        else RealKafka(given.broker, settings=settings, full_speed=True)
+    )
     print(
         f"{given.broker}, {given.protocol}: {MEMBERS} members, {given.minutes} minutes, seed {given.seed}", flush=True
     )
@@ -150,6 +210,9 @@ def main() -> int:
             rate=given.rate,
             seed=given.seed,
             tell=functools.partial(print, flush=True),
+            kinds=[Kind[name.upper()] for name in given.faults.split(",")],
+            apart=given.killed,
+            log=given.log,
         )
         outcome = uvloop.run(work)
     finally:

@@ -1,34 +1,42 @@
 """A group under a steady load: its members, what they were handed, and the verdict. Used by `rolling` and `consume`.
 
 Members and producer live on one loop of one process: one clock says when a record was sent and when it was handed over,
-and two cores hold them beside a broker.
+and two cores hold them beside a broker. Members that are to be killed have processes of their own, and the same clock.
 """
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import anyio.abc
 
-from aiokwire import Admin, Producer
+from aiokwire import Admin, Consumer, Producer, TopicPartition
 from aiokwire.admin import NewTopic
+from aiokwire.errors import KafkaError
 from integration.chaos.account import Account
-from integration.chaos.feed import Feed
+from integration.chaos.apart import Apart
+from integration.chaos.feed import Feed, read_value
 from integration.chaos.member import Member
+from integration.chaos.moment import now
 
 # Longer than any outage: no record is given up.
 _DELIVERY_TIMEOUT_MS: Final = 600_000
 _LOOK_SECONDS: Final = 0.01
 _PATIENCE: Final = 60.0
+_POLL_SECONDS: Final = 1.0
+_ASK_SECONDS: Final = 0.3  # from one question for what is committed to the next
 
 PROTOCOLS: Final[dict[str, dict[str, Any]]] = {
     "cooperative": {"partition_assignment_strategy": "cooperative-sticky"},
     "static": {"partition_assignment_strategy": "cooperative-sticky", "group_instance_id": "{name}"},
     "consumer": {"group_protocol": "consumer"},
+    "consumer-static": {"group_protocol": "consumer", "group_instance_id": "{name}"},
 }
 
 
@@ -40,31 +48,99 @@ class Group:
     """`size` members by name, that share a topic with a feed."""
 
     def __init__(
-        self, bootstrap: str, tasks: anyio.abc.TaskGroup, feed: Feed, topic: str, account: Account, size: int
+        self,
+        bootstrap: str,
+        tasks: anyio.abc.TaskGroup,
+        feed: Feed,
+        topic: str,
+        account: Account,
+        *,
+        partitions: int,
+        size: int,
+        apart: bool,
+        log: Path | None,
     ) -> None:
+        """`apart`: each member has a process of its own, which logs in the directory `log`."""
         self._bootstrap = bootstrap
+        self._apart = apart
+        self._log = log
+        self._prepared: dict[str, Apart] = {}
         self.id = f"{topic}-group"
         self.names = [f"member-{number}" for number in range(size)]
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, Member | Apart] = {}
+        self.uncommitted = 0  # records that killed members had been handed, and had not committed
         self.account = account
         self.feed = feed
         self._topic = topic
+        self._partitions = partitions
         self._tasks = tasks
-        self._gone: list[Member] = []
+        self._gone: list[Member | Apart] = []
+
+    async def prepare(self, name: str, options: dict[str, Any]) -> None:
+        """Have a member that needs no time to come when it is let."""
+        member = self._prepared[name] = Apart(
+            name, self._topic, self.account, log=self._log, **self._given(name, options)
+        )
+        await self._tasks.start(member.run)
 
     async def start(self, name: str, options: dict[str, Any]) -> None:
         """Let a member come; returns when its consumer has started."""
+        if self._apart:
+            if name not in self._prepared:
+                await self.prepare(name, options)
+            apart = self.members[name] = self._prepared.pop(name)
+            await apart.begin()
+        else:
+            member = self.members[name] = Member(name, self._topic, self.account, **self._given(name, options))
+            await self._tasks.start(member.run)
+
+    def _given(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         given = {key: value.format(name=name) if isinstance(value, str) else value for key, value in options.items()}
-        given |= {"bootstrap_servers": self._bootstrap, "group_id": self.id, "auto_offset_reset": "earliest"}
-        member = Member(name, self._topic, self.account, **given)
-        self.members[name] = member
-        await self._tasks.start(member.run)
+        return given | {"bootstrap_servers": self._bootstrap, "group_id": self.id, "auto_offset_reset": "earliest"}
 
     async def stop(self, name: str) -> None:
         """Let a member go."""
         member = self.members.pop(name)
         self._gone.append(member)
         await member.stop()
+
+    async def kill(self, name: str) -> frozenset[int]:
+        """SIGKILL; gives the partitions that it had. The broker has to be there."""
+        member = self.members.pop(name)
+        assert isinstance(member, Apart)
+        self._gone.append(member)
+        await member.kill()
+        async with Admin(self._bootstrap) as admin:
+            committed = await self._ask(admin)
+        self.uncommitted += sum(self.account.end(number) - committed.get(number, 0) for number in member.owned)
+        return member.owned
+
+    async def stand_by(self) -> None:
+        """Read everything as nobody's member, and have the account know when, until cancelled."""
+        partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
+        options: dict[str, Any] = {"bootstrap_servers": self._bootstrap, "auto_offset_reset": "earliest"}
+        async with Consumer(partitions=partitions, **options) as consumer:
+            while True:
+                records = await consumer.getmany(timeout=_POLL_SECONDS)
+                here = now()
+                for record in records:
+                    self.account.seen(record.partition, read_value(record.value)[0], now=here)
+
+    async def watch_commits(self) -> None:
+        """Have the account know what is committed, until cancelled."""
+        async with Admin(self._bootstrap) as admin:
+            while True:
+                with contextlib.suppress(KafkaError):  # brokers may be away
+                    await self._ask(admin)
+                await anyio.sleep(_ASK_SECONDS)
+
+    async def _ask(self, admin: Admin) -> dict[int, int]:
+        offsets = await admin.list_group_offsets(self.id)
+        committed = {tp.partition: offset.offset for tp, offset in offsets.items()}
+        here = now()
+        for partition, offset in committed.items():
+            self.account.committed(partition, offset, now=here)
+        return committed
 
     async def settled(self, partitions: int) -> None:
         """Every partition has one owner, and the members have equally many.
@@ -107,14 +183,29 @@ class Group:
         ]
 
     @property
+    def generations(self) -> frozenset[int]:
+        """Those that members with processes of their own have joined; of others, see `Rebalances`."""
+        everybody = [*self._gone, *self.members.values()]
+        return frozenset().union(*(member.generations for member in everybody if isinstance(member, Apart)))
+
+    @property
     def lost_partitions(self) -> int:
         """How many times a partition was lost, instead of given up."""
         return sum(member.lost_partitions for member in [*self._gone, *self.members.values()])
 
 
 @asynccontextmanager
-async def open_group(bootstrap: str, *, partitions: int, size: int, rate: float) -> AsyncIterator[Group]:
-    """A new topic with its feed; the group has no member yet."""
+async def open_group(
+    bootstrap: str,
+    *,
+    partitions: int,
+    size: int,
+    rate: float,
+    apart: bool = False,
+    bystander: bool = False,
+    log: Path | None = None,
+) -> AsyncIterator[Group]:
+    """A new topic with its feed; the group has no member yet. `apart`: its members get processes of their own."""
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
     async with Admin(bootstrap) as admin:
         (await admin.create_topics([NewTopic(topic, partitions)])).check()
@@ -123,7 +214,12 @@ async def open_group(bootstrap: str, *, partitions: int, size: int, rate: float)
         anyio.create_task_group() as tasks,
     ):
         feed = Feed(producer, topic, partitions, rate=rate)
-        group = Group(bootstrap, tasks, feed, topic, Account(partitions), size)
+        group = Group(
+            bootstrap, tasks, feed, topic, Account(partitions), partitions=partitions, size=size, apart=apart, log=log
+        )
         tasks.start_soon(feed.run)
+        tasks.start_soon(group.watch_commits)
+        if bystander:
+            tasks.start_soon(group.stand_by)
         yield group
         tasks.cancel_scope.cancel()

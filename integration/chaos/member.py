@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
 
 from aiokwire import Consumer, RebalanceListener, TopicPartition
 from aiokwire.errors import KafkaError
-from integration.chaos.account import Account
 from integration.chaos.feed import read_value
-from integration.chaos.moment import now
+from integration.chaos.moment import Moment, now
 
 _POLL_SECONDS = 0.1
+
+
+class Sink(Protocol):
+    """Who is told what a member was handed (`Account`)."""
+
+    def assigned(self, member: object, partitions: Collection[int]) -> None:
+        """It begins with these, where the group has committed."""
+
+    def handed_over(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
+        """One record, that had been sent at `sent_at`."""
 
 
 class Member(RebalanceListener):
     """One run of one member. What it was handed is worked on before it asks for more, so that nothing is in hand
     when partitions go."""
 
-    def __init__(self, name: str, topic: str, account: Account, **options: Any) -> None:
+    def __init__(self, name: str, topic: str, sink: Sink, **options: Any) -> None:
         self._name = name
-        self._account = account
+        self._sink = sink
         self._consumer: Consumer[bytes, bytes] = Consumer(topic, listener=self, **options)
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
@@ -39,7 +49,7 @@ class Member(RebalanceListener):
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         """See `RebalanceListener`."""
-        self._account.assigned(self, [tp.partition for tp in partitions])
+        self._sink.assigned(self, [tp.partition for tp in partitions])
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """See `RebalanceListener`."""
@@ -71,7 +81,7 @@ class Member(RebalanceListener):
         here = now()
         for record in records:
             number, sent_at = read_value(record.value)
-            self._account.handed_over(self, record.partition, number, sent_at=sent_at, now=here)
+            self._sink.handed_over(self, record.partition, number, sent_at=sent_at, now=here)
 
     async def stop(self) -> None:
         """Returns when it has left."""

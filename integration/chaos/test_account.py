@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from integration.chaos.account import Account
+from integration.chaos.account import Account, Pauses, Resumed
 from integration.chaos.moment import Moment
 
 
@@ -77,9 +77,48 @@ def test_a_wait_for_a_core_is_no_pause_of_its_own() -> None:
     assert (pauses.stayed, pauses.own) == ([1.0], [0.25])
 
 
-def test_the_oldest_record_is_that_of_the_slowest_partition() -> None:
+def test_each_partition_resumes_by_its_own_first_record_after_the_return() -> None:
     account = Account(2)
-    account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(9.0))
-    assert account.oldest() == 0.0
-    account.handed_over("a", 1, 0, sent_at=Moment(0.0), now=Moment(5.0))
-    assert account.oldest() == 5.0
+    handed(account, "a", 0)
+    account.broker_returned(5.0)
+    account.handed_over("a", 0, 1, sent_at=Moment(0.0), now=Moment(4.0))
+    assert account.resumed() == []
+    account.handed_over("a", 0, 2, sent_at=Moment(0.0), now=Moment(7.0, 0.5))
+    account.handed_over("a", 0, 3, sent_at=Moment(0.0), now=Moment(8.0, 0.5))
+    account.handed_over("b", 1, 0, sent_at=Moment(0.0), now=Moment(9.0, 3.0))
+    assert account.resumed() == [Resumed(2.0, 0.5), Resumed(4.0, 0.0)]
+    assert account.resumed([1]) == [Resumed(4.0, 0.0)]
+    account.broker_returned(10.0)
+    assert account.resumed() == []
+
+
+def test_a_member_is_late_after_a_reader_without_a_group() -> None:
+    account = Account(1)
+    for number, came in enumerate((1.0, 5.0, 6.0, 7.0)):
+        account.seen(0, number, now=Moment(came))
+    account.handed_over("a", 0, 0, sent_at=Moment(0.0), now=Moment(4.0))
+    account.handed_over("a", 0, 1, sent_at=Moment(0.0), now=Moment(7.5, 0.5))
+    account.handed_over("b", 0, 2, sent_at=Moment(0.0), now=Moment(9.0, 0.5))
+    account.handed_over("b", 0, 3, sent_at=Moment(0.0), now=Moment(9.0, 0.5))
+    assert account.new_phase().late == [2.0], "of who had it already when the record came"
+    account.handed_over("b", 0, 4, sent_at=Moment(0.0), now=Moment(9.5))
+    account.seen(0, 4, now=Moment(10.0))
+    assert account.new_phase().late == [0.0]
+
+
+def test_what_comes_again_after_it_was_committed_is_a_fault() -> None:
+    account = Account(1)
+    handed(account, "a", 0, 1, 2, 3)
+    account.committed(0, 2, now=Moment(5.0))
+    account.handed_over("b", 0, 2, sent_at=Moment(0.0), now=Moment(6.0))
+    assert account.faults == []
+    account.handed_over("c", 0, 1, sent_at=Moment(0.0), now=Moment(7.0))
+    assert account.faults == ["c, partition 0: 1 came again, 2 was committed"]
+
+
+def test_the_longest_of_two_phases_is_that_of_each_partition() -> None:
+    one, two = (
+        Pauses([1.0, 2.0], [0.0, 0.0], [0.0, 0.0], [3.0, 1.0]),
+        Pauses([2.0, 1.0], [0.0, 0.5], [0.0, 0.0], [1.0, 2.0]),
+    )
+    assert one.longest(two) == Pauses([2.0, 2.0], [0.0, 0.5], [0.0, 0.0], [3.0, 2.0])

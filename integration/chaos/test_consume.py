@@ -13,7 +13,7 @@ SEED = 4
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
 async def test_a_group_goes_on_after_each_outage(protocol: str, modern_broker: BrokerUnderTest) -> None:
-    seconds = 12.0 if modern_broker.name == "embedded" else 5.0
+    seconds = 8.0 if modern_broker.name == "embedded" else 3.0
     told: list[str] = []
     outcome = await run(
         modern_broker.may_be_killed,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -37,18 +37,28 @@ def server(tmp_path: Path) -> Iterator[EmbeddedProcess]:
         yield started
 
 
-def fill(server: EmbeddedProcess, count: int, start: int = 0) -> None:
+class Place(Protocol):
+    """A broker."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where it listens."""
+
+
+def fill(server: Place, count: int, start: int = 0, topic: str = TOPIC) -> None:
     """Write so many numbers, one after the other in every partition."""
     producer = Producer({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
     for number in range(start, start + count):
-        producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
+        producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
     assert producer.flush(_SECONDS) == 0
 
 
 class Member:
     """A consumer of librdkafka that polls in a thread of its own."""
 
-    def __init__(self, server: EmbeddedProcess, group: str, **options: str) -> None:
+    topic = TOPIC
+
+    def __init__(self, server: Place, group: str, **options: str) -> None:
         settings: dict[str, Any] = {
             "bootstrap.servers": server.bootstrap_servers,
             "group.id": group,
@@ -61,7 +71,7 @@ class Member:
             settings.setdefault("session.timeout.ms", 6000)
             settings.setdefault("heartbeat.interval.ms", 500)
         self._consumer = Consumer(settings)
-        self._consumer.subscribe([TOPIC])
+        self._consumer.subscribe([self.topic], **self.callbacks())
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.values: list[bytes] = []
@@ -84,6 +94,10 @@ class Member:
             self.values.append(message.value() or b"")
             self._consumer.commit(message=message, asynchronous=False)
         self._consumer.close()
+
+    def callbacks(self) -> dict[str, Any]:
+        """For its subscription."""
+        return {}
 
     def stop(self) -> None:
         """Leave the group."""

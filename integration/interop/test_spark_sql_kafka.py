@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
+import confluent_kafka.admin
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from aiokwire import Producer
+from aiokwire import Admin, Producer
 from aiokwire.clock import wall_ms
 from integration.conftest import PARTITIONS, BrokerUnderTest
 from integration.kafka import MissingPrerequisite, libs
@@ -101,7 +104,49 @@ def test_the_rows_are_the_same(spark: SparkSession, modern_broker: BrokerUnderTe
     for codec in ("none", "lz4"):
         asyncio.run(fill(modern_broker.bootstrap_servers, topic, codec))
     theirs, ours = both(spark, options(modern_broker, topic))
+    found = rows(ours)
+    assert len(found) == 2 * 40 * PARTITIONS
+    assert [(row.partition, row.offset) for row in found] == sorted((row.partition, row.offset) for row in found)
+    assert found == rows(theirs)
+
+
+def test_the_rows_of_several_topics_are_the_same_without_headers(
+    spark: SparkSession, modern_broker: BrokerUnderTest
+) -> None:
+    topics = [modern_broker.create("several") for _ in range(2)]
+    for topic in topics:
+        asyncio.run(fill(modern_broker.bootstrap_servers, topic))
+    pattern = {"subscribePattern": "|".join(topics), "includeHeaders": "false"}
+    given = {name: text for name, text in options(modern_broker, "").items() if name != "subscribe"} | pattern
+    theirs, ours = both(spark, given)
+    assert "headers" not in ours.columns
     assert len(rows(ours)) == 2 * 40 * PARTITIONS
+    assert rows(ours) == rows(theirs)
+    wanted = {topics[0]: [0, 2], topics[1]: [3]}
+    del given["subscribePattern"]
+    theirs, ours = both(spark, given | {"assign": json.dumps(wanted)})
+    assert {(row.topic, row.partition) for row in rows(ours)} == {(t, n) for t, found in wanted.items() for n in found}
+    assert rows(ours) == rows(theirs)
+
+
+def test_times_of_the_broker_and_a_log_that_begins_late_are_the_same(
+    spark: SparkSession, modern_broker: BrokerUnderTest
+) -> None:
+    servers, topic = modern_broker.bootstrap_servers, f"late-{uuid.uuid4().hex[:8]}"
+
+    async def prepare() -> None:
+        async with Admin(servers) as admin:
+            configs = {"message.timestamp.type": "LogAppendTime"}
+            await admin.create_topic(topic, PARTITIONS, replication_factor=1, configs=configs)
+        await fill(servers, topic)
+
+    asyncio.run(prepare())
+    client = confluent_kafka.admin.AdminClient({"bootstrap.servers": servers})
+    for deleted in client.delete_records([confluent_kafka.TopicPartition(topic, 1, 17)]).values():
+        assert deleted.result(30).low_watermark == 17
+    theirs, ours = both(spark, options(modern_broker, topic))
+    assert {row.timestampType for row in rows(ours)} == {1}
+    assert len(rows(ours)) == 40 * PARTITIONS - 17
     assert rows(ours) == rows(theirs)
 
 
@@ -132,6 +177,52 @@ def test_the_gaps_of_transactions_are_the_same(
     theirs, ours = both(spark, options(modern_broker, topic, kafka__isolation__level=isolation))
     assert len(rows(ours)) == (20 if isolation == "read_committed" else 30)
     assert rows(ours) == rows(theirs)
+
+
+def test_the_offsets_are_the_same_text(spark: SparkSession, modern_broker: BrokerUnderTest, tmp_path: Path) -> None:
+    topic = modern_broker.create("text")
+    asyncio.run(fill(modern_broker.bootstrap_servers, topic))
+    asyncio.run(transact(modern_broker.bootstrap_servers, topic))
+
+    def run(source: str, **more: str) -> tuple[list[str], int]:
+        """The text of each microbatch's offsets, and how many rows there were."""
+        checkpoint = tmp_path / uuid.uuid4().hex
+        given = options(modern_broker, topic, **{"startingOffsets": "earliest", **more})
+        frame = spark.readStream.format(source).options(**given).load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        taken = sum(progress["numInputRows"] for progress in query.recentProgress)
+        log = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+        return [path.read_text().splitlines()[-1] for path in log], taken
+
+    theirs, ours = run("kafka"), run("aiokwire")
+    assert ours == theirs
+    start = json.dumps({topic: {"0": 3, "1": -2, "2": -1, "3": 39}})
+    resumed = [run(source, startingOffsets=start) for source in ("kafka", "aiokwire")]
+    assert resumed[0] == resumed[1]
+    assert resumed[1][1] < ours[1]
+    assert run("aiokwire", startingOffsets=theirs[0][-1])[1] == run("kafka", startingOffsets=ours[0][-1])[1] == 0
+
+
+def test_what_is_written_is_the_same(spark: SparkSession, modern_broker: BrokerUnderTest) -> None:
+    frame = spark.range(200).selectExpr(
+        "case when id % 5 = 0 then null else cast(concat('key ', id % 17) as binary) end as key",
+        "case when id % 7 = 0 then null else cast(concat('value ', id) as binary) end as value",
+        "case when id % 5 = 0 or id % 3 = 0 then cast(id % 4 as int) end as partition",
+        "case when id % 4 = 1 then array(named_struct('key', 'a', 'value', cast(id as binary)), "
+        "named_struct('key', 'a', 'value', cast(null as binary))) end as headers",
+    )
+    found = []
+    for sink in ("kafka", "aiokwire"):
+        topic = modern_broker.create("written")
+        servers = {"kafka.bootstrap.servers": modern_broker.bootstrap_servers}
+        frame.write.format(sink).mode("append").options(**servers, topic=topic).save()
+        read, _ = both(spark, options(modern_broker, topic))
+        kept = read.select("partition", "key", "value", "headers").collect()
+        found.append(sorted(kept, key=lambda row: (row.partition, row.key or b"", row.value or b"")))
+    assert len(found[1]) == 200
+    assert found[1] == found[0]
 
 
 def test_a_checkpoint_moves_and_the_query_goes_on(

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from integration.spark.bench_limit import Limit
 from integration.spark.bench_topics import PARTITIONS, Topics, values
 
 TUNED: Final = {
@@ -36,6 +37,7 @@ class Contender(NamedTuple):
 JVM: Final = Contender("spark-sql-kafka", "kafka", {})
 JVM_TUNED: Final = Contender("spark-sql-kafka tuned", "kafka", TUNED)
 OURS: Final = Contender("aiokwire", "aiokwire", {})
+LIMIT: Final = Contender("limit: batches made before", "limit", {})
 
 
 class Case(NamedTuple):
@@ -50,8 +52,9 @@ class Case(NamedTuple):
     kind: str = "plain"
 
 
+_VALUE: Final = {"columns": "value"}
 _READERS: Final = (JVM, JVM_TUNED, OURS)
-_VALUES: Final = (JVM, JVM_TUNED, Contender("aiokwire columns=value", "aiokwire", {"columns": "value"}))
+_VALUES: Final = (JVM, JVM_TUNED, Contender("aiokwire columns=value", "aiokwire", _VALUE))
 _WRITERS: Final = (
     JVM,
     Contender("spark-sql-kafka linger, batch", "kafka", _BATCHED),
@@ -66,9 +69,16 @@ _ARCHIVERS: Final = (
 )
 
 CASES: Final = (
-    Case("read-plain", "read", "noop read, uncompressed", "read", JVM_TUNED.name, _READERS),
+    Case("read-plain", "read", "noop read, uncompressed", "read", JVM_TUNED.name, (*_READERS, LIMIT)),
     Case("read-lz4", "read", "noop read, lz4", "read", JVM_TUNED.name, _READERS, "lz4"),
-    Case("value-plain", "value", "count and sum(length(value)), uncompressed", "sum", JVM_TUNED.name, _VALUES),
+    Case(
+        "value-plain",
+        "value",
+        "count and sum(length(value)), uncompressed",
+        "sum",
+        JVM_TUNED.name,
+        (*_VALUES, LIMIT._replace(options=_VALUE)),
+    ),
     Case("value-lz4", "value", "count and sum(length(value)), lz4", "sum", JVM_TUNED.name, _VALUES, "lz4"),
     Case("write-plain", "write", "write, no keys", "write", _WRITERS[2].name, _WRITERS),
     Case("write-keyed", "write", "write, with keys", "write-keyed", _WRITERS[2].name, _WRITERS),
@@ -93,6 +103,7 @@ class Actions:
     """Makes a case's turns, for one session and broker."""
 
     def __init__(self, spark: SparkSession, topics: Topics, scratch: Path) -> None:
+        spark.dataSource.register(Limit)
         self._spark = spark
         self._topics = topics
         self._scratch = scratch
@@ -105,10 +116,14 @@ class Actions:
         topic, count = self._topics.filled(case.kind)
         if contender.format == "archive":
             return self._archive(topic, count)
-        options = {**contender.options, "subscribe": topic, "startingOffsets": "earliest"}
+        if contender.format == "limit":
+            options = {**contender.options, "rows": str(count), "tasks": str(PARTITIONS)}
+        else:
+            options = {**contender.options, "subscribe": topic, "startingOffsets": "earliest"}
+            options["kafka.bootstrap.servers"] = self._topics.bootstrap
         if case.task == "headers":
             options["includeHeaders"] = "true"
-        frame = self._reader(contender.format, options)
+        frame = self._spark.read.format(contender.format).options(**options).load()
         return {
             "read": lambda: self._noop(frame, count),
             "headers": lambda: self._noop(frame, count),
@@ -119,10 +134,6 @@ class Actions:
     def after(self) -> None:
         """Remove what the turn has left behind."""
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def _reader(self, name: str, options: dict[str, str]) -> DataFrame:
-        reader = self._spark.read.format(name).option("kafka.bootstrap.servers", self._topics.bootstrap)
-        return reader.options(**options).load()
 
     def _noop(self, frame: DataFrame, count: int) -> int:
         frame.write.format("noop").mode("overwrite").save()
@@ -138,11 +149,13 @@ class Actions:
         frame.write.mode("overwrite").parquet(str(self._scratch / "parquet"))
         return count
 
-    def _archive(self, topic: str, count: int) -> int | Any:
+    def _archive(self, topic: str, count: int) -> Turn:
         from aiokwire.spark.pipelines import archive
 
         def turn() -> int:
-            archive(self._spark, topic, self._scratch / "archive", bootstrap_servers=self._topics.bootstrap)
+            done = archive(topic, self._scratch / "archive", bootstrap=self._topics.bootstrap, spark=self._spark)
+            if done.records != count:
+                raise SystemExit(f"{done.records} records were archived, {count} are there")
             return count
 
         return turn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+import secrets
 from typing import Any, Final
 
 from confluent_kafka import Producer
@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 PARTITIONS: Final = 4
 _VALUES: Final = 1_000
-_HEADERS: Final = [("trace", b"0123456789abcdef"), ("kind", b"order")]
+_HEADERS: Final[list[tuple[str, str | bytes | None]]] = [("trace", b"0123456789abcdef"), ("kind", b"order")]
 _BATCH_BYTES: Final = 36_000  # about 330 records of 100 bytes, as in the lab's topic
 
 # By topic: what differs from uncompressed batches of 100-byte values, half of each random.
@@ -41,7 +41,7 @@ class Topics:
         self.bootstrap = bootstrap
         self.records = records
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self._run = time.time_ns()
+        self._run = secrets.token_hex(2)
         self._made: dict[str, tuple[str, int]] = {}
         self._number = 0
 
@@ -58,7 +58,7 @@ class Topics:
     def create(self, kind: str) -> str:
         """An empty topic."""
         self._number += 1
-        name = f"spark-{kind}-{self._run}-{self._number}"
+        name = f"{kind}-{self._run}-{self._number}"
         self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
         return name
 

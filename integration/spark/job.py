@@ -1,34 +1,39 @@
-"""A query in the shape of Spark's: a driver that plans, commits and notes batches, and forked workers that write them.
+"""A query in the shape of Spark's, without its weight: the sink's own classes in the processes that Spark gives them.
 
-`python -m integration.spark.job JSON` runs until all batches are noted, or ends with status 3 when one failed, as Spark
-does; started again, it goes on behind what it noted. `kills.py` kills it, or a worker of it, wherever it likes.
+A driver that plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts it, and notes
+it; forked workers that write it. It ends with status 3 when a batch failed, as Spark's query does; started again, it
+goes on behind what it noted. `kills.py` kills it, or a worker of it, wherever it likes.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
 import os
 import pathlib
 import pickle
 import sys
+import time
 import uuid
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from aiokwire.errors import KafkaError
-from aiokwire.spark import exactly_once as steps
-from aiokwire.spark.exactly_once import Opened, Place, Plan
-from aiokwire.spark.messages import Written, whole
+from aiokwire.spark.exactly_once import BATCH_ID, QUERY_ID
+from aiokwire.spark.messages import Written
 from aiokwire.spark.options import parse_sink
+from aiokwire.spark.sink import TransactionalSink
 from aiokwire.spark.sink_columns import sink_columns
-from aiokwire.spark.writing import Joining, run, write
 
-FAILED = 3
-COLUMNS = StructType().add("key", StringType()).add("value", StringType()).add("partition", IntegerType())
+FAILED: Final = 3
+COLUMNS: Final = StructType().add("key", StringType()).add("value", StringType()).add("partition", IntegerType())
+_STOP: Final = "stop"
+_PAUSE: Final = "pause"
+_PAUSED: Final = "paused"
+_POLL: Final = 0.005
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,16 +42,56 @@ class Job:
 
     servers: str
     topic: str
-    sink_id: str
     checkpoint: str
-    batches: int
     tasks: int
     rows: int
     """Of each task in each batch."""
 
-    def plan(self) -> Plan:
-        options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, "sink.id": self.sink_id}
-        return steps.plan_of(parse_sink({**options, "delivery": "exactly-once"}), streaming=True)
+    def sink(self) -> TransactionalSink:
+        given = {
+            "kafka.bootstrap.servers": self.servers,
+            "kafka.batch.size": "300",  # so that a task sends several requests
+            "topic": self.topic,
+            "sink.id": self.topic,
+            "delivery": "exactly-once",
+        }
+        return TransactionalSink(parse_sink(given), sink_columns(COLUMNS, self.topic), streaming=True)
+
+    @property
+    def folder(self) -> pathlib.Path:
+        return pathlib.Path(self.checkpoint)
+
+    def noted(self) -> int:
+        """How many batches Spark would say are done."""
+        return len([path for path in self.folder.iterdir() if path.name.isdecimal()])
+
+    def stop(self) -> None:
+        """The query is to end after a batch."""
+        (self.folder / _STOP).touch()
+
+    @property
+    def stopped(self) -> bool:
+        return (self.folder / _STOP).exists()
+
+    def pause(self) -> None:
+        """The query is to wait before its next batch."""
+        (self.folder / _PAUSE).touch()
+
+    @property
+    def paused(self) -> bool:
+        """Whether it waits."""
+        return (self.folder / _PAUSED).exists()
+
+    def go_on(self) -> None:
+        """Once it waits."""
+        (self.folder / _PAUSED).unlink()
+        (self.folder / _PAUSE).unlink()
+
+    def await_turn(self) -> None:
+        """Wait while a pause is asked for."""
+        while (self.folder / _PAUSE).exists():
+            (self.folder / _PAUSED).touch()
+            time.sleep(_POLL)
 
 
 def rows_of_task(job: Job, batch_id: int, task: int, attempt: str) -> Iterator[pa.RecordBatch]:
@@ -62,21 +107,18 @@ def rows_of_task(job: Job, batch_id: int, task: int, attempt: str) -> Iterator[p
         )
 
 
-def work(job: Job, opened: Opened, batch_id: int, task: int, attempt: str) -> Written:
-    """A task, as `TransactionalSink.write` does it."""
-    plan, place = job.plan(), Place(task, batch_id, "query")
-    written = Written(task, 0, {}, opened.ticket, batch_id, "query")
-    if steps.is_repeated(opened, place, plan):
-        written.repeated = True
-        return written
-    columns = sink_columns(COLUMNS, job.topic)
-    batches = rows_of_task(job, batch_id, task, attempt)
-    tally = run(functools.partial(write, batches, plan.config, columns, Joining(opened.ticket, task)))
-    written.rows, written.counts = tally.rows, tally.counts
-    return written
+def work(job: Job, pickled: bytes, batch_id: int, task: int, attempt: str) -> Written:
+    """A task, with what Spark tells it."""
+    context = object.__new__(TaskContext)
+    properties = {BATCH_ID: str(batch_id), QUERY_ID: "query"}
+    context.__dict__.update(_attemptNumber=0, _partitionId=task, _localProperties=properties)
+    TaskContext._setTaskContext(context)
+    sink = pickle.loads(pickled)
+    assert isinstance(sink, TransactionalSink)
+    return sink.write(rows_of_task(job, batch_id, task, attempt))
 
 
-def fork(job: Job, opened: Opened, batch_id: int, task: int, attempt: str) -> tuple[int, int]:
+def fork(job: Job, pickled: bytes, batch_id: int, task: int, attempt: str) -> tuple[int, int]:
     """A worker process: its id, and where its message will be read."""
     reads, writes = os.pipe()
     pid = os.fork()
@@ -86,7 +128,7 @@ def fork(job: Job, opened: Opened, batch_id: int, task: int, attempt: str) -> tu
     status = FAILED
     try:
         os.close(reads)
-        message = pickle.dumps(work(job, opened, batch_id, task, attempt))
+        message = pickle.dumps(work(job, pickled, batch_id, task, attempt))
         os.write(writes, message)
         status = 0
     except KafkaError as error:
@@ -112,33 +154,34 @@ def run_batch(job: Job, batch_id: int) -> bool:
 
     Raises: KafkaError.
     """
-    plan, attempt = job.plan(), uuid.uuid4().hex
-    opened = run(functools.partial(steps.open_transaction, plan))
-    workers = [fork(job, opened, batch_id, task, attempt) for task in range(job.tasks)]
-    print("workers", *(pid for pid, _ in workers), flush=True)
+    attempt = uuid.uuid4().hex
+    pickled = pickle.dumps(job.sink())
+    workers = [fork(job, pickled, batch_id, task, attempt) for task in range(job.tasks)]
     messages = [message_of(*worker) for worker in workers]
+    committer = job.sink()
     if None in messages:
-        run(functools.partial(steps.abort_transaction, plan, opened.ticket))
+        committer.abort(messages, batch_id)
         return False
-    found = whole(messages, batch_id)
-    if found is not None:
-        run(functools.partial(steps.commit_transaction, plan, found, batch_id))
+    try:
+        committer.commit(messages, batch_id)
+    except KafkaError:
+        committer.abort(messages, batch_id)
+        raise
     return True
 
 
-def main(job: Job) -> int:
-    folder = pathlib.Path(job.checkpoint)
-    for batch_id in range(len(list(folder.iterdir())), job.batches):
-        try:
-            if not run_batch(job, batch_id):
-                return FAILED
-        except KafkaError as error:
-            print(f"batch {batch_id}: {error}", file=sys.stderr)
-            return FAILED
-        (folder / str(batch_id)).touch()
-        print("noted", batch_id, flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(Job(**json.loads(sys.argv[1]))))
+def main(job: Job, log: str) -> None:
+    """The driver, in a process group of its own; its workers belong to it."""
+    os.setpgid(0, 0)
+    with open(log, "a", buffering=1) as sys.stderr:
+        batch_id = job.noted()
+        while not job.stopped:
+            job.await_turn()
+            try:
+                if not run_batch(job, batch_id):
+                    sys.exit(FAILED)
+            except KafkaError as error:
+                print(f"batch {batch_id}: {error}", file=sys.stderr)
+                sys.exit(FAILED)
+            (job.folder / str(batch_id)).touch()
+            batch_id += 1

@@ -1,8 +1,8 @@
 """SIGKILL of driver and workers before and after each request of the exactly-once sink: each row is there once.
 
-`python -m integration.spark.kills --kills 200` runs it against an embedded broker in this process, which holds the
-request until the process is dead, and lets it take place afterwards: late requests come true as well. With `--servers`
-the kills come at random moments instead, on whatever Kafka is there.
+`python -m integration.spark` kills 200 times and more: everywhere that `places.py` lists, with either protocol of
+transactions, on the embedded broker and on Kafka 4.3.1. It drives the sink's own classes (`job.py`); what a real Spark
+does is `spark_kills.py`'s.
 """
 
 from __future__ import annotations
@@ -12,235 +12,272 @@ import collections
 import contextlib
 import dataclasses
 import json
+import multiprocessing
 import os
-import random
 import signal
-import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import closing
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Final
 
 import anyio
 import anyio.abc
-from anyio.streams.text import TextReceiveStream
 
-from aiokwire import Admin, Consumer
+from aiokwire import Admin
 from aiokwire.broker import Broker
 from aiokwire.protocol import ApiKey
-from aiokwire.types import TopicPartition
-from integration.kafka import real_kafka
+from aiokwire.threads import run_in_thread
+from integration.kafka import RealKafka
+from integration.kafka.server import free_port
+from integration.spark.account import NotExactlyOnce, judge, values_by_another, values_of
 from integration.spark.job import FAILED, Job
+from integration.spark.job import main as run_job
+from integration.spark.places import ALL, BROKER, DRIVER, WORKER, Kill, places
+from integration.spark.proxy import Moment, Proxy, Trap
 
-DRIVER: Final = "driver"
-WORKER: Final = "worker"
-# The requests of a batch, in order, and who sends them. AddPartitionsToTxn and AddOffsetsToTxn belong to brokers
-# without KIP-890.
-STEPS: Final = (
-    (ApiKey.INIT_PRODUCER_ID, DRIVER),
-    (ApiKey.OFFSET_FETCH, DRIVER),
-    (ApiKey.PRODUCE, WORKER),
-    (ApiKey.PRODUCE, DRIVER),
-    (ApiKey.TXN_OFFSET_COMMIT, DRIVER),
-    (ApiKey.END_TXN, DRIVER),
-)
 TASKS: Final = 2
 ROWS: Final = 20
-_PATIENCE: Final = 120.0
-
-
-class NotExactlyOnce(AssertionError):
-    """A row is missing, there twice, or its batch is torn."""
+_PATIENCE: Final = 60.0
+_POLL: Final = 0.005
+_TOLD: Final = 20  # progress, every so many kills
+_FORKS: Final = multiprocessing.get_context("forkserver")  # a job starts in milliseconds: its modules are loaded
 
 
 @dataclasses.dataclass(frozen=True)
-class Kill:
-    """Where: at which request, before or after it took place, of whom."""
+class Setting:
+    """A broker, and the protocol of transactions that clients take it for."""
 
-    api: ApiKey
-    whom: str
-    after: bool
-    nth: int = 1
-    """Of the requests of this kind: in the first batch or the second."""
+    broker: str
+    second: bool
 
     def __str__(self) -> str:
-        return f"{self.whom} {'after' if self.after else 'before'} {self.api.name} {self.nth}"
+        return f"{self.broker}, {'second' if self.second else 'first'} protocol"
+
+    def kills(self) -> list[Kill]:
+        return places(second=self.second, markers=self.broker != "embedded")
 
 
-def kills(count: int) -> list[Kill]:
-    """Each place in turn."""
-    places = [Kill(api, whom, after, nth) for nth in (1, 2) for api, whom in STEPS for after in (False, True)]
-    return [places[number % len(places)] for number in range(count)]
+SETTINGS: Final = tuple(Setting(broker, second) for second in (True, False) for broker in ("4.3.1", "embedded"))
 
 
-class Query:
-    """A running job."""
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
-        self.process = process
-        self.workers: list[int] = []
-
-    async def follow(self) -> None:
-        """Note who the workers are, until it ends."""
-        assert self.process.stdout is not None
-        rest = ""
-        async for text in TextReceiveStream(self.process.stdout):
-            *lines, rest = (rest + text).split("\n")
-            for line in lines:
-                kind, *numbers = line.split()
-                if kind == "workers":
-                    self.workers = [int(number) for number in numbers]
-
-    def kill(self, whom: str, rng: random.Random) -> None:
-        """SIGKILL; whoever is gone already stays so."""
-        pid = self.process.pid if whom == DRIVER or not self.workers else rng.choice(self.workers)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    setting: Setting
+    kills: list[Kill]
+    batches: int
+    rows: int
+    starts: int
+    seconds: float
 
 
 @contextlib.asynccontextmanager
-async def running(job: Job) -> AsyncIterator[Query]:
-    command = [sys.executable, "-m", "integration.spark.job", json.dumps(dataclasses.asdict(job))]
-    async with (
-        await anyio.open_process(command, stdin=subprocess.DEVNULL, stderr=None) as process,
-        anyio.create_task_group() as group,
-    ):
-        query = Query(process)
-        group.start_soon(query.follow)
+async def broker_behind_proxy(setting: Setting) -> AsyncIterator[Proxy]:
+    """The broker of a setting, behind a proxy whose address it advertises."""
+    if setting.broker == "embedded":
+        port = free_port()
+        proxy = Proxy(port, first_protocol=not setting.second)
+        async with proxy, Broker(listen=f"127.0.0.1:{port}", advertised=proxy.address):
+            yield proxy
+        return
+    async with Proxy(free_port(), first_protocol=not setting.second) as proxy:
+        server = RealKafka(setting.broker, settings={"advertised.listeners": f"PLAINTEXT://{proxy.address}"})
+        proxy.upstream = server.port
         try:
-            yield query
+            await run_in_thread(server.start)
+            yield proxy
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            await run_in_thread(server.close)
 
 
-async def until_done(job: Job, interrupt: Callable[[Query], Any]) -> int:
-    """Start the job again and again until it has noted all batches; how often it was started."""
-    starts = 0
+async def until(so: Callable[[], bool]) -> None:
+    """Wait until files of another process say so."""
     with anyio.fail_after(_PATIENCE):
-        while True:
-            starts += 1
-            async with running(job) as query, anyio.create_task_group() as group:
-                group.start_soon(interrupt, query)
-                status = await query.process.wait()
-                group.cancel_scope.cancel()
-            if status == 0:
-                return starts
-            if status not in (FAILED, -signal.SIGKILL):
-                raise NotExactlyOnce(f"the job ended with status {status}")
+        while not so():  # noqa: ASYNC110 - no event of this process
+            await anyio.sleep(_POLL)
 
 
-async def values_of(job: Job) -> list[str]:
-    """What a read_committed reader sees."""
-    options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
-    async with Consumer(job.topic, bootstrap_servers=job.servers, **options) as consumer:
-        places = [TopicPartition(job.topic, number) for number in range(job.tasks)]
-        ends = await consumer.end_offsets(places)
-        found: list[str] = []
-        while [place for place in places if await consumer.position(place) < ends[place]]:
-            found += [(record.value or b"").decode() for record in await consumer.getmany(timeout=0.05)]
-        return found
+class Query:
+    """A job that is started again and again until it is stopped, and what kills it."""
+
+    def __init__(self, job: Job, log: Path) -> None:
+        self.starts = 0
+        self.error: NotExactlyOnce | None = None
+        self._job = job
+        self._log = log
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._ended = anyio.Event()
+        self._groups: list[int] = []
+
+    @property
+    def driver(self) -> int:
+        return self._process.pid or 0 if self._process is not None else 0
+
+    async def run(self) -> None:
+        """Raises: NotExactlyOnce: it ends otherwise than by a kill, a failed batch, or its stop."""
+        try:
+            while True:
+                self._process = process = _FORKS.Process(target=run_job, args=(self._job, str(self._log)))
+                process.start()
+                self.starts += 1
+                self._ended = anyio.Event()
+                self._groups.append(self.driver)
+                await run_in_thread(process.join)
+                self._ended.set()
+                if process.exitcode == 0:
+                    return
+                if process.exitcode not in (FAILED, -signal.SIGKILL):
+                    raise NotExactlyOnce(f"the job ended with {process.exitcode}: {self._log.read_text()[-2000:]}")
+        finally:
+            for group in self._groups:  # zombies, too
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, signal.SIGKILL)
+
+    def sent_by(self, sender: str, pid: int) -> bool:
+        """Whether a process is who a kill waits for."""
+        if sender == BROKER:
+            return True
+        return pid == self.driver if sender == DRIVER else pid not in (0, self.driver) and self._leads(pid)
+
+    def _leads(self, pid: int) -> bool:
+        """Whether a process belongs to the driver that is there now: others live on for a while."""
+        with contextlib.suppress(ProcessLookupError):
+            return os.getpgid(pid) == self.driver
+        return False
+
+    async def at_a_batch(self) -> None:
+        """Have it wait before a batch, when it has got over what befell it: one was committed meanwhile."""
+        reached = self._job.noted() + 1
+        await until(lambda: self._job.noted() >= reached)
+        self._job.pause()
+        await until(lambda: self._job.paused)
+
+    def go_on(self) -> None:
+        self._job.go_on()
+
+    async def kill(self, whom: str, sender: int) -> None:
+        """SIGKILL, and its death awaited; whoever is gone already stays so."""
+        ended = self._ended
+        with contextlib.suppress(ProcessLookupError):
+            if whom == ALL:
+                os.killpg(self.driver, signal.SIGKILL)
+            else:
+                os.kill(self.driver if whom == DRIVER else sender, signal.SIGKILL)
+        if whom != WORKER:
+            await ended.wait()
 
 
-def judge(job: Job, values: list[str]) -> None:
-    """Raises: NotExactlyOnce: naming the first row at fault."""
-    counts: collections.Counter[tuple[int, int, int]] = collections.Counter()
-    attempts: dict[int, set[str]] = collections.defaultdict(set)
-    for value in values:
-        *place, attempt = value.split()
-        batch_id, task, number = map(int, place)
-        counts[batch_id, task, number] += 1
-        attempts[batch_id].add(attempt)
-    for batch_id in range(job.batches):
-        for task in range(job.tasks):
-            for number in range(job.rows):
-                if (times := counts.pop((batch_id, task, number), 0)) != 1:
-                    raise NotExactlyOnce(f"row {number} of task {task} in batch {batch_id} is there {times} times")
-        if len(attempts[batch_id]) != 1:
-            raise NotExactlyOnce(f"batch {batch_id} is torn: it has rows of {len(attempts[batch_id])} attempts")
-    if counts:
-        raise NotExactlyOnce(f"{len(counts)} rows that nobody wrote")
+async def spring(proxy: Proxy, query: Query, kill: Kill) -> None:
+    """Wait for the next batch, then until a kill has taken place in it.
+
+    Raises: NotExactlyOnce: the request never comes.
+    """
+    await query.at_a_batch()
+    if kill.aborting:
+        await caught(proxy, query, Kill(ApiKey.PRODUCE, WORKER, Moment.AFTER, WORKER), query.go_on)
+        await caught(proxy, query, kill, lambda: None)
+    else:
+        await caught(proxy, query, kill, query.go_on)
 
 
-async def one_kill(broker: Broker, kill: Kill, rng: random.Random) -> int:
-    """A job of two batches that is killed once; how often it was started."""
-    topic = f"out-{uuid.uuid4().hex[:10]}"
-    await broker.create_topic(topic, TASKS)
-    with tempfile.TemporaryDirectory() as checkpoint:
-        job = Job(broker.bootstrap_servers, topic, topic, checkpoint, 2, TASKS, ROWS)
-        on = broker.on(kill.api, nth=kill.nth)
-        hold = on.hold(handled=kill.after)
-        killed = False
+async def caught(proxy: Proxy, query: Query, kill: Kill, armed: Callable[[], None]) -> None:
+    async def strike(sender: int) -> None:
+        await query.kill(kill.whom, sender)
 
-        async def interrupt(query: Query) -> None:
-            nonlocal killed
-            if killed:
-                return
-            await hold.arrived(timeout=_PATIENCE)
-            killed = True
-            query.kill(kill.whom, rng)
-            hold.release()  # whoever is alive goes on, and a request of the dead comes true late
-
-        starts = await until_done(job, interrupt)
-        broker.clear_rules()
-        judge(job, await values_of(job))
-        return starts
+    trap = Trap(kill.api, kill.moment, strike, lambda pid: query.sent_by(kill.sender, pid), kill.nth)
+    proxy.trap = trap
+    armed()
+    try:
+        with anyio.fail_after(_PATIENCE):
+            await trap.sprung.wait()
+    except TimeoutError:
+        raise NotExactlyOnce(f"no request to kill at: {kill}") from None
 
 
-async def on_embedded(count: int, seed: int, skip: int = 0) -> None:
-    """All kills but the first ones, on a broker in this process."""
-    rng = random.Random(seed)
-    tally: collections.Counter[str] = collections.Counter()
-    async with Broker() as broker:
-        for kill in kills(count)[skip:]:
-            starts = await one_kill(broker, kill, rng)
-            tally[str(kill)] += 1
-            print(f"{kill}: started {starts} times, each row once", flush=True)
-    print(f"{sum(tally.values())} kills at {len(tally)} places: nothing lost, nothing doubled")
+async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
+    """One query, killed at all of these places, one after the other; then its topic is read and judged.
 
-
-async def at_random(servers: str, count: int, seed: int) -> None:
-    """One job, killed at random moments, on any Kafka."""
-    rng, done = random.Random(seed), 0
-    topic = f"out-{uuid.uuid4().hex[:10]}"
-    async with Admin(servers) as admin:
+    Raises: NotExactlyOnce.
+    """
+    topic, began = f"out-{uuid.uuid4().hex[:10]}", anyio.current_time()
+    async with Admin(proxy.address) as admin:
         await admin.create_topic(topic, TASKS, replication_factor=1)
-    with tempfile.TemporaryDirectory() as checkpoint:
-        job = Job(servers, topic, topic, checkpoint, max(2, count), TASKS, ROWS)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as logs:
+        job = Job(proxy.address, topic, folder, TASKS, ROWS)
+        query = Query(job, Path(logs) / "job.log")
+        async with anyio.create_task_group() as group:
+            group.start_soon(query.run)
+            for number, kill in enumerate(kills, 1):
+                await spring(proxy, query, kill)
+                if number % _TOLD == 0:
+                    print(f"{setting}: {number} of {len(kills)}, {anyio.current_time() - began:.0f} s", file=sys.stderr)
+            reached = job.noted() + 2  # what is late may come now
+            await until(lambda: job.noted() >= reached)
+            job.stop()
+        batches = job.noted()
+        for read in (values_of, values_by_another):
+            judge(await read(proxy.address, topic, TASKS), batches=batches, tasks=TASKS, rows=ROWS)
+    return Outcome(setting, list(kills), batches, batches * TASKS * ROWS, query.starts, anyio.current_time() - began)
 
-        async def interrupt(query: Query) -> None:
-            nonlocal done
-            while done < count:
-                await anyio.sleep(rng.uniform(0.3, 2.0))
-                query.kill(rng.choice((DRIVER, WORKER)), rng)
-                done += 1
 
-        starts = await until_done(job, interrupt)
-        judge(job, await values_of(job))
-    print(
-        f"{done} kills at random moments, started {starts} times, {job.batches} batches: nothing lost, nothing doubled"
-    )
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Kills by place and setting; a run that lost or doubled something gives no outcome."""
+    names = [str(outcome.setting) for outcome in outcomes]
+    rows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for outcome in outcomes:
+        for kill in outcome.kills:
+            rows[str(kill)][str(outcome.setting)] += 1
+    width = max(map(len, rows), default=0)
+    lines = [" " * width + "".join(f"  {name}" for name in names) + "  each row"]
+    for place, counts in rows.items():
+        cells = "".join(f"  {counts[name] or '-':>{len(name)}}" for name in names)
+        lines.append(f"{place:<{width}}{cells}  once")
+    return "\n".join(lines)
+
+
+def summary(outcome: Outcome) -> dict[str, object]:
+    """For JSON."""
+    return {
+        "setting": str(outcome.setting),
+        "kills": [str(kill) for kill in outcome.kills],
+        "batches": outcome.batches,
+        "rows": outcome.rows,
+        "starts": outcome.starts,
+        "seconds": round(outcome.seconds, 1),
+        "lost": 0,
+        "doubled": 0,
+    }
+
+
+async def run_all(settings: Sequence[Setting], repeat: int) -> list[Outcome]:
+    outcomes = []
+    for setting in settings:
+        async with broker_behind_proxy(setting) as proxy:
+            found = await run(proxy, setting, setting.kills() * repeat)
+        outcomes.append(found)
+        print(
+            f"{setting}: {len(found.kills)} kills, {found.starts} starts, {found.batches} batches, {found.rows} rows, "
+            f"{found.seconds:.0f} s: each once, as aiokwire and confluent-kafka read them",
+            flush=True,
+        )
+    return outcomes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--servers", help="a Kafka that is there; then kills come at random moments")
-    parser.add_argument("--kafka", help="a release of Kafka to be started for that, such as 4.3.1")
-    parser.add_argument("--skip", type=int, default=0, help="leave out the first ones")
+    parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="only this one")
+    parser.add_argument("--repeat", type=int, default=1, help="how often each place")
+    parser.add_argument("--json", type=Path, help="where to write what happened")
     options = parser.parse_args()
-    if options.servers:
-        anyio.run(at_random, options.servers, options.kills, options.seed)
-    elif options.kafka:
-        with closing(real_kafka(options.kafka)) as server:
-            server.start()
-            anyio.run(at_random, server.bootstrap_servers, options.kills, options.seed)
-    else:
-        anyio.run(on_embedded, options.kills, options.seed, options.skip)
+    settings = [setting for setting in SETTINGS if options.broker in (None, setting.broker)]
+    outcomes = anyio.run(run_all, settings, options.repeat)
+    print(table(outcomes))
+    print(f"{sum(len(outcome.kills) for outcome in outcomes)} kills: nothing lost, nothing doubled")
+    if options.json is not None:
+        options.json.write_text(json.dumps([summary(outcome) for outcome in outcomes], indent=1))
 
 
-if __name__ == "__main__":
-    main()
+_FORKS.set_forkserver_preload(["integration.spark.job", "integration.spark.kills"])

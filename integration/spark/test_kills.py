@@ -1,27 +1,67 @@
-"""The exactly-once sink under kills, small: each place of the protocol once."""
+"""The exactly-once sink under kills, small: the steps that have an effect, on both brokers."""
 
 from __future__ import annotations
 
-import random
+import os
 
 import pytest
 
-from aiokwire.broker import Broker
-from integration.spark.job import Job
-from integration.spark.kills import STEPS, Kill, NotExactlyOnce, judge, kills, one_kill
+from aiokwire.protocol import ApiKey
+from integration.kafka import MissingPrerequisite, java, libs
+from integration.spark.account import NotExactlyOnce, judge, judge_copies
+from integration.spark.kills import SETTINGS, Setting, broker_behind_proxy, run
+from integration.spark.places import ALL, Kill, places
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(180)
+
+FIRST_ONLY = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
+WITHOUT_EFFECT = (ApiKey.FIND_COORDINATOR, ApiKey.METADATA)
 
 
-@pytest.mark.parametrize("kill", kills(2 * len(STEPS)), ids=str)
-async def test_each_row_is_there_once(kill: Kill) -> None:
-    async with Broker() as broker:
-        assert await one_kill(broker, kill, random.Random(1)) >= 2
+def some(setting: Setting) -> list[Kill]:
+    """Of the first protocol what the second one does without."""
+    return [
+        kill
+        for kill in setting.kills()
+        if kill.api not in WITHOUT_EFFECT
+        and kill.whom != ALL
+        and kill.nth == 1
+        and (setting.second or kill.api in FIRST_ONLY)
+    ]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+async def test_each_row_is_there_once(setting: Setting, request: pytest.FixtureRequest) -> None:
+    name = setting.broker if setting.broker == "embedded" else f"kafka-{setting.broker}"
+    if name not in request.config.getoption("--brokers").split(","):
+        pytest.skip(f"not asked for: {name}")
+    if setting.broker != "embedded":
+        try:
+            java()
+            libs(setting.broker)
+        except MissingPrerequisite as missing:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"missing: {missing}")
+    kills = some(setting)
+    async with broker_behind_proxy(setting) as proxy:
+        outcome = await run(proxy, setting, kills)
+    assert outcome.kills == kills
+    assert outcome.starts > 1
+
+
+def test_every_step_is_a_place() -> None:
+    for second in (True, False):
+        found = places(second=second, markers=True)
+        assert len({str(kill) for kill in found}) == len(found)
+        apis = {kill.api for kill in found}
+        assert apis >= {ApiKey.INIT_PRODUCER_ID, ApiKey.OFFSET_FETCH, ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT}
+        assert apis >= {ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS}
+        assert apis.issuperset(FIRST_ONLY) is not second
+    assert sum(len(setting.kills()) for setting in SETTINGS) >= 200
 
 
 def test_the_judge_finds_what_is_wrong() -> None:
-    job = Job("", "t", "s", "", 1, 1, 2)
-    judge(job, ["0 0 0 a", "0 0 1 a"])
+    size = {"batches": 1, "tasks": 1, "rows": 2}
+    judge(["0 0 0 a", "0 0 1 a"], **size)
     for values, said in (
         (["0 0 0 a"], "row 1 .* is there 0 times"),
         (["0 0 0 a", "0 0 1 a", "0 0 1 a"], "row 1 .* is there 2 times"),
@@ -29,4 +69,10 @@ def test_the_judge_finds_what_is_wrong() -> None:
         (["0 0 0 a", "0 0 1 a", "7 0 1 a"], "1 rows that nobody wrote"),
     ):
         with pytest.raises(NotExactlyOnce, match=said):
-            judge(job, values)
+            judge(values, **size)
+
+
+def test_the_judge_of_copies_finds_what_is_wrong() -> None:
+    judge_copies(["b", "a"], ["a", "b"])
+    with pytest.raises(NotExactlyOnce, match=r"1 rows are missing \['b'\], 2 too many \['a', 'x'\]"):
+        judge_copies(["a", "a", "x"], ["a", "b"])

@@ -251,6 +251,27 @@ async def test_an_evicted_member_joins_at_once_as_a_new_one(kafka_broker: Broker
         assert list(kafka_broker.group("g").members) != [before]
 
 
+async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the_group_anew(
+    kafka_broker: Broker,
+) -> None:
+    """The new coordinator knew it by the id that the old one had refused, and waited for that until its session ended:
+    a Kafka that had stood still for longer than its own session with the controller came to that."""
+
+    def move(request: join_group.JoinGroupRequest) -> join_group.JoinGroupResponse:
+        kafka_broker.move_coordinator("g", next(n for n in kafka_broker.nodes if n != kafka_broker.coordinator("g")))
+        return join_group.JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
+
+    options = {"session_timeout_ms": 60_000}
+    async with member(kafka_broker, **options) as first, member(kafka_broker, **options) as second:
+        await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+        members = set(kafka_broker.group("g").members)
+        refused = kafka_broker.on(join_group.JoinGroupRequest, when=lambda request: not request.member_id).respond(move)
+        kafka_broker.evict("g", min(members))
+        await refused.hit()
+        await until(lambda: len(first.assignment) == len(second.assignment) == 2)
+        assert set(kafka_broker.group("g").members) == members
+
+
 async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Broker) -> None:
     told = Told()
     async with member(kafka_broker, listener=told) as reader:

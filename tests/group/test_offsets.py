@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import pytest
 
 from aiokwire.broker import Broker
 from aiokwire.cluster import Client, ClientConfig
-from aiokwire.errors import AuthorizationError, BrokerError, InvalidRequestError, RequestTimedOut, RetriableError
+from aiokwire.errors import AuthorizationError, BrokerError, InvalidRequestError, RetriableError
 from aiokwire.group import GroupOffsets
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import api_versions, offset_commit, offset_fetch
@@ -150,23 +149,3 @@ async def test_only_what_is_left_is_repeated(kafka_broker: Broker) -> None:
         requests = kafka_broker.journal.requests(offset_commit.OffsetCommitRequest)
         assert [len(request.topics[0].partitions) for request in requests[:2]] == [2, 1]
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
-
-
-async def test_a_commit_that_is_repeated_does_not_undo_a_later_one(kafka_broker: Broker) -> None:
-    held = kafka_broker.on(ApiKey.OFFSET_COMMIT).hold()
-    async with offsets_of(kafka_broker) as offsets, anyio.create_task_group() as tasks:
-
-        async def first() -> None:
-            await offsets.commit({ONE: OffsetAndMetadata(1)}, GROUP, timeout=5)
-
-        async def second() -> None:
-            await offsets.commit({ONE: OffsetAndMetadata(2)}, GROUP, timeout=5)
-
-        tasks.start_soon(first)
-        await held.arrived()
-        tasks.start_soon(second)
-        with pytest.raises(RequestTimedOut, match="committing"):
-            await offsets.commit({ONE: OffsetAndMetadata(3)}, GROUP, timeout=0.02)
-        held.release()
-    found = kafka_broker.journal.requests(offset_commit.OffsetCommitRequest)
-    assert [request.topics[0].partitions[0].committed_offset for request in found] == [1, 2]

@@ -20,6 +20,7 @@ from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group import Beat, Pulse
+from aiokwire.group.pulse import FIRST_EAGER
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import consumer_group_heartbeat as modern
@@ -156,6 +157,21 @@ async def joined_slowly(broker: Broker) -> RawMember:
     """A member with a session that outlives any test."""
     (member,) = await started(broker, 1)
     return member
+
+
+async def test_an_eager_term_begins_with_beats_in_quick_succession_that_grow_apart() -> None:
+    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+        member = await joined_slowly(broker)
+        pulse.start(classic(broker, member, interval=60.0, eager=True))
+        began = anyio.current_time()
+        times = []
+        for _ in range(3):
+            await answers.more(1)
+            times.append(anyio.current_time() - began)
+        assert times[0] >= FIRST_EAGER
+        assert times[2] >= 4 * FIRST_EAGER
+        pulse.stop()
+        await close(member)
 
 
 async def test_an_answer_to_an_older_generation_is_dropped() -> None:
@@ -325,6 +341,7 @@ import asyncio, sys, threading
 import anyio
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.group import Beat, Pulse
+from aiokwire.group.pulse import FIRST_EAGER
 from aiokwire.net import Address
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
 

@@ -12,7 +12,7 @@ import pytest
 
 from aiokwire.errors import ConnectionFailed
 from aiokwire.net import Address, Connection
-from aiokwire.net.dial import resolve
+from aiokwire.net.dial import KEEPALIVE, dial, resolve
 
 Serve = Callable[..., AbstractAsyncContextManager[Address]]
 
@@ -79,6 +79,26 @@ async def test_a_port_without_a_listener_is_said_with_the_address(free_port: int
     assert "node 4" in str(caught.value)
     assert caught.value.stage == "connect"
     assert connection.closed
+
+
+async def test_a_side_that_is_gone_without_a_farewell_is_noticed_in_seconds(serve: Serve) -> None:
+    made: list[Any] = []
+
+    class Noting(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            made.append(transport)
+
+    async def wait(talk: Any) -> None:
+        await talk.until_closed()
+
+    async with serve(wait) as address:
+        await dial(address, ["127.0.0.1"], Noting, delay=0.25, who="a broker")
+        sock = made[0].get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert len(KEEPALIVE) == 3
+        for option, value in KEEPALIVE.items():
+            assert sock.getsockopt(socket.IPPROTO_TCP, option) == value <= 10
+        made[0].abort()
 
 
 async def test_every_address_of_a_name_is_tried(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,3 +178,39 @@ async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
             await transactions.abort(ticket)
         first, last = cluster.coordinator.of(ApiKey.INIT_PRODUCER_ID)
         assert (first.producer_id, last.producer_id, last.producer_epoch) == (-1, ticket.producer_id, ticket.epoch)
+
+
+async def test_a_second_writer_whose_batch_has_the_same_size_is_found_out() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a", b"b")
+        with pytest.raises(TransactionAborted, match=r"another producer of this transaction"):
+            await write(servers, ticket, 0, b"x", b"y")
+
+
+async def test_a_partition_that_nobody_says_to_have_written_to_keeps_the_rest_from_being_committed() -> None:
+    async with broker_with_topic() as servers, shared(servers) as (_, transactions):
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await write(servers, ticket, 2, b"of nobody")
+        with pytest.raises(TransactionFailed, match=r"t\[2\] was written to, and no producer"):
+            await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP, [TopicPartition("t", 0)])
+        await transactions.abort(ticket)
+        assert await committed(servers) == []
+        ticket = await transactions.open()
+        await write(servers, ticket, 0, b"a")
+        await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(8)}, GROUP, [TopicPartition("t", 0)])
+        assert await committed(servers) == [b"a"]
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+async def test_a_lone_writer_is_believed_after_a_lost_answer_and_where_the_broker_sets_the_time(kind: str) -> None:
+    async with Broker(topics={"t": 3}, log_message_timestamp_type=kind) as broker:
+        servers = broker.bootstrap_servers
+        async with shared(servers) as (_, transactions):
+            ticket = await transactions.open()
+            await write(servers, ticket, 0, b"a")
+            broker.on(ApiKey.PRODUCE, nth=1).close_after()
+            await write(servers, ticket, 1, b"b", b"c")
+            await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP)
+            assert await committed(servers) == [b"a", b"b", b"c"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokwire.errors import ConfigurationError, CorruptRecord, InvalidArgument
-from aiokwire.records import Columns, Record, RecordBatch, columns_to_arrow, compress, read_batches, to_arrow
+from aiokwire.records import (
+    Columns,
+    Record,
+    RecordBatch,
+    Spare,
+    columns_to_arrow,
+    compress,
+    fill_columns,
+    read_batches,
+    to_arrow,
+)
 from aiokwire.records._arrow_c import export
 from tests.records import reference
 from tests.records.reference import Row
@@ -66,7 +77,8 @@ def test_columns_that_are_not_wanted_are_null_or_empty() -> None:
     batch = batch_of(reference.batch(b"".join(reference.record(row, 1000) for row in ROWS), ROWS))
     whole = [wanted(record) for record in batch.records()]
     for want in ("keys", "values", "headers"):
-        columns = Columns(**{want: False})  # type: ignore[arg-type]  # `spare` is none of the three
+        unwanted: dict[str, Any] = {want: False}
+        columns = Columns(**unwanted)
         batch.add_to(columns)
         places: dict[str, tuple[int, object]] = {"keys": (5, None), "values": (6, None), "headers": (7, [])}
         index, empty = places[want]
@@ -154,6 +166,101 @@ def test_arrow_gives_every_buffer_back() -> None:
     assert sys.getrefcount(parts) == held
     with pytest.raises(ValueError, match="twice"):
         export(columns, ("key",) * 9)
+
+
+@given(
+    st.lists(rows(gaps=True), min_size=1, max_size=6),
+    st.integers(0, 300),
+    st.integers(0, 300),
+    st.integers(1, 30),
+    st.integers(1, 400),
+)
+def test_batches_fill_one_set_of_columns_after_the_other(
+    contents: list[list[Row]], start: int, end: int, most: int, size: int
+) -> None:
+    batches = [batch_of(reference.plain_batch(content), partition=at) for at, content in enumerate(contents)]
+    expected = [wanted(each) for batch in batches for each in batch.records(start) if each.offset < end]
+    spare, found, at = Spare(), list[tuple[object, ...]](), 0
+    while at < len(batches):
+        columns, before = Columns(spare=spare), at
+        at = fill_columns(columns, batches, at, start, end, most, size)
+        assert at > before
+        if at < len(batches):
+            assert len(columns) >= most or _bytes(columns_to_arrow(columns)) >= size
+        found += as_rows(columns_to_arrow(columns))
+        del columns
+    assert found == expected
+
+
+def _bytes(table: pa.RecordBatch) -> int:
+    sides: list[Any] = [*table.column("key").to_pylist(), *table.column("value").to_pylist()]
+    lists: list[Any] = table.column("headers").to_pylist()
+    pairs = [pair for headers in lists for pair in headers]
+    sides += [pair["name"].encode() for pair in pairs] + [pair["value"] for pair in pairs]
+    return sum(len(side) for side in sides if side is not None)
+
+
+def test_filling_stops_at_a_damaged_batch_and_keeps_what_was_before_it() -> None:
+    good = batch_of(reference.plain_batch(ROWS))
+    bad = batch_of(reference.batch(reference.record(ROWS[0], 1000) + b"\xff\xff", ROWS[:1], base_offset=20))
+    columns = Columns()
+    with pytest.raises(CorruptRecord):
+        fill_columns(columns, [good, bad, good])
+    assert as_rows(columns_to_arrow(columns)) == [wanted(record) for record in good.records()]
+    with pytest.raises(TypeError):
+        fill_columns(Columns(), [good, None])  # type: ignore[list-item]  # what the kernel must refuse
+
+
+def test_spare_memory_is_used_again_once_arrow_has_let_go_of_it() -> None:
+    spare = Spare()
+    batch = batch_of(reference.plain_batch(ROWS))
+    first, second = (Columns(spare=spare) for _ in range(2))
+    batch.add_to(first)
+    batch.add_to(second, 10)
+    tables = [columns_to_arrow(first), columns_to_arrow(second)]
+    del first, second
+    held = spare.size  # bitmaps: no key or value is null
+    kept = tables[0].column("value")
+    tables.clear()
+    ready = spare.size
+    assert ready > held
+    again = Columns(spare=spare)
+    assert spare.size < ready
+    batch.add_to(again, 15)
+    assert as_rows(columns_to_arrow(again)) == [wanted(record) for record in batch.records(15)]
+    assert kept.to_pylist() == [row.value for row in ROWS], "nobody writes into memory that is held"
+    again = Columns(spare=spare)
+    batch.add_to(again)
+    ready = spare.size
+    del again
+    assert spare.size > ready, "columns that were never handed out give it back, too"
+
+
+def test_spare_memory_is_bounded() -> None:
+    spare = Spare()
+    content = [Row(index, 5, b"k" * 50, b"v" * 50) for index in range(200)]
+    batch = batch_of(reference.plain_batch(content))
+    sizes = []
+    for count in (1, 3, 9):
+        many = [Columns(spare=spare) for _ in range(count)]
+        for columns in many:
+            batch.add_to(columns)
+        tables = [columns_to_arrow(columns) for columns in many]
+        del many, columns, tables
+        sizes.append(spare.size)
+    assert 0 < sizes[0] < sizes[1] == sizes[2]
+    huge = Columns(spare=spare)
+    batch_of(reference.plain_batch([Row(0, 5, None, b"v" * (33 << 20))])).add_to(huge)
+    del huge
+    assert spare.size < 1 << 20
+
+
+def test_only_the_columns_that_are_named_are_made() -> None:
+    columns = batch_of(reference.plain_batch(ROWS)).columns()
+    table = columns_to_arrow(columns, ["value", "offset"])
+    assert table.schema.names == ["value", "offset"]
+    assert table.column("value").to_pylist() == [row.value for row in ROWS]
+    assert table.column("offset").to_pylist() == list(range(len(ROWS)))
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,21 +20,26 @@ from typing_extensions import Buffer
 from aiokwire.errors import CorruptRecord, InvalidArgument
 from aiokwire.records import (
     ArrowRows,
+    Columns,
     RecordBatch,
+    Spare,
     compress,
     convert,
     decompress,
+    fill_columns,
     find_offset_for_timestamp,
     read_batches,
     scan_batches,
     validate_records,
 )
+from aiokwire.records._columns import ArrowBuffer
 from aiokwire.types import Compression
 from tests.records import reference
 from tests.records.reference import Row
 from tests.records.strategies import CODECS, CONTENTS, codecs_of, rows
 
 LIMIT = 1 << 20
+SPARE = Spare()
 # lengths and counts that have broken parsers before, in both encodings
 HOSTILE = st.sampled_from(
     [
@@ -65,6 +70,19 @@ def check_place(error: CorruptRecord) -> None:
     assert (error.topic, error.partition) == ("t", 5)
 
 
+def in_spare_memory(batch: RecordBatch) -> None:
+    """Twice into the same memory: what was good before a fault, and what a fault has left half done."""
+    for _ in range(2):
+        columns = Columns(spare=SPARE)
+        try:
+            fill_columns(columns, [batch, batch], from_offset=min(batch.base_offset, 1 << 62) + 1)
+        finally:
+            for part in columns.buffers().values():
+                for buffer in part if isinstance(part, tuple) else (part,):
+                    if isinstance(buffer, ArrowBuffer):
+                        memoryview(buffer).tobytes()
+
+
 def use(batch: RecordBatch) -> None:
     """Every way of reading a batch."""
     readers = (
@@ -72,6 +90,7 @@ def use(batch: RecordBatch) -> None:
         lambda: batch.records(min(batch.base_offset, 1 << 62) + 1),
         batch.values,
         lambda: batch.columns().buffers(),
+        lambda: in_spare_memory(batch),
         lambda: validate_records(batch),
         lambda: find_offset_for_timestamp(batch, 1 << 40),
         lambda: batch.control_type,

@@ -16,7 +16,9 @@ from typing import Any
 import anyio
 
 from aiokwire.broker import Broker
-from aiokwire.consumer import Consumer, RebalanceListener
+from aiokwire.broker.offsets import OFFSETS_TOPIC
+from aiokwire.broker.offsets.records import decode_key, decode_value
+from aiokwire.consumer import Consumer, ConsumerRecord, RebalanceListener
 from aiokwire.errors import KafkaError
 from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition
@@ -63,6 +65,8 @@ class Plan:
     events: tuple[Event, ...]
     cut: float
     dawdles: bool  # listeners take their time
+    by_hand: bool  # commits by hand, too, where they are automatic
+    grows: tuple[float, ...]  # when the topic gets another partition
 
 
 def draw(seed: int) -> Plan:
@@ -86,6 +90,8 @@ def draw(seed: int) -> Plan:
         events=tuple(sorted(events, key=lambda event: event.at)),
         cut=rng.choice((0.0, 0.0, 0.02)),
         dawdles=rng.random() < 0.5,
+        by_hand=rng.random() < 0.5,
+        grows=tuple(sorted(rng.uniform(0, storm) for _ in range(rng.choice((0, 0, 1, 2))))),
     )
 
 
@@ -123,6 +129,19 @@ class Ledger:
             if offset.offset > self.read.get(tp, 0):
                 self.complain(f"{tp} is committed up to {offset.offset} and read up to {self.read.get(tp, 0)}")
             self.committed[tp] = offset.offset
+
+    def look_back(self, broker: Broker) -> None:
+        """See every commit that there ever was, in the order in which they took effect."""
+        before: dict[TopicPartition, int] = {}
+        _, partition = broker.state.offsets.partition_of(GROUP)
+        for record in broker.records(OFFSETS_TOPIC, partition):
+            key = decode_key(record.key)
+            if key is None or key.group_id != GROUP or record.value is None:
+                continue
+            offset = decode_value(key, record.value).offset
+            if offset < before.get(key.tp, 0):
+                self.complain(f"a commit of {key.tp} at {offset} came behind one at {before[key.tp]}")
+            before[key.tp] = offset
 
 
 class Member(RebalanceListener):
@@ -215,9 +234,21 @@ class Member(RebalanceListener):
             if not self._plan.automatic and self._due and self._rng.random() < 0.8:
                 await consumer.commit(timeout=5)
                 self._due = False
+            elif self._plan.automatic and self._plan.by_hand and self._rng.random() < 0.3:
+                await self._commit_between(consumer, records)
         except KafkaError as error:
             self._loop.note(self.name, "is told", type(error).__name__, error)
             await anyio.sleep(0.1)
+
+    async def _commit_between(
+        self, consumer: Consumer[bytes, bytes], records: Collection[ConsumerRecord[bytes, bytes]]
+    ) -> None:
+        """Commit by hand what the automatic commit would later: as far as some record, and then everything."""
+        for record in records:
+            if self._rng.random() < 0.3:
+                consumer.commit_nowait({TopicPartition(record.topic, record.partition): record.offset})
+        if self._rng.random() < 0.7:
+            await consumer.commit(timeout=5)
 
 
 class GroupHistory:
@@ -227,6 +258,7 @@ class GroupHistory:
         self.plan = plan
         self.ledger = Ledger(loop)
         self.asked = 0  # records
+        self._partitions = plan.partitions  # of the topic, now
         self._loop = loop
         self._network = Network(loop)
         self._rng = random.Random(f"events {plan.seed}")
@@ -259,6 +291,8 @@ class GroupHistory:
                 storm.start_soon(self._look, self.plan.storm)
                 for event in self.plan.events:
                     storm.start_soon(self._happen, event, members)
+                for at in self.plan.grows:
+                    storm.start_soon(self._grow, at)
             await self._calm()
             if not self._members:
                 self._join(members, 99)
@@ -267,6 +301,7 @@ class GroupHistory:
             ends = self._host.ends()
             await until(lambda: self._is_done(ends), within=CALM, what=f"everything up to {ends} is read and committed")
             members.cancel_scope.cancel()
+        self.ledger.look_back(self._host.broker)
         await self._host.stop()
         await anyio.sleep(5)  # goodbyes arrive
         left = [f"timer left: {handle!r}" for handle in self._loop.pending_timers()]
@@ -282,14 +317,18 @@ class GroupHistory:
         """Records, all the time."""
         with at_host("10.0.1.1"):
             producer: Producer[bytes, bytes] = await started(
-                lambda: Producer(BOOTSTRAP, rng=random.Random(self._rng.random()), delivery_timeout_ms=90_000)
+                lambda: Producer(
+                    BOOTSTRAP,
+                    rng=random.Random(self._rng.random()),
+                    delivery_timeout_ms=90_000,
+                    metadata_max_age_ms=2_000,
+                )
             )
             while self._loop.elapsed < self.plan.storm:
+                partitions = await producer.partitions_for(TOPIC)
                 for _ in range(self._rng.randint(1, 20)):
                     self.asked += 1
-                    await producer.submit(
-                        TOPIC, b"w:%d:" % self.asked, partition=self._rng.randrange(self.plan.partitions)
-                    )
+                    await producer.submit(TOPIC, b"w:%d:" % self.asked, partition=self._rng.randrange(partitions))
                 await anyio.sleep(self._rng.expovariate(3))
             await producer.flush(timeout=90)
             await producer.close(timeout=5)
@@ -322,6 +361,17 @@ class GroupHistory:
         self._members.append(member)
         topics = (TOPIC,) if self._rng.random() < 0.7 else (TOPIC, OTHER)
         members.start_soon(member.run, topics)
+
+    async def _grow(self, at: float) -> None:
+        """Another partition, which must be read from its start."""
+        await anyio.sleep(at)
+        async with self._lock:
+            if self._host.up:
+                topics = self._host.broker.state.topics
+                topics.add_partitions(topics.require(TOPIC), self._partitions + 1)
+                await topics.save()
+                self._partitions += 1
+                self._loop.note("event", "grow", self._partitions)
 
     async def _down(self, event: Event) -> None:
         async with self._lock:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
+import anyio
 import pytest
 
+from aiokwire.admin import Admin
 from tests.simulation.groups import Plan, draw, play
 from tests.simulation.test_scenarios import World, simulate
-from tests.simulation.world import TOPIC
+from tests.simulation.world import BOOTSTRAP, TOPIC, until
 
-SEEDS = [3, 34, 47, *range(200, 206)]
+SEEDS = [3, 34, 47, 1009, 3033, *range(200, 204)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -47,3 +50,20 @@ def test_an_idle_member_hardly_wakes_the_loop_and_survives_a_long_outage(protoco
             assert (await consumer.getone(timeout=10)).value == b"a:0:"
 
     simulate(main)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_is_added_is_read_within_seconds_however_old_the_metadata_may_become(protocol: str) -> None:
+    configs = {"group_consumer_heartbeat_interval_ms": 500, "group_consumer_min_heartbeat_interval_ms": 500}
+
+    async def main(world: World) -> None:
+        async with world.consumer(group_id="g", group_protocol=protocol) as consumer, Admin(BOOTSTRAP) as admin:
+            await consumer.getmany(timeout=5)
+            await admin.create_partitions({TOPIC: 4})
+            await until(lambda: len(consumer.assignment) == 4, within=4, what="new partitions")
+            await consumer.subscribe(re.compile(f"{TOPIC}|new"))
+            await anyio.sleep(1)
+            await admin.create_topic("new", 2)
+            await until(lambda: len(consumer.assignment) == 6, within=4, what="a new topic")
+
+    simulate(main, **configs)

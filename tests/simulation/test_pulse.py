@@ -76,6 +76,32 @@ def test_beats_go_on_when_a_broker_is_back(silent: bool) -> None:
     simulate(main)
 
 
+def gaps(told: list[tuple[float, Response | KafkaError]], since: float) -> list[float]:
+    """Between answers that came later than `since`, rounded."""
+    times = [moment for moment, outcome in told if moment > since and not isinstance(outcome, KafkaError)]
+    return [round(after - before, 1) for before, after in itertools.pairwise(times)]
+
+
+def test_eager_beats_grow_apart_and_come_quickly_again_when_a_coordinator_is_back() -> None:
+    """Others may have been taken for dead meanwhile, and wait until all have learned of the rebalance."""
+
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            began = anyio.current_time()
+            pulse.start(beat(eager=True))
+            await anyio.sleep(20)
+            assert gaps(told, began)[:7] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
+            await world.host.die(power=False)
+            await anyio.sleep(20)
+            await world.host.revive()
+            back = anyio.current_time()
+            await anyio.sleep(20)
+            assert gaps(told, back)[:7] == [0.1, 0.1, 0.2, 0.4, 0.8, 1.6, 3.0]
+
+    simulate(main)
+
+
 def test_silence_begins_when_patience_ends_and_ends_with_progress() -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []

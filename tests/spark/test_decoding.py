@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -25,23 +26,28 @@ from pyspark.sql.types import (
 from aiokwire.errors import ConfigurationError
 from aiokwire.records import BatchBuilder, Columns, read_batches
 from aiokwire.spark.convert import Converter
-from aiokwire.spark.decoding import UndecodableRecord, check_decoding
+from aiokwire.spark.decoding import Rejected, UndecodableRecord, check_decoding
 from aiokwire.spark.options import parse_source
 from tests.spark.conftest import columns_of
 
 SERVERS = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
 
 
-def converted(values: list[bytes | None], kind: DataType | None = None, **options: str) -> pa.RecordBatch:
+def converted(
+    values: list[bytes | None],
+    kind: DataType | None = None,
+    reject: Callable[[pa.RecordBatch, Rejected], None] | None = None,
+    **options: str,
+) -> pa.RecordBatch:
     builder = BatchBuilder(2, 1 << 20)
     for value in values:
         builder.append(1000, b"k", value)
     columns = Columns()
     for batch in read_batches(builder.seal(base_offset=7, leader_epoch=0), "t", 3):
         batch.add_to(columns)
-    named = SERVERS | {"columns": "offset,value"} | {name.replace("__", "."): text for name, text in options.items()}
+    named = {"columns": "offset,value"} | SERVERS | {name.replace("__", "."): text for name, text in options.items()}
     parsed = parse_source(named, streaming=False)
-    found = Converter(parsed, columns_of(parsed, **({} if kind is None else {"value": kind})))(columns)
+    found = Converter(parsed, columns_of(parsed, **({} if kind is None else {"value": kind})), reject)(columns)
     found.validate(full=True)
     return found
 
@@ -83,6 +89,23 @@ def test_a_malformed_record_is_dropped_or_named() -> None:
         converted([b"a", b"\xff"], StringType(), value__format="string", mode="FAILFAST")
 
 
+def test_who_asks_for_them_gets_the_rejected_rows_whole() -> None:
+    got: list[tuple[pa.RecordBatch, Rejected]] = []
+    batch = converted(
+        [b"a", b"\xff"],
+        StringType(),
+        reject=lambda raw, rejected: got.append((raw, rejected)),
+        value__format="string",
+        columns="offset",
+    )
+    assert batch.num_rows == 2
+    assert not got, "values that nobody asks for are not decoded"
+    converted([b"a", b"\xff"], StringType(), reject=lambda *found: got.append(found), value__format="string")
+    ((raw, rejected),) = got
+    assert {row: fault.side for row, fault in rejected.items()} == {1: "value"}
+    assert (raw.column("key")[1].as_py(), raw.column("value")[1].as_py()) == (b"k", b"\xff")
+
+
 def test_json_is_read_by_its_schema() -> None:
     schema = (
         StructType()
@@ -119,7 +142,7 @@ def test_times_in_json_are_iso_or_seconds() -> None:
 )
 def test_what_is_not_by_the_schema_is_malformed(text: bytes) -> None:
     good = b'{"a":1}'
-    schema = {"value__format": "json", "value__schema": "a int", "columnNameOfCorruptRecord": "_bad"}
+    schema: dict[str, Any] = {"value__format": "json", "value__schema": "a int", "columnNameOfCorruptRecord": "_bad"}
     batch = converted([good, text, good, None], StructType().add("a", IntegerType()), **schema)
     assert batch.column("value").to_pylist() == [{"a": 1}, None, {"a": 1}, None]
     assert batch.column("_bad").to_pylist() == [None, text, None, None]

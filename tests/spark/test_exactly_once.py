@@ -13,14 +13,18 @@ from pyspark.sql.types import StringType, StructType
 
 from aiokwire import Consumer
 from aiokwire.broker import Broker
-from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.errors import ConfigurationError, KafkaError, UnsupportedVersion
 from aiokwire.producer import TransactionTicket
+from aiokwire.protocol import ApiKey
+from aiokwire.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from aiokwire.spark import exactly_once as steps
 from aiokwire.spark.exactly_once import BATCH_ID, QUERY_ID, Opened, Place, Plan, is_repeated, place_of, plan_of
+from aiokwire.spark.ledger import Entry
 from aiokwire.spark.messages import Whole
 from aiokwire.spark.options import SinkOptions, parse_sink
 from aiokwire.spark.sink_columns import sink_columns
 from aiokwire.spark.writing import Joining, write
+from aiokwire.types import TopicPartition
 
 TICKET = TransactionTicket("sink", 7, 3, second=True)
 COLUMNS = sink_columns(StructType().add("key", StringType()).add("value", StringType()), "t")
@@ -86,16 +90,32 @@ def test_a_second_attempt_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "batch_id", "repeated"), [(None, 0, False), (4, 4, True), (4, 3, True), (4, 5, False), (4, 9, False)]
+    ("last", "batch_id", "repeated"), [(None, 0, False), (4, 4, True), (4, 5, False), (4, 9, False)]
 )
 def test_the_ledger_says_what_was_committed(last: int | None, batch_id: int, repeated: bool) -> None:
     plan = plan_of(options(sink__id="s"), streaming=True)
-    assert is_repeated(Opened(TICKET, last), Place(0, batch_id, "q"), plan) is repeated
+    known = None if last is None else Entry(last, "q")
+    assert is_repeated(Opened(TICKET, known), Place(0, batch_id, "q"), plan) is repeated
+
+
+@pytest.mark.parametrize("ledger", ["required", "begin"])
+def test_a_checkpoint_that_is_older_than_the_ledger_is_refused(ledger: str) -> None:
+    plan = plan_of(options(sink__id="s", ledger=ledger), streaming=True)
+    with pytest.raises(ConfigurationError, match=r"batch 3, .* batch 4 of this query was committed"):
+        is_repeated(Opened(TICKET, Entry(4, "q")), Place(0, 3, "q"), plan)
+
+
+@pytest.mark.parametrize("batch_id", [0, 4, 5])
+def test_a_new_checkpoint_is_refused_unless_it_is_to_begin(batch_id: int) -> None:
+    opened, place = Opened(TICKET, Entry(4, "q")), Place(0, batch_id, "new")
+    with pytest.raises(ConfigurationError, match=r"of query new, .* that of query q, which wrote up to batch 4"):
+        is_repeated(opened, place, plan_of(options(sink__id="s"), streaming=True))
+    assert not is_repeated(opened, place, plan_of(options(sink__id="s", ledger="begin"), streaming=True))
 
 
 def test_a_run_is_repeated_when_it_is_in_the_ledger() -> None:
     plan = plan_of(options(sink__id="s", run__id="r"), streaming=False)
-    assert is_repeated(Opened(TICKET, 0), Place(0, None, ""), plan)
+    assert is_repeated(Opened(TICKET, Entry(0, "r")), Place(0, None, ""), plan)
     assert not is_repeated(Opened(TICKET, None), Place(0, None, ""), plan)
 
 
@@ -124,14 +144,14 @@ async def run_batch(plan: Plan, batch_id: int, *tasks: str) -> None:
     """What Spark does for one microbatch; each task writes one row."""
     opened = await steps.open_transaction(plan)
     rows = 0
-    topics: set[str] = set()
+    places: set[TopicPartition] = set()
     for task, value in enumerate(tasks):
         if is_repeated(opened, Place(task, batch_id, "q"), plan):
             return
         tally = await write(frames(value), plan.config, COLUMNS, Joining(opened.ticket, task))
         rows += tally.rows
-        topics.update(topic for topic, _ in tally.counts)
-    await steps.commit_transaction(plan, Whole(opened.ticket, rows, tuple(sorted(topics)), "q"), batch_id)
+        places.update(TopicPartition(*place) for place in tally.counts)
+    await steps.commit_transaction(plan, Whole(opened.ticket, rows, frozenset(places), "q"), batch_id)
 
 
 async def committed(servers: str, count: int) -> list[bytes | None]:
@@ -150,7 +170,7 @@ async def test_batches_are_committed_with_their_numbers() -> None:
     async with sink() as (plan, servers):
         await run_batch(plan, 0, "a", "b")
         await run_batch(plan, 1, "c", "d")
-        assert (await steps.open_transaction(plan)).last == 1
+        assert (await steps.open_transaction(plan)).last == Entry(1, "q")
         assert await committed(servers, 4) == [b"a", b"b", b"c", b"d"]
 
 
@@ -180,15 +200,32 @@ async def test_a_batch_that_failed_is_aborted_at_once() -> None:
         assert await committed(servers, 1) == [b"kept"]
 
 
-async def test_an_empty_batch_is_in_the_ledger_where_the_topic_is_known() -> None:
+@pytest.mark.parametrize("topic", ["t", None])
+async def test_an_empty_batch_is_in_the_ledger_where_an_option_says_the_topic_and_where_rows_do(
+    topic: str | None,
+) -> None:
+    async with sink() as (given, _):
+        plan = dataclasses.replace(given, topic=topic)
+        for batch_id in range(2):
+            await run_batch(plan, batch_id)
+            assert (await steps.open_transaction(plan)).last == Entry(batch_id, "q")
+
+
+async def test_the_ledger_is_found_when_the_topic_has_become_another() -> None:
     async with sink() as (plan, _):
-        opened = await steps.open_transaction(plan)
-        await steps.commit_transaction(plan, Whole(opened.ticket, 0, (), "q"), 0)
-        assert (await steps.open_transaction(plan)).last == 0
-        nameless = dataclasses.replace(plan, topic=None)
-        opened = await steps.open_transaction(nameless)
-        await steps.commit_transaction(nameless, Whole(opened.ticket, 0, (), "q"), 1)
-        assert (await steps.open_transaction(plan)).last == 0
+        await run_batch(plan, 0, "a")
+        moved = dataclasses.replace(plan, topic=None)
+        assert (await steps.open_transaction(moved)).last == Entry(0, "q")
+
+
+async def test_brokers_that_do_not_say_that_an_offset_is_about_to_change_are_refused() -> None:
+    newest = {ApiKey.API_VERSIONS: 3, ApiKey.METADATA: 9, ApiKey.FIND_COORDINATOR: 3, ApiKey.INIT_PRODUCER_ID: 2}
+    ranges = [ApiVersion(api_key=api, max_version=last) for api, last in {**newest, ApiKey.OFFSET_FETCH: 6}.items()]
+    async with Broker(topics={"t": 1}) as broker:
+        broker.on(ApiKey.API_VERSIONS, times=None).respond(ApiVersionsResponse(api_keys=ranges))
+        given = options(kafka__bootstrap__servers=broker.bootstrap_servers, sink__id="s")
+        with pytest.raises(UnsupportedVersion, match=r"needs brokers from Kafka 2\.5 on"):
+            await steps.open_transaction(plan_of(given, streaming=True))
 
 
 async def test_more_tasks_than_partitions_are_refused_for_rows_without_a_key() -> None:

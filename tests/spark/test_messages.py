@@ -8,7 +8,8 @@ import pytest
 
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.producer import TransactionTicket
-from aiokwire.spark.messages import Written, ticket_of, whole
+from aiokwire.spark.messages import Whole, Written, ticket_of, whole
+from aiokwire.types import TopicPartition
 
 TICKET = TransactionTicket("sink", 7, 3, second=True)
 FIRST = Written(0, 5, {("t", 0): 2, ("t", 2): 3}, TICKET, 4, "query")
@@ -17,8 +18,7 @@ SECOND = Written(1, 1, {("t", 1): 1}, TICKET, 4, "query")
 
 def test_what_all_tasks_acknowledged_is_whole() -> None:
     found = whole([FIRST, SECOND], 4)
-    assert found is not None
-    assert found == (TICKET, 6, ("t",), "query")
+    assert found == Whole(TICKET, 6, frozenset(TopicPartition("t", number) for number in range(3)), "query")
     assert ticket_of([None, SECOND]) == TICKET
 
 

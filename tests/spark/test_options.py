@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.spark.decoding_options import Format, Mode, Side
 from aiokwire.spark.offsets import Kind, Place
 from aiokwire.spark.options import (
     COLUMNS,
     Delivery,
-    Format,
-    Mode,
     OnDataLoss,
     SourceOptions,
     parse_sink,
@@ -152,6 +151,12 @@ def test_a_stream_refuses_an_end() -> None:
         {"columnNameOfCorruptRecord": "value"},
         {"columnNameOfCorruptRecord": "_bad"},
         {"columnNameOfCorruptRecord": "_bad", "mode": "failfast", "value.format": "string"},
+        {"value.format": "avro"},
+        {"value.schema.registry": "http://a:1", "value.format": "json", "value.schema": "a int"},
+        {"value.schema.writer": "{}", "value.schema.registry": "x", "value.format": "avro", "value.schema": "{}"},
+        {"deadLetterTopic": "dead"},
+        {"deadLetterTopic": "dead", "value.format": "string", "mode": "failfast"},
+        {"deadLetterTopic": "orders", "value.format": "string"},
         {"kafka.auto.offset.reset": "earliest"},
         {"kafka.fetch.min.bytes": "many"},
         {"kafka.fetch.max.bytes": "0"},
@@ -163,6 +168,13 @@ def test_values_that_cannot_be_are_refused_by_the_options_name(options: dict[str
     name = next(iter(options)).removeprefix("kafka.")
     with pytest.raises(ConfigurationError, match=f"{name.replace('.', '[._]')}"):
         parse_source(SERVERS | {"subscribe": "orders"} | options, streaming=False)
+
+
+def test_a_dead_letter_topic_is_none_that_is_read() -> None:
+    for chosen in ({"assign": '{"a":[0]}'}, {"subscribePattern": "a|b"}, {"subscribe": "b,a"}):
+        with pytest.raises(ConfigurationError, match="deadLetterTopic cannot be 'a', which is read"):
+            source(value__format="string", deadLetterTopic="a", **chosen)
+    assert source(subscribePattern=".*", value__format="string").decoding.dead_letter_topic == ""
 
 
 def test_sizes_and_times_have_units() -> None:
@@ -191,8 +203,12 @@ def test_data_loss_by_both_names() -> None:
 
 def test_decoding_is_told_by_side() -> None:
     found = source(key__format="string", value__format="json", value__schema="a int", mode="DROPMALFORMED").decoding
-    assert (found.key, found.value, found.value_schema) == (Format.STRING, Format.JSON, "a int")
+    assert (found.key, found.value) == (Side(Format.STRING), Side(Format.JSON, "a int"))
     assert found.mode is Mode.DROPMALFORMED
+    avro = source(value__format="avro", value__schema="12", value__schema__registry="http://registry:8081").decoding
+    assert avro.value == Side(Format.AVRO, "12", registry="http://registry:8081")
+    dead = source(value__format="string", deadLetterTopic="dead").decoding
+    assert dead.dead_letter_topic == "dead"
 
 
 @pytest.mark.parametrize(

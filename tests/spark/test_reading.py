@@ -182,7 +182,7 @@ def test_every_codec_is_read(kafka: Kafka, codec: str) -> None:
 
 def test_a_missing_topic_is_named(kafka: Kafka) -> None:
     with pytest.raises(ConfigurationError, match="topic 'nowhere' is not there"):
-        Job(kafka.servers, "nowhere").reader.partitions()
+        Job(kafka.servers, "nowhere", kafka__default__api__timeout__ms="200").reader.partitions()
 
 
 def test_offsets_must_name_every_partition_and_no_other(kafka: Kafka) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, StringType, StructType
 
 from aiokwire import Consumer, ConsumerRecord, Producer
+from aiokwire.errors import ConfigurationError
 from aiokwire.records import murmur2
-from aiokwire.spark import one_owner
+from aiokwire.spark import AiokwireSource, compat, one_owner
 from aiokwire.types import TopicPartition
 from tests.spark.conftest import Kafka
 
 pytestmark = pytest.mark.timeout(300)
+needs_stream_writes = pytest.mark.skipif(not compat.HAS_STREAM_WRITES, reason="streams are written from PySpark 4.1 on")
 
 
 class Writes:
@@ -106,29 +110,35 @@ def test_many_rows_by_key_to_topics_that_rows_name(spark: SparkSession, kafka: K
     assert all(record.partition == (murmur2(record.key or b"") & 0x7FFFFFFF) % 4 for record in first)
 
 
+@needs_stream_writes
 def test_a_stream_is_written(spark: SparkSession, kafka: Kafka, writes: Writes, tmp_path: pathlib.Path) -> None:
     topic = kafka.topic(2)
     writes.stream(source(spark, tmp_path, 4), topic, tmp_path / "checkpoint")
     assert writes.values(topic) == wanted(4)
 
 
+STRINGS = StructType().add("value", StringType())
 REFUSED = [
-    ({"topc": "t"}, "value string", "did you mean 'topic'"),
-    ({"topic": "t"}, "value int", "value must be string or binary, not int"),
-    ({}, "value string", "no topic"),
-    ({"topic": "t", "delivery": "exactly-once"}, "value string", "needs the options sink.id"),
+    ({"topc": "t"}, STRINGS, "did you mean 'topic'"),
+    ({"topic": "t"}, StructType().add("value", IntegerType()), "value must be string or binary, not int"),
+    ({}, STRINGS, "no topic"),
+    ({"topic": "t", "delivery": "exactly-once"}, STRINGS, "needs the options sink.id"),
 ]
 
 
 @pytest.mark.parametrize(("options", "schema", "said"), REFUSED)
-def test_what_cannot_be_written_is_refused(
-    spark: SparkSession, writes: Writes, options: dict[str, str], schema: str, said: str
-) -> None:
-    with pytest.raises(PySparkException, match=said):
-        writes.batch(spark.createDataFrame([], schema), **options)
+def test_what_cannot_be_written_is_refused(options: dict[str, str], schema: StructType, said: str) -> None:
+    """As Spark's planner asks for the writer."""
+    named = {"kafka.bootstrap.servers": "127.0.0.1:1"} | options
+    with pytest.raises(ConfigurationError, match=said):
+        AiokwireSource(named).writer(schema, overwrite=False)
+    if compat.HAS_STREAM_WRITES:
+        with pytest.raises(ConfigurationError):
+            AiokwireSource(named).streamWriter(schema, overwrite=False)
 
 
 def test_a_topic_is_not_overwritten(spark: SparkSession, writes: Writes) -> None:
+    """And Spark's exception has the sentence."""
     with pytest.raises(PySparkException, match="cannot be overwritten"):
         writes.batch(spark.createDataFrame([], "value string"), "t", mode="overwrite")
 
@@ -152,6 +162,7 @@ def wanted(batches: int) -> list[bytes]:
     return sorted(f"{number}-{row}".encode() for number in range(batches) for row in range(10))
 
 
+@needs_stream_writes
 def test_each_microbatch_is_one_transaction(
     spark: SparkSession, kafka: Kafka, writes: Writes, tmp_path: pathlib.Path
 ) -> None:
@@ -167,6 +178,11 @@ def test_each_microbatch_is_one_transaction(
     last.with_name(f".{last.name}.crc").unlink()
     frame = one_owner(source(spark, tmp_path, 1, first=2), 3)
     writes.stream(frame, topic, tmp_path / "checkpoint", delivery="exactly-once")
+    assert writes.values(topic) == wanted(3)
+    # a new checkpoint counts its batches from 0: they are not those that were written
+    shutil.rmtree(tmp_path / "checkpoint")
+    with pytest.raises(PySparkException, match="the checkpoint is new"):
+        writes.stream(frame, topic, tmp_path / "checkpoint", delivery="exactly-once")
     assert writes.values(topic) == wanted(3)
 
 

@@ -180,7 +180,7 @@ def _append_partition(
     return produce.PartitionProduceResponse(
         index=partition.index,
         base_offset=info.base_offset,
-        log_append_time_ms=info.log_append_time if rules.log_append_time else -1,
+        log_append_time_ms=info.log_append_time if rules.log_append_time or info.is_duplicate else -1,
         log_start_offset=info.log_start_offset,
     )
 

@@ -1,0 +1,120 @@
+"""`aiokwire spark audit TOPIC...`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.output import print_table
+from aiokwire.cli.running import FAILED
+from aiokwire.cli.spark.options import source_options, spark_options
+from aiokwire.cli.spark.running import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.spark.pipelines import AuditReport, Progress, Stop
+
+
+def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[str, ...]:
+    return tuple(name for name in given.replace(" ", "").split(",") if name)
+
+
+@click.command("audit")
+@click.argument("topics", nargs=-1, required=True)
+@bootstrap_option
+@source_options
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there, with plots.")
+@click.option(
+    "--duplicates",
+    default="key,value",
+    show_default=True,
+    metavar="WHAT",
+    help="What makes two records equal: key,value, key, value, header:NAME; none: do not look, which is faster.",
+)
+@click.option("--group", "groups", multiple=True, help="Tell the lag of this group; may be repeated. [default: all]")
+@click.option(
+    "--against",
+    metavar="PATH",
+    help="Compare with the archive at this path, offset by offset.",
+)
+@click.option(
+    "--fail-on",
+    default="gaps,differences",
+    show_default=True,
+    callback=_names,
+    metavar="FINDINGS",
+    help="What makes the exit status 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, open, lag, "
+    "old-formats.",
+)
+@click.option("--skew-limit", type=float, default=2.0, show_default=True, help="Bytes of a partition, by their mean.")
+@click.option("--max-lag", type=int, help="How many offsets a group may be behind.")
+@spark_options
+def command(
+    *,
+    topics: tuple[str, ...],
+    bootstrap: str,
+    options: dict[str, str],
+    html: Path | None,
+    duplicates: str,
+    groups: tuple[str, ...],
+    against: str | None,
+    fail_on: tuple[str, ...],
+    skew_limit: float,
+    max_lag: int | None,
+    master: str | None,
+    conf: dict[str, str],
+    as_json: bool,
+) -> None:
+    """Look for gaps, duplicates, disorder and skew in TOPICS.
+
+    Gaps are told apart: control records, records of aborted transactions, what compaction took, and what is missing.
+    The exit status is 1 when something was found that --fail-on names.
+    """
+
+    def work(spark: SparkSession, stop: Stop, progress: Progress) -> None:
+        from aiokwire.spark.pipelines import audit
+
+        report = audit(
+            topics,
+            bootstrap=bootstrap,
+            options=options,
+            duplicates=None if duplicates == "none" else duplicates,
+            groups=groups or None,
+            against=against,
+            fail_on=fail_on,
+            skew_limit=skew_limit,
+            max_lag=max_lag,
+            spark=spark,
+            progress=progress,
+            stop=stop,
+        )
+        progress.close()
+        _show(report, html, as_json)
+        if report.failed:
+            raise SystemExit(FAILED)
+
+    run(work, title="audit", master=master, conf=conf, as_json=as_json)
+
+
+def _show(report: AuditReport, html: Path | None, as_json: bool) -> None:
+    from aiokwire.spark.pipelines import audit_as_html, audit_as_json, audit_tables
+
+    if html is not None:
+        # Written whole or not at all: a report is often served or sent from where it is made.
+        unfinished = html.with_name(f"{html.name}.part")
+        unfinished.write_text(audit_as_html(report), encoding="utf-8")
+        os.replace(unfinished, html)
+    if as_json:
+        print(json.dumps(audit_as_json(report), ensure_ascii=False))
+        return
+    for title, heads, rows in audit_tables(report):
+        print_table(title, heads, rows)
+    print(f"{len(report.wrong)} wrong" if report.failed else "nothing wrong")
+    if html is not None:
+        print(f"report: {html}")

@@ -1,0 +1,65 @@
+"""A handler that blocks the loop for longer than a session: the member stays, and is told what blocked it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.consumer.events import EventStream, LoopBlocked
+from aiokwire.watchdog import BlockedLoop
+from tests.consumer.groups import Told, assigned, fill, member, t
+from tests.group.aside import broker_aside
+
+SESSION_MS = 800
+BROKER: dict[str, Any] = {
+    "topics": {"t": 2},
+    "group_min_session_timeout_ms": 100,
+    "group_consumer_session_timeout_ms": SESSION_MS,
+    "group_consumer_min_session_timeout_ms": SESSION_MS,
+    "group_consumer_heartbeat_interval_ms": 50,
+    "group_consumer_min_heartbeat_interval_ms": 50,
+}
+
+
+def handler() -> None:
+    """The code that is to be blamed."""
+    time.sleep(3 * SESSION_MS / 1000)
+
+
+async def first_block(events: EventStream) -> BlockedLoop:
+    with anyio.fail_after(5):
+        async for event in events:
+            if isinstance(event, LoopBlocked):
+                return event.blocked
+    raise AssertionError("nobody noticed")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_is_told(
+    protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = Told()
+    options = {"group_protocol": protocol, "session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 50}
+    with broker_aside(**BROKER) as broker:
+        async with member(broker, listener=told, **options) as reader:
+            await fill(broker, 2)
+            events = reader.events()
+            seen = [await reader.getone(timeout=5) for _ in range(5)]
+            before = broker.group("g")
+            handler()
+            seen += [await reader.getone(timeout=5) for _ in range(15)]
+            assert len({(record.partition, record.offset) for record in seen}) == 20, "nothing came twice"
+            after = broker.group("g")
+            assert (list(after.members), after.generation) == (list(before.members), before.generation)
+            assert told.events == [("assigned", t(0, 1))]
+            blocked = await first_block(events)
+            assert blocked.where is not None
+            assert blocked.where.function == "handler"
+            assert blocked.seconds > SESSION_MS / 1000
+            health = reader.health()
+            assert health.blocked == blocked
+            await assigned(reader, 0, 1)
+    assert "at " in next(record.getMessage() for record in caplog.records if record.name == "aiokwire.watchdog")

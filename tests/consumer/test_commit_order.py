@@ -1,0 +1,181 @@
+"""A commit never goes back: the commits of one consumer have their effect in the order in which they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import RebalanceListener
+from aiokwire.errors import CommitFailed, RequestTimedOut
+from aiokwire.protocol.messages.offset_commit import OffsetCommitRequest
+from aiokwire.testing import ApiKey, ErrorCode
+from aiokwire.testing.plugin import kafka_broker
+from aiokwire.types import TopicPartition
+from tests.consumer.groups import assigned, fill, member, t, until
+
+__all__ = ["kafka_broker"]
+
+ONE = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def kafka_broker_options() -> dict[str, Any]:
+    return {"topics": {"t": 2}, "auto_create_topics": False}
+
+
+def sent(requests: Sequence[Any]) -> list[int]:
+    """The offsets of partition 0 in commits, in the order in which they came."""
+    return [
+        partition.committed_offset
+        for request in requests
+        for topic in request.topics
+        for partition in topic.partitions
+        if partition.partition_index == 0
+    ]
+
+
+def stored(broker: Broker) -> int | None:
+    """What the broker keeps for partition 0."""
+    found = broker.state.offsets.of_group("g").get(ONE)
+    return None if found is None else found.offset
+
+
+async def quiet(seconds: float = 0.05) -> None:
+    """Whatever is still to come has come after so long."""
+    with anyio.move_on_after(seconds):
+        await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_an_automatic_commit_that_is_repeated_comes_before_a_newer_one_by_hand(
+    kafka_broker: Broker, protocol: str
+) -> None:
+    """It was repeated behind the newer one, after REBALANCE_IN_PROGRESS, and took it back."""
+    again = ErrorCode.REBALANCE_IN_PROGRESS if protocol == "classic" else ErrorCode.STALE_MEMBER_EPOCH
+    await fill(kafka_broker, 1)
+    refused = kafka_broker.on(ApiKey.OFFSET_COMMIT, nth=2).error(again)
+    options = {"group_protocol": protocol, "retry_backoff_ms": 20, "auto_commit_interval_ms": 5}
+    async with member(kafka_broker, **options) as reader:
+        assert len(await reader.getmany(3, timeout=5)) == 3
+        await until(lambda: stored(kafka_broker) == 0)
+        assert len(await reader.getmany(3, timeout=5)) == 3  # 3 are finished
+        await refused.hit()
+        await reader.commit()
+        assert stored(kafka_broker) == 6
+        await quiet()
+        assert stored(kafka_broker) == 6
+    assert sent(kafka_broker.journal.requests(OffsetCommitRequest))[:4] == [0, 3, 3, 6]
+
+
+async def test_a_commit_that_nobody_waited_for_does_not_undo_the_next_one(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        reader.commit_nowait({ONE: 5})
+        await reader.commit({ONE: 8})
+        await quiet()
+        assert stored(kafka_broker) == 8
+        kafka_broker.on(ApiKey.OFFSET_COMMIT).delay(0.02)
+        reader.commit_nowait({ONE: 9})
+        await anyio.lowlevel.checkpoint()
+        reader.commit_nowait({ONE: 10})
+        await reader.commit({ONE: 11})
+        await quiet()
+        assert stored(kafka_broker) == 11
+
+
+async def test_commits_that_waited_for_a_join_come_before_those_after_it(kafka_broker: Broker) -> None:
+    class Commits(RebalanceListener):
+        """Commits before those that wait have noticed that they may."""
+
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            if partitions == t(0, 1) and begun:
+                await reader.commit({ONE: 9})
+
+    begun: list[int] = []
+    options = {"partition_assignment_strategy": "range", "enable_auto_commit": False}
+    async with member(kafka_broker, listener=Commits(), **options) as reader:
+        await assigned(reader, 0, 1)
+        held = kafka_broker.on(ApiKey.SYNC_GROUP).hold()
+        reader.rejoin()
+        await held.arrived()
+        begun.append(1)
+        async with anyio.create_task_group() as tasks:
+            for offset in (3, 4, 5):
+                tasks.start_soon(reader.commit, {ONE: offset})
+            await quiet(0.02)
+            held.release()
+        await until(lambda: stored(kafka_broker) == 9)
+        await quiet(0.02)
+        assert stored(kafka_broker) == 9
+    assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [3, 4, 5, 9]
+
+
+async def test_a_commit_that_waits_for_its_turn_keeps_its_time_and_is_not_made_later(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        held = kafka_broker.on(ApiKey.OFFSET_COMMIT).hold()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.commit, {ONE: 1})
+            await held.arrived()
+            with pytest.raises(RequestTimedOut, match="earlier commits"):
+                await reader.commit({ONE: 2}, timeout=0.02)
+            tasks.start_soon(reader.commit, {ONE: 3})
+            await anyio.lowlevel.checkpoint()
+            held.release()
+    assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [1, 3]
+
+
+async def test_a_transaction_that_takes_over_is_not_undone_by_an_automatic_commit(kafka_broker: Broker) -> None:
+    await fill(kafka_broker, 1)
+    refused = kafka_broker.on(ApiKey.OFFSET_COMMIT, nth=2).error(ErrorCode.REBALANCE_IN_PROGRESS)
+    async with member(kafka_broker, retry_backoff_ms=20, auto_commit_interval_ms=5) as reader:
+        assert len(await reader.getmany(3, timeout=5)) == 3
+        await until(lambda: stored(kafka_broker) == 0)
+        assert len(await reader.getmany(3, timeout=5)) == 3
+        await refused.hit()
+        reader.group_metadata()
+        await quiet()
+    assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [0, 3]
+
+
+async def test_a_commit_of_a_partition_that_others_had_meanwhile_fails(kafka_broker: Broker) -> None:
+    """It waits for a join that ends in the loss of the partition, and the next join brings it back: whoever had it
+    between may have come further."""
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1)
+        held = kafka_broker.on(ApiKey.JOIN_GROUP).hold()
+        reader.rejoin()
+        await held.arrived()
+        async with anyio.create_task_group() as tasks:
+
+            async def old() -> None:
+                with pytest.raises(CommitFailed, match="does not have them any more"):
+                    await reader.commit({ONE: 3})
+
+            tasks.start_soon(old)
+            await anyio.lowlevel.checkpoint()
+            kafka_broker.evict("g", *kafka_broker.group("g").members)
+            held.release()
+        await assigned(reader, 0, 1)
+        await reader.commit({ONE: 4})
+    assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [4]
+
+
+async def test_a_commit_made_by_an_eager_member_between_two_generations_is_kept(kafka_broker: Broker) -> None:
+    """Everything is given up before a join, and nobody had it until it came back."""
+    options = {"partition_assignment_strategy": "range", "enable_auto_commit": False}
+    async with member(kafka_broker, **options) as reader:
+        await assigned(reader, 0, 1)
+        held = kafka_broker.on(ApiKey.JOIN_GROUP).hold()
+        reader.rejoin()
+        await held.arrived()
+        assert not reader.assignment
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.commit, {ONE: 3})
+            await quiet(0.01)
+            held.release()
+        assert stored(kafka_broker) == 3

@@ -1,0 +1,234 @@
+"""Scenarios of groups that hurt users of other clients, on the embedded broker; docs/scenarios.md lists them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import Consumer, RebalanceListener
+from aiokwire.errors import CommitFailed
+from aiokwire.group.subscription_format import decode_assignment, encode_subscription
+from aiokwire.protocol.messages import offset_fetch
+from aiokwire.testing import ApiKey, ErrorCode
+from aiokwire.testing.plugin import kafka_broker
+from aiokwire.types import TopicPartition
+from tests.broker.grouped import RawMember
+from tests.consumer.groups import Told, assigned, fill, member, t, until
+
+__all__ = ["kafka_broker"]
+
+COOPERATIVE = "cooperative-sticky"
+
+
+@pytest.fixture
+def kafka_broker_options() -> dict[str, Any]:
+    return {
+        "topics": {"t": 4, "u": 2},
+        "auto_create_topics": False,
+        "group_consumer_heartbeat_interval_ms": 20,
+        "group_consumer_min_heartbeat_interval_ms": 20,
+    }
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_16_a_member_reads_a_topic_that_was_made_anew_from_its_start(kafka_broker: Broker, protocol: str) -> None:
+    """With fewer partitions. What the group had committed was about the old one."""
+    await fill(kafka_broker, 4)
+    async with member(kafka_broker, group_protocol=protocol, metadata_max_age_ms=20) as reader:
+        seen = [await reader.getone(timeout=5) for _ in range(40)]
+        assert {record.partition for record in seen} == {0, 1, 2, 3}
+        await reader.commit()
+        await kafka_broker.delete_topic("t")
+        await kafka_broker.create_topic("t", 2)
+        await fill(kafka_broker, 2, 3)
+        again = [await reader.getone(timeout=5) for _ in range(6)]
+        assert sorted((record.partition, record.offset) for record in again) == [
+            (p, o) for p in (0, 1) for o in range(3)
+        ]
+        await until(lambda: reader.assignment == t(0, 1))
+        await reader.commit()
+        assert {place and place.offset for place in (await reader.committed()).values()} == {3}
+
+
+class Foreigner:
+    """A member of another make, which says that it has whatever a test wants it to have."""
+
+    def __init__(self, raw: RawMember) -> None:
+        self.raw = raw
+        self.generation = -1
+        self.owned: set[TopicPartition] = set()
+
+    async def join(self, claims: set[TopicPartition], generation: int) -> None:
+        """Join until a generation is whole; takes over what it is given."""
+        said = encode_subscription({"t"}, b"", claims, generation)
+        while True:
+            self.raw.send_join(protocols=[(COOPERATIVE, said)])
+            if await self.raw.take_join() is ErrorCode.MEMBER_ID_REQUIRED:
+                continue
+            assert not self.raw.leads, "the other one was there before"
+            self.raw.send_sync(version=4)
+            code, given = await self.raw.take_sync(version=4)
+            if code is ErrorCode.NONE:
+                self.generation, self.owned = self.raw.generation, set(decode_assignment(given)[0])
+                return
+
+    async def settle(self, reader: Consumer[Any, Any]) -> None:
+        """Follow every rebalance until both have something and neither has what is the other's."""
+        with anyio.fail_after(10):
+            while not (self.owned and self.owned | reader.assignment == t(0, 1, 2, 3)):
+                if await self.raw.beat() is not ErrorCode.NONE:
+                    await self.join(self.owned, self.generation)
+        assert not self.owned & reader.assignment
+
+
+@pytest.mark.parametrize("newer", [False, True])
+async def test_40_of_two_that_claim_a_partition_in_different_generations_the_newer_ones_word_counts(
+    kafka_broker: Broker, newer: bool
+) -> None:
+    """Who missed a generation still says that it has what others were given in it."""
+    told = Told()
+    async with member(kafka_broker, listener=told, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        generation = reader.group_metadata().generation
+        stranger = Foreigner(await RawMember.connect(kafka_broker))
+        await stranger.join(t(0, 1), generation + 5 if newer else generation - 1)
+        assert stranger.owned <= (t(0, 1) if newer else set()), "whose word is older gets what the other gives up"
+        await stranger.settle(reader)
+        assert stranger.owned == t(0, 1) or not newer
+        kept = reader.assignment
+        assert all(not (gone & kept) for name, gone in told.events if name != "assigned"), "what stays never stopped"
+        await stranger.raw.leave()
+        await stranger.raw.client.close()
+        await assigned(reader, 0, 1, 2, 3)
+
+
+async def test_40_what_two_claim_in_one_generation_is_first_taken_from_both(kafka_broker: Broker) -> None:
+    async with member(kafka_broker, enable_auto_commit=False) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+        stranger = Foreigner(await RawMember.connect(kafka_broker))
+        await stranger.join(t(0, 1), reader.group_metadata().generation)
+        assert not stranger.owned & t(0, 1), "it may not go on as if it had them"
+        await stranger.settle(reader)
+        await stranger.raw.client.close()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_40_who_comes_back_after_others_took_over_has_lost_its_partitions_first(
+    kafka_broker: Broker, protocol: str
+) -> None:
+    """It still believes that it has everything: its commits are refused, and it is told before it gets anything."""
+    await fill(kafka_broker, 4)
+    told = Told()
+    options = {"group_protocol": protocol, "enable_auto_commit": False}
+    async with member(kafka_broker, listener=told, client_id="old", **options) as old:
+        await assigned(old, 0, 1, 2, 3)
+        (name,) = kafka_broker.group("g").members
+        beat = ApiKey.HEARTBEAT if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+        silenced = kafka_broker.on(beat, client_id="old", times=None).hold()
+        await silenced.arrived()
+        kafka_broker.evict("g", name)
+        async with member(kafka_broker, **options) as young:
+            await assigned(young, 0, 1, 2, 3)
+            assert len(await young.getmany(40, timeout=5)) > 0
+            await young.commit()
+            assert old.assignment == t(0, 1, 2, 3), "it has heard nothing"
+            with pytest.raises(CommitFailed):
+                await old.commit(dict.fromkeys(t(0, 1, 2, 3), 0))
+            silenced.remove()
+            silenced.release()
+            await until(lambda: len(old.assignment) == len(young.assignment) == 2)
+            assert old.assignment | young.assignment == t(0, 1, 2, 3)
+            assert [event for event, _ in told.events][:2] == ["assigned", "lost"]
+            assert told.events[1][1] == t(0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_40_an_answer_that_leaves_a_partition_out_holds_it_up_for_a_moment_only(
+    kafka_broker: Broker, protocol: str
+) -> None:
+    """Nothing is said about partition 1, and nothing about anything the second time."""
+    await fill(kafka_broker, 4)
+
+    def some(request: offset_fetch.OffsetFetchRequest) -> offset_fetch.OffsetFetchResponse:
+        asked = request.groups[0]
+        topics = [
+            offset_fetch.OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    offset_fetch.OffsetFetchResponsePartitions(partition_index=number, committed_offset=-1)
+                    for number in topic.partition_indexes
+                    if number != 1
+                ],
+            )
+            for topic in asked.topics or []
+        ]
+        return offset_fetch.OffsetFetchResponse(
+            groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g", topics=topics)]
+        )
+
+    kafka_broker.on(ApiKey.OFFSET_FETCH).respond(some)
+    nothing = offset_fetch.OffsetFetchResponse(groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g")])
+    left_out = kafka_broker.on(ApiKey.OFFSET_FETCH).respond(nothing)
+    async with member(kafka_broker, group_protocol=protocol) as reader:
+        seen = [await reader.getone(timeout=5) for _ in range(40)]
+        assert {record.partition for record in seen} == {0, 1, 2, 3}
+        assert [record.partition for record in seen].index(1) > 9, "the others did not wait for it"
+        assert left_out.hits == 1
+
+
+async def test_40_a_subscription_that_changes_while_the_coordinator_is_asked_is_told_next(
+    kafka_broker: Broker,
+) -> None:
+    """KIP-848: a heartbeat is on its way with the old subscription."""
+    for nth in (1, 2):
+        held = kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, nth=nth).hold()
+        async with member(kafka_broker, group_protocol="consumer") as reader:
+            await held.arrived()
+            await reader.subscribe("u")
+            held.release()
+            await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
+
+
+async def test_what_a_listener_is_still_at_work_on_is_not_given_to_others_after_a_lost_heartbeat(
+    kafka_broker: Broker,
+) -> None:
+    """Everything is said again then, and the member said that it had nothing yet: the coordinator gave it to others."""
+
+    class Slow(RebalanceListener):
+        async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
+            begun.set()
+            await done.wait()
+
+    begun, done = anyio.Event(), anyio.Event()
+    options = {"group_protocol": "consumer", "enable_auto_commit": False}
+    async with member(kafka_broker, listener=Slow(), client_id="slow", **options) as slow:
+        await begun.wait()
+        async with member(kafka_broker, **options) as other:
+            await until(lambda: len(kafka_broker.group("g").members) == 2)
+            await kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow").close().hit()
+            said = kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow", times=None).observe()
+            await said.hit(5)
+            assert slow.assignment == t(0, 1, 2, 3)
+            assert not other.assignment
+            done.set()
+            await until(lambda: len(slow.assignment) == len(other.assignment) == 2)
+            assert not slow.assignment & other.assignment
+
+
+@pytest.mark.parametrize("code", [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID])
+async def test_a_group_that_is_gone_already_lets_a_member_of_the_consumer_protocol_leave(
+    kafka_broker: Broker, code: ErrorCode
+) -> None:
+    """The same code ends a member's epoch at any other time."""
+    leaving = kafka_broker.on(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT, when=lambda request: getattr(request, "member_epoch", 0) < 0
+    ).error(code)
+    told = Told()
+    async with member(kafka_broker, group_protocol="consumer", listener=told) as reader:
+        await assigned(reader, 0, 1, 2, 3)
+    assert leaving.hits == 1
+    assert [event for event, _ in told.events] == ["assigned", "revoked"]

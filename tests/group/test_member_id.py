@@ -1,0 +1,73 @@
+"""As whom a member joins: no id that a coordinator may still count on is left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokwire.group.member_id import MemberId
+
+
+@pytest.fixture
+def known() -> MemberId:
+    """A member of a complete generation."""
+    known = MemberId()
+    known.given("a")
+    known.settled()
+    return known
+
+
+def test_an_id_that_is_refused_is_not_used_again_while_the_coordinator_stays(known: MemberId) -> None:
+    known.refused()
+    assert known.current == ""
+    known.given("b")
+    assert known.current == "b"
+
+
+def test_a_coordinator_that_read_the_group_anew_may_know_the_former_id(known: MemberId) -> None:
+    known.refused()
+    known.moved()
+    assert known.current == "a"
+    known.refused()
+    assert known.current == ""
+
+
+def test_an_id_that_was_given_meanwhile_is_tried_first(known: MemberId) -> None:
+    known.refused()
+    known.given("b")
+    known.moved()
+    assert known.current == "b"
+    known.refused()
+    assert known.current == "a"
+
+
+def test_a_new_id_that_is_refused_before_its_generation_was_complete_leads_to_the_former_one(known: MemberId) -> None:
+    known.refused()
+    known.given("b")
+    known.refused()
+    assert known.current == "a"
+    known.refused()
+    assert known.current == ""
+
+
+def test_a_complete_generation_makes_the_former_id_useless(known: MemberId) -> None:
+    known.refused()
+    known.given("b")
+    known.settled()
+    known.moved()
+    assert known.current == "b"
+
+
+def test_who_never_was_in_a_generation_has_nothing_to_go_back_to() -> None:
+    new = MemberId()
+    new.moved()
+    assert new.current == ""
+    new.refused()
+    assert new.current == ""
+
+
+def test_who_left_is_known_to_nobody(known: MemberId) -> None:
+    known.refused()
+    known.given("b")
+    assert known.left() == "b"
+    known.moved()
+    assert known.current == ""

@@ -1,0 +1,43 @@
+"""Which acknowledgements have to be proven, and what proves one."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.producer.proof import is_own, needs_proof
+from aiokwire.protocol.messages.produce import PartitionProduceResponse
+from aiokwire.records import Record
+from aiokwire.types import TimestampType
+
+BROKERS = TimestampType.LOG_APPEND_TIME
+
+
+def record(
+    value: bytes, offset: int = 0, timestamp: int = 0, kind: TimestampType = TimestampType.CREATE_TIME
+) -> Record:
+    return Record("t", 0, offset, timestamp, b"k", value, (("h", b"1"),), timestamp_type=kind)
+
+
+@pytest.mark.parametrize(
+    ("code", "time", "needed"),
+    [
+        (ErrorCode.NONE, -1, False),
+        (ErrorCode.NONE, 17, True),
+        (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1, True),
+    ],
+)
+def test_what_may_be_a_duplicate_is_doubted(code: ErrorCode, time: int, needed: bool) -> None:
+    assert needs_proof(PartitionProduceResponse(error_code=code, log_append_time_ms=time)) is needed
+
+
+def test_the_log_has_to_say_the_same_at_other_offsets() -> None:
+    ours = [record(b"a", timestamp=5), record(b"b", timestamp=6)]
+    assert is_own(ours, [record(b"a", 7, 5), record(b"b", 8, 6)])
+    assert not is_own(ours, [record(b"a", 7, 5), record(b"c", 8, 6)])
+    assert not is_own(ours, [record(b"a", 7, 5)])
+
+
+def test_times_are_not_compared_where_the_broker_sets_them() -> None:
+    assert is_own([record(b"a", timestamp=5)], [record(b"a", 7, 99, BROKERS)])
+    assert not is_own([record(b"a", timestamp=5)], [record(b"a", 7, 99)])

@@ -1,0 +1,193 @@
+"""Avro as columns: its types, its evolution, ids of a registry, and bytes that are none."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import io
+import json
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import StructType
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.avro_decoding import AvroDecoder
+from aiokwire.spark.avro_types import avro_schema, spark_type
+from aiokwire.spark.columns import Faults
+from aiokwire.spark.decoding_options import Format, Side
+from aiokwire.spark.schema import arrow_schema
+
+ITEM = {"type": "record", "name": "Item", "fields": [{"name": "sku", "type": "string"}]}
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "rate", "type": "float"},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "PAID"]}},
+        {"name": "before", "type": ["null", "Kind"]},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "paid", "type": [{"type": "long", "logicalType": "timestamp-micros"}, "null"]},
+        {"name": "local", "type": {"type": "long", "logicalType": "local-timestamp-millis"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "hour", "type": {"type": "int", "logicalType": "time-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "uuid", "type": {"type": "string", "logicalType": "uuid"}},
+        {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 4}},
+        {"name": "times", "type": {"type": "map", "values": {"type": "long", "logicalType": "timestamp-millis"}}},
+        {"name": "items", "type": {"type": "array", "items": ["null", ITEM]}},
+        {"name": "first", "type": ["null", "Item"]},
+        {"name": "tags", "type": {"type": "array", "items": {"type": "map", "values": "string"}}},
+        {"name": "wide", "type": ["int", "long"]},
+    ],
+}
+AT = datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.UTC)
+WRITTEN: dict[str, Any] = {
+    "id": 5,
+    "note": None,
+    "rate": 1.5,
+    "kind": "NEW",
+    "before": "PAID",
+    "at": AT,
+    "paid": AT,
+    "local": AT.replace(tzinfo=None),
+    "day": AT.date(),
+    "hour": datetime.time(1, 2, 3),
+    "price": decimal.Decimal("12.34"),
+    "uuid": "d0f7a9a0-0000-4000-8000-000000000000",
+    "hash": b"\0\1\2\3",
+    "times": {"a": AT},
+    "items": [None, {"sku": "x"}],
+    "first": {"sku": "y"},
+    "tags": [{"k": "v"}, {}],
+    "wide": 2**40,
+}
+READ = WRITTEN | {"hour": 3_723_000, "times": [("a", AT)], "tags": [[("k", "v")], []]}
+
+
+def datum(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def decoder(side: Side) -> AvroDecoder:
+    kind = spark_type(avro_schema(side.schema, "value.schema").expanded, "value.schema")
+    return AvroDecoder(side, arrow_schema(StructType().add("value", kind)).field(0).type, "value")
+
+
+def decoded(side: Side, *values: bytes | None) -> tuple[list[Any], Faults]:
+    column, faults = decoder(side)(pa.array(values, pa.binary()))
+    column.validate(full=True)
+    return column.to_pylist(), faults
+
+
+def avro(schema: Any, **more: Any) -> Side:
+    return Side(Format.AVRO, json.dumps(schema), **more)
+
+
+def test_types_are_those_of_sparks_own_from_avro() -> None:
+    found = spark_type(avro_schema(json.dumps(ORDER), "value.schema").expanded, "value.schema")
+    item = "struct<sku:string>"
+    assert found.simpleString() == (
+        "struct<id:bigint,note:string,rate:float,kind:string,before:string,at:timestamp,paid:timestamp,"
+        "local:timestamp_ntz,day:date,hour:int,price:decimal(10,2),uuid:string,hash:binary,times:map<string,timestamp>,"
+        f"items:array<{item}>,first:{item},tags:array<map<string,string>>,wide:bigint>"
+    )
+
+
+def test_a_record_is_read_by_its_schema() -> None:
+    found, faults = decoded(avro(ORDER), datum(ORDER, WRITTEN), None)
+    assert found == [READ, None]
+    assert not faults
+
+
+def test_what_is_not_a_record_is_a_column_of_its_type() -> None:
+    assert decoded(avro("string"), datum("string", "paid"))[0] == ["paid"]
+    assert decoded(avro(["null", "long"]), datum(["null", "long"], 7), b"\0")[0] == [7, None]
+
+
+def test_bytes_that_are_no_datum_are_told_and_null() -> None:
+    good = datum(ORDER, WRITTEN)
+    found, faults = decoded(avro(ORDER), good, good + b"x", good[:-3], b"", good)
+    assert found == [READ, None, None, None, READ]
+    assert faults.keys() == {1, 2, 3}
+    assert faults[1] == "ValueError: 1 bytes are left behind the datum"
+
+
+def test_numbers_that_arrow_cannot_hold_are_told() -> None:
+    schema = {"type": "long", "logicalType": "timestamp-millis"}
+    found, faults = decoded(avro(schema), datum("long", 2**62), datum("long", 0))
+    assert found == [None, datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)]
+    assert "would result in out of bounds" in faults[0]
+
+
+@given(st.integers(0, 200), st.binary(max_size=3), st.integers(0, 3))
+def test_damaged_bytes_never_end_the_task(place: int, junk: bytes, cut: int) -> None:
+    good = datum(ORDER, WRITTEN)
+    place = min(place, len(good))
+    found, faults = decoded(avro(ORDER), good[:place] + junk + good[place + cut :], good)
+    assert found[1] == READ
+    assert (found[0] is None) == (0 in faults)
+
+
+# --- another schema than the columns' ---------------------------------------------------------------------------------
+
+OLD = {"type": "record", "name": "O", "fields": [{"name": "id", "type": "int"}, {"name": "gone", "type": "string"}]}
+NEW = {
+    "type": "record",
+    "name": "O",
+    "fields": [{"name": "id", "type": "long"}, {"name": "state", "type": "string", "default": "new"}],
+}
+
+
+def framed(number: int, data: bytes) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + data
+
+
+def test_records_of_an_older_schema_are_read_by_the_columns() -> None:
+    side = avro(NEW, writer_schema=json.dumps(OLD))
+    assert decoded(side, datum(OLD, {"id": 5, "gone": "x"}))[0] == [{"id": 5, "state": "new"}]
+
+
+def test_each_record_is_read_by_the_schema_whose_id_it_has() -> None:
+    side = avro(NEW, registry="schemas", schemas={1: json.dumps(OLD), 2: json.dumps(NEW), 3: "{", 4: '"string"'})
+    new, old = datum(NEW, {"id": 7, "state": "paid"}), datum(OLD, {"id": 5, "gone": "x"})
+    values = [framed(2, new), framed(1, old), framed(9, new), framed(3, new), framed(4, b"\2x"), new, b"\0\0", None]
+    found, faults = decoded(side, *values)
+    assert found == [{"id": 7, "state": "paid"}, {"id": 5, "state": "new"}, *[None] * 6]
+    assert faults[2] == "ValueError: no file has the schema 9"
+    assert faults[3].startswith("ValueError: the schema 3 is no Avro schema")
+    assert faults[4].startswith("SchemaResolutionError")
+    assert faults[5] == faults[6] == "ValueError: it does not begin with a zero byte and a schema's id"
+    assert 7 not in faults
+
+
+# --- schemas that cannot be columns ---------------------------------------------------------------------------------
+
+TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["null", "Tree"]}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("{", "value.schema is no Avro schema"),
+        ('{"type":"array"}', "value.schema is no Avro schema"),
+        ('"strin"', "value.schema is no Avro schema"),
+        (json.dumps(TREE), r"value\.schema\.next: Tree, which contains itself, cannot be a column"),
+        ('["int","string"]', "a union of several types cannot be a column"),
+        ('"null"', "null alone cannot be a column"),
+        ('{"type":"record","name":"R","fields":[]}', "a record without fields"),
+        ('{"type":"bytes","logicalType":"decimal","precision":50}', "Spark has 38"),
+    ],
+)
+def test_schemas_that_spark_has_no_type_for_are_refused(schema: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        spark_type(avro_schema(schema, "value.schema").expanded, "value.schema")

@@ -1,0 +1,149 @@
+"""What a user sees when something is wrong: one table of what is asked for, through Spark; brokers that come and go."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import fastavro
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from aiokwire.errors import ConnectionFailed, RequestTimedOut
+from aiokwire.spark import compat
+from aiokwire.spark.batch import BatchReader
+from aiokwire.spark.options import parse_source
+from tests.spark.conftest import Kafka, Reads, broker_process, columns_of
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("no_sessions")]
+
+
+def numbered(count: int) -> list[bytes | None]:
+    return [b"%d" % number + b"x" * 1000 for number in range(count)]
+
+
+# --- through Spark: the sentence that its exception has ---------------------------------------------------------------
+
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    "an unknown option": ({"startingOfset": "earliest"}, "did you mean 'startingOffsets'"),
+    "a value that cannot be": ({"minPartitions": "some"}, "minPartitions must be a positive number, not 'some'"),
+    "a missing topic": (
+        {"subscribe": "nowhere", "kafka.default.api.timeout.ms": "200"},
+        "ConfigurationError.* topic 'nowhere' is not there",
+    ),
+    "offsets beyond the log": ({"endingOffsets": '{"TOPIC":{"0":9}}'}, "LostData.* the log ends at 2"),
+    "an undecodable record": (
+        {"value.format": "string", "mode": "failfast"},
+        r"UndecodableRecord.* at offset 1: cannot decode the value b'\\xff'",
+    ),
+    "a schema file that is not there": (
+        {"value.format": "avro", "value.schema": "@/no/such/order.avsc"},
+        r"value\.schema: cannot read the file '/no/such/order\.avsc'",
+    ),
+    "no broker": (
+        {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "300"},
+        r"ConnectionFailed.*127\.0\.0\.1:1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_spark_shows_what_is_wrong(kafka: Kafka, read: Reads, case: str) -> None:
+    topic = kafka.topic()
+    kafka.produce(topic, [b"good", b"\xff"])
+    options, said = WRONG[case]
+    given = {"subscribe": topic} | {name: text.replace("TOPIC", topic) for name, text in options.items()}
+    with pytest.raises(PySparkException, match=f"(?s){said}"):
+        read(**given).collect()
+
+
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+
+def test_undecodable_records_end_in_the_dead_letter_topic_and_the_job_does_not(kafka: Kafka, read: Reads) -> None:
+    topic, dead = kafka.topic(), kafka.topic()
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(ORDER), {"id": 42})
+    kafka.produce(topic, [out.getvalue(), b"\xff\xff", None])
+    options = {"value.format": "avro", "value.schema": json.dumps(ORDER), "deadLetterTopic": dead}
+    rows = read(topic, **options).select("offset", "value.id").collect()
+    assert [tuple(row) for row in rows] == [(0, 42), (1, None), (2, None)]
+    (letter,) = read(dead, includeHeaders="true").collect()
+    assert letter.value == b"\xff\xff"
+    assert {header.key: bytes(header.value) for header in letter.headers}["aiokwire.dead.offset"] == b"1"
+
+
+@pytest.mark.skipif(not compat.HAS_STREAM_READS, reason="streams are read from PySpark 4.2 on")
+def test_a_stream_goes_on_beside_undecodable_records_and_ends_with_lost_data(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic, dead = kafka.topic(), kafka.topic()
+    kafka.produce(topic, [b'{"id":1}', b"{"])
+    options = {
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "columns": "value",
+        "value.format": "json",
+        "value.schema": "id int",
+        "mode": "dropmalformed",
+        "deadLetterTopic": dead,
+    }
+
+    def run() -> None:
+        frame = spark.readStream.format("aiokwire").option("kafka.bootstrap.servers", kafka.servers)
+        out = frame.options(**options).load().select("value.id").writeStream.format("parquet")
+        out = out.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        out.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination(60)
+
+    run()
+    assert [row.id for row in spark.read.parquet(str(tmp_path / "out")).collect()] == [1]
+    kafka.delete(topic)
+    kafka.create(topic)
+    with pytest.raises(PySparkException, match=rf"(?s)LostData.*{topic}\[0\]: .*the log ends at 0"):
+        run()
+
+
+# --- brokers ----------------------------------------------------------------------------------------------------------
+
+
+def job(servers: str, **options: str) -> BatchReader:
+    named = {"kafka.bootstrap.servers": servers, "subscribe": "orders", "columns": "offset"} | options
+    parsed = parse_source(named, streaming=False)
+    return BatchReader(parsed, columns_of(parsed))
+
+
+def test_a_broker_that_starts_later_is_waited_for(kafka: Kafka, tmp_path: Path) -> None:
+    """Spark plans again when an action is repeated; what failed before does not stand in the way."""
+    with broker_process("--data-dir", str(tmp_path)) as servers:
+        Kafka(servers).create("orders")
+        Kafka(servers).produce("orders", numbered(3))
+    reader = job(servers, **{"kafka.default.api.timeout.ms": "300"})
+    with pytest.raises(ConnectionFailed):
+        reader.partitions()
+    with broker_process("--data-dir", str(tmp_path), listen=servers):
+        (task,) = reader.partitions()
+        assert sum(batch.num_rows for batch in reader.read(task)) == 3
+
+
+def test_a_broker_that_does_not_come_back_ends_the_task_with_where_it_was(tmp_path: Path) -> None:
+    with broker_process() as servers:
+        Kafka(servers).create("orders")
+        Kafka(servers).produce("orders", numbered(3000))
+        patience = {"kafka.default.api.timeout.ms": "500", "kafka.request.timeout.ms": "500"}
+        reader = job(servers, **{"kafka.max.partition.fetch.bytes": "100000"}, **patience)
+        (task,) = reader.partitions()
+        reading = reader.read(task)
+    with pytest.raises(RequestTimedOut, match=r"reading orders\[0\] at offset \d+"):
+        list(reading)
+
+
+def test_a_task_that_finds_no_broker_says_so(tmp_path: Path) -> None:
+    with broker_process() as servers:
+        Kafka(servers).create("orders")
+        Kafka(servers).produce("orders", numbered(3))
+        (task,) = job(servers).partitions()
+    fresh = job(servers, **{"kafka.default.api.timeout.ms": "300"})
+    with pytest.raises(ConnectionFailed, match=servers):
+        list(fresh.read(task))
