@@ -67,7 +67,7 @@ class Commits:
         self._under_way: list[Offsets] = []  # being committed: nor does the automatic commit take these back
         self._turn = anyio.Lock()  # first come, first served
         self._parted: set[TopicPartition] = set()  # were ours once
-        self._automatic_commit = anyio.CancelScope()  # around the one of now
+        self._automatic_commit: anyio.CancelScope | None = None  # around the last one
         self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished, of what is being given up
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
@@ -111,7 +111,8 @@ class Commits:
         if self._automatic and self.membership is not None:
             logger.info("group %r: the automatic commit is off, for transactions", self._offsets.group_id)
         self._automatic = False
-        self._automatic_commit.cancel()  # it might be repeated behind the transaction's
+        if self._automatic_commit is not None:
+            self._automatic_commit.cancel()  # it might be repeated behind the transaction's
         if self.membership is None:
             return GroupMetadata(self._offsets.group_id)
         return self.membership.metadata

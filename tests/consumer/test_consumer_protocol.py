@@ -145,12 +145,20 @@ async def test_heartbeats_say_only_what_changed(kafka_broker: Broker) -> None:
             assert beat.rebalance_timeout_ms == -1
 
 
+def _says_nothing_new(request: object) -> bool:
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    return request.subscribed_topic_names is None
+
+
 async def test_after_a_heartbeat_without_an_answer_everything_is_said_again(kafka_broker: Broker) -> None:
     told = Told()
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        await kafka_broker.on(BEAT).close_after().hit()
-        await until(lambda: beats_of(kafka_broker)[-1].subscribed_topic_names is not None)
+        before = len(beats_of(kafka_broker))
+        silent = kafka_broker.on(BEAT, when=_says_nothing_new, times=None).close_after()
+        await until(lambda: any(beat.subscribed_topic_names for beat in beats_of(kafka_broker)[before:]))
+        assert silent.hits
+        silent.remove()
         await kafka_broker.on(BEAT).observe().hit()
         assert beats_of(kafka_broker)[-1].member_epoch == reader.group_metadata().generation
         assert [name for name, _ in told.events] == ["assigned"]

@@ -21,7 +21,6 @@ from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.producer import TransactionTicket
 from aiokwire.spark import exactly_once, planning
 from aiokwire.spark.exactly_once import Plan
-from aiokwire.spark.ledger import Ledger
 from aiokwire.spark.messages import Written, whole
 from aiokwire.spark.offsets import Offsets, to_json
 from aiokwire.spark.options import Delivery, SinkOptions, parse_sink
@@ -336,7 +335,8 @@ class _Run:
 
 
 async def _last(plan: Plan, client: Client) -> int | None:
-    return await Ledger(plan.ledger_group).read(client, plan.config.default_api_timeout)
+    entry = await plan.ledger().read(client, plan.config.default_api_timeout)
+    return None if entry is None else entry.batch_id
 
 
 async def _partitions(client: Client, topics: list[str]) -> dict[str, int]:

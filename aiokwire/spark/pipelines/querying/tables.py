@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.options import COLUMNS, Format
+from aiokwire.spark.decoding_options import Format
+from aiokwire.spark.options import COLUMNS
 from aiokwire.spark.pipelines.querying.plans import Names
 
 # What a query that needs no column reads all the same: something has to be counted, and this is cheap.
