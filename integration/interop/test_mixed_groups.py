@@ -222,6 +222,8 @@ class Aiokafka:
                     self.values += [record.value for record in records]
                     await consumer.commit()
                 self.owned = {tp.partition for tp in consumer.assignment()}
+            # its listener is not told when it closes
+            place.ownership.tell(told, [tp.partition for tp in consumer.assignment()], came=False)
 
     def stop(self) -> None:
         self._stop.set()

@@ -78,9 +78,9 @@ class Proxy:
         return f"127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Proxy:
-        self._group = await self._stack.enter_async_context(anyio.create_task_group())
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self.port)
-        self._stack.push_async_callback(listener.aclose)
+        self._stack.push_async_callback(listener.aclose)  # when nobody serves it any more
+        self._group = await self._stack.enter_async_context(anyio.create_task_group())
         self._group.start_soon(listener.serve, self._serve)
         return self
 

@@ -11,22 +11,25 @@ from integration.kafka import MissingPrerequisite, java, libs
 from integration.spark.account import NotExactlyOnce, judge, judge_copies
 from integration.spark.kills import SETTINGS, Setting, broker_behind_proxy, run
 from integration.spark.places import ALL, Kill, places
+from integration.spark.proxy import Moment
 
 pytestmark = pytest.mark.timeout(180)
 
 FIRST_ONLY = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
-WITHOUT_EFFECT = (ApiKey.FIND_COORDINATOR, ApiKey.METADATA)
+WITH_EFFECT = (ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS)
 
 
 def some(setting: Setting) -> list[Kill]:
-    """Of the first protocol what the second one does without."""
+    """Requests that have their effect although their sender is dead; of the first protocol what the second does without."""
+    late = setting.second and setting.broker == "embedded"
     return [
         kill
         for kill in setting.kills()
-        if kill.api not in WITHOUT_EFFECT
+        if kill.api in (WITH_EFFECT if setting.second else FIRST_ONLY)
+        and kill.moment in ((Moment.AFTER, Moment.LATE) if late else (Moment.AFTER,))
         and kill.whom != ALL
         and kill.nth == 1
-        and (setting.second or kill.api in FIRST_ONLY)
+        and not kill.aborting
     ]
 
 
