@@ -20,7 +20,7 @@ WITH_EFFECT = (ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN, ApiKey.
 
 
 def some(setting: Setting) -> list[Kill]:
-    """Requests that have their effect although their sender is dead; of the first protocol what the second does without."""
+    """Requests that have their effect though their sender is dead; of the first protocol what the second lacks."""
     late = setting.second and setting.broker == "embedded"
     return [
         kill
