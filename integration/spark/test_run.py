@@ -97,7 +97,9 @@ class Run:
     def close(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+        self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 async def send(servers: str, topic: str, flights: list[dict[str, Any]]) -> None:

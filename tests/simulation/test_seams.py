@@ -15,7 +15,12 @@ from tests.simulation.history import play
 from tests.simulation.loop import SeamBypassed
 
 PACKAGE = Path(__file__).parents[2] / "aiokwire"
-OUTSIDE = ("cli/", "protocol/generate/", "testing/")  # programs for people; nothing of them runs within a client
+OUTSIDE = (
+    "cli/",
+    "protocol/generate/",
+    "testing/",
+    "spark/pipelines/",
+)  # programs for people; nothing of them runs within a client
 
 # What only the modules named may say, and why they may.
 SEAMS = {
