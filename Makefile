@@ -42,7 +42,10 @@ test: build .venv/dev.stamp ## every test of the package
 	$(BIN)/python -m pytest
 
 integration: build .venv/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
-	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark
+	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark/test_kills.py
+
+integration-spark: build .venv/dev.stamp ## the pipelines by their commands on both brokers, stopped and killed in the middle
+	$(BIN)/python -m pytest integration/spark
 
 lint: build .venv/dev.stamp ## ruff and mypy --strict
 	$(BIN)/ruff check
@@ -95,4 +98,4 @@ clean: ## remove what was built, but not the environment
 	rm -rf build dist *.egg-info demo-output
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
-.PHONY: help build demo demo-spark test integration lint format bench soak chaos spark-versions generate check-generated asan wheel clean
+.PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate check-generated asan wheel clean
