@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -135,6 +135,15 @@ def test_the_standard_input_is_read_as_it_comes(bootstrap: str, run: Run, topic:
     assert run("consume", topic, "-e").stdout == "a\nb\n"
 
 
+@pytest.fixture
+def heeding_interrupts() -> Iterator[None]:
+    """What a shell runs in the background ignores SIGINT, and so does all that is started from it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeding_interrupts")
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_ends_a_waiting_consumer_cleanly(
     bootstrap: str, run: Run, topic: str, tmp_path: Path, sent: signal.Signals, status: int
