@@ -24,7 +24,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("asan", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asan")
 """
-MODULES = ("_hash", "_record", "_columns", "_message_set", "_builder", "_batch", "_rows")
+TESTS = ["tests/records/test_fuzz.py", "tests/records/test_arrow.py"]
+MODULES = ("_hash", "_record", "_columns", "_arrow_c", "_message_set", "_builder", "_batch", "_rows")
 
 
 def copy_sources(target: pathlib.Path) -> None:
@@ -72,7 +73,7 @@ def run_tests(target: pathlib.Path, tests: list[str]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dir", type=pathlib.Path, default=ROOT / "build" / "asan", help="where to build")
-    parser.add_argument("tests", nargs="*", default=["tests/records/test_fuzz.py"], help="which tests to run")
+    parser.add_argument("tests", nargs="*", default=TESTS, help="which tests to run")
     options = parser.parse_args()
     target = options.dir.resolve()
     copy_sources(target)
