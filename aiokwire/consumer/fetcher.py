@@ -134,8 +134,8 @@ class Fetcher:
     def wake(self, state: PartitionState) -> None:
         """A partition may have become fetchable."""
         self._offer_room()
-        if state.source is None:
-            return
+        if state.source is None or state.in_flight:
+            return  # who brings what is on its way looks again by itself
         for lane in self._lanes.get(state.source, ()):
             if lane.plan is None:
                 lane.wake()
