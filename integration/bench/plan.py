@@ -50,6 +50,7 @@ _CONSUME = {
     "franz-go": 4_000_000,
 }
 _ITERATE = {"aiokwire": 4_000_000, "aiokafka": 400_000}
+_ARROW = {"aiokwire": 8_000_000}
 _SEND = {"aiokwire": 5_000, "aiokafka": 5_000, "confluent-aio": 2, "kafka-python": 1_000, "franz-go": 5_000}
 _SEND_200 = {"aiokwire": 600_000, "aiokafka": 200_000, "confluent-aio": 800, "franz-go": 300_000}
 _SEND_5000 = {"aiokwire": 600_000, "aiokafka": 200_000, "confluent-aio": 40_000, "franz-go": 300_000}
@@ -60,6 +61,13 @@ ROWS = (
     Row("produce-1k", "produce-1k", "produce, 1 KiB", "produce", _PRODUCE_1K, value_size=1024),
     Row("consume-lists", "consume", "consume, in lists", "consume", _CONSUME),
     Row("consume-for", "consume", "consume, async for", "iterate", _ITERATE),
+    Row(
+        "consume-arrow",
+        "consume",
+        "consume, batches as Arrow's (twice what there is, from its beginning)",
+        "arrow",
+        _ARROW,
+    ),
     Row("send-1", "send", "awaited sends, 1 task", "send", _SEND),
     Row("send-200", "send", "awaited sends, 200 tasks", "send", _SEND_200, tasks=200),
     Row("send-5000", "send", "awaited sends, 5,000 tasks", "send", _SEND_5000, tasks=5_000),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import uvloop
 
 from aiokwire import Consumer, Producer, TopicPartition
@@ -21,6 +23,10 @@ def consume(job: Job) -> Figures:
 
 def iterate(job: Job) -> Figures:
     return uvloop.run(_iterate(job))
+
+
+def arrow(job: Job) -> Figures:
+    return uvloop.run(_arrow(job))
 
 
 def send(job: Job) -> Figures:
@@ -80,4 +86,21 @@ async def _iterate(job: Job) -> Figures:
             seen += 1
             if seen == job.count:
                 break
+        return meter.stop(seen)
+
+
+async def _arrow(job: Job) -> Figures:
+    importlib.import_module("pyarrow")  # takes longer than many batches
+    partitions = [TopicPartition(job.topic, partition) for partition in range(PARTITIONS)]
+    async with _consumer(job) as consumer:
+        meter = Meter()
+        meter.start()
+        await consumer.assign(partitions)
+        seen, half = 0, job.count // 2
+        async for batch in consumer.batches():
+            before, seen = seen, seen + batch.to_arrow().num_rows
+            if seen >= job.count:
+                break
+            if before < half <= seen:
+                await consumer.seek_to_beginning(*partitions)
         return meter.stop(seen)
