@@ -135,7 +135,7 @@ class ClassicMember:
                 tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
                 tasks.start_soon(self._look_around, name=f"topics of group {self._options.group_id}")
                 await self._life.work(self._drive)
-                self._heartbeats.stop()
+                self._heartbeats.end()
                 if self._life.departure is not None:
                     await self._depart(self._life.departure)
                 else:
