@@ -87,6 +87,7 @@ async def run_beside(
     try:
         await beside.ended.wait()
     finally:
+        told_at = here.time()
         beside.cancel()
         try:
             with anyio.move_on_after(end_timeout, shield=True):
@@ -95,7 +96,8 @@ async def run_beside(
                     await anyio.sleep(0.001)
         finally:
             if thread.is_alive():
-                logger.warning("the thread %r has not ended %.3f s after it was told to", name, end_timeout)
+                # Not `end_timeout`: whoever waits may itself be cut short, as by a loop that ends.
+                logger.warning("the thread %r has not ended %.3f s after it was told to", name, here.time() - told_at)
     if beside.error is not None:
         raise beside.error
 

@@ -34,6 +34,7 @@ from aiokwire.consumer.fetch_session import (
 )
 from aiokwire.consumer.health import Source
 from aiokwire.consumer.intake import Intake, Sender
+from aiokwire.consumer.overdue import Overdue
 from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
@@ -67,6 +68,7 @@ class BrokerLane:
         self.connection: Connection | None = None  # where the session was begun
         self.trouble = ""  # why the last fetch of either lane failed; empty when it did not; kept by the main lane
         self.asked_at = 0.0  # when what is in flight was sent, on the loop's clock
+        self.is_overdue = False  # its answer should have come
         self._woken = anyio.Event()
 
     def wake(self) -> None:
@@ -123,6 +125,7 @@ class Fetcher:
             for lane in self._lanes.pop(node_id):
                 lane.ended = True
                 lane.wake()
+                self._let_go(lane)
         for node_id in led:
             if node_id not in self._lanes:
                 main = BrokerLane(node_id, None, self._client.new_backoff())
@@ -203,14 +206,16 @@ class Fetcher:
             connection = self._client.connection_nowait(lane.node_id, lane.lane.value)
             try:
                 if connection is None:
-                    connection = await self._client.connection(lane.node_id, lane.lane.value)
+                    with Overdue(0.0, lambda: self._doubt(lane)):
+                        connection = await self._client.connection(lane.node_id, lane.lane.value)
                     self._learn(lane, connection)
                     continue  # the world went on meanwhile: plan anew
                 await self._fetch(lane, connection, plan)
                 lane.backoff.reset()
                 lane.main.trouble = ""
             except KafkaError as error:
-                self._on_failure(lane, plan, error, clock())
+                if not lane.ended:
+                    self._on_failure(lane, plan, error, clock())
 
     def _plan(self, lane: BrokerLane, now: float) -> FetchPlan | None:
         return plan_fetch(
@@ -283,9 +288,11 @@ class Fetcher:
         for asked in plan.asked:
             asked.state.in_flight = True
         try:
-            return await connection.request(request, version=version, timeout=timeout)
+            with Overdue(plan.max_wait_ms / 1000, lambda: self._on_overdue(lane)):
+                return await connection.request(request, version=version, timeout=timeout)
         finally:
             lane.plan = None
+            lane.is_overdue = False
             self._reserved -= plan.max_bytes
             self._offer_room()
             for asked in plan.asked:
@@ -293,6 +300,26 @@ class Fetcher:
                     asked.state.in_flight = False
                 if asked.state.source != lane.node_id:
                     self.wake(asked.state)  # it was given to another node meanwhile, whose lanes waited for this end
+
+    def _on_overdue(self, lane: BrokerLane) -> None:
+        """The node may hang: somebody else may lead its partitions by now."""
+        lane.is_overdue = True
+        if not self._let_go(lane):
+            self._doubt(lane)
+
+    def _let_go(self, lane: BrokerLane) -> bool:
+        """End an overdue fetch that brings nothing for anybody: what it has reserved is wanted elsewhere, and no answer
+        to it may come any more."""
+        if lane.plan is None or not lane.is_overdue or any(a.state.source == lane.node_id for a in lane.plan.asked):
+            return False
+        assert lane.connection is not None
+        waited = asyncio.get_running_loop().time() - lane.asked_at
+        reason = f"{lane.connection.who} leads nothing of a fetch that it did not answer within {waited:.3f} s"
+        lane.connection.close(RequestTimedOut(reason))
+        return True
+
+    def _doubt(self, lane: BrokerLane) -> None:
+        self._client.metadata.request_update(f"node {lane.node_id} is silent: does it still lead what it is asked for?")
 
     def _end_session(self, lane: BrokerLane) -> None:
         """Let the broker forget the lane's session: it has slots for so many. Nobody waits for its answer.

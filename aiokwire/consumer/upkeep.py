@@ -20,6 +20,7 @@ from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
 from aiokwire.consumer.offset_reset import begin, error_without_policy, report, settle
+from aiokwire.consumer.overdue import Overdue
 from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
 from aiokwire.consumer.reader import Reader
@@ -133,10 +134,11 @@ class Upkeep:
             state.leader_epoch = known.leader_epoch
 
     def _on_new_leader(self, state: PartitionState, leader: int | None) -> None:
-        """What is in flight to the old one is not waited for: the lanes of the new one would not know when it ends."""
+        """What is in flight to the old one is not waited for: it may be silent, and nobody would tell the new one's
+        lanes when it ends."""
         state.leader = leader
         state.replica = None  # the new one may know a better
-        if state.state is FetchState.FETCHING:
+        if state.state is not FetchState.INITIALIZING:  # what is asked of the group goes on
             state.interrupt()
         self._regroup = True
 
@@ -201,48 +203,45 @@ class Upkeep:
 
     async def _reset(self, leader: int, states: Sequence[PartitionState]) -> None:
         """Look positions up at one leader."""
-        asked = {state.tp: (state, state.generation) for state in states}
-        times = {state.tp: time_of(state.reset_to) or 0 for state in states}
+        asked = [(state, state.generation) for state in states]
+        failure: KafkaError | None = None
         try:
-            connection = await self._client.connection(leader)
-            answers = await ask_leader(
-                connection,
-                times,
-                isolation=self._config.isolation,
-                epochs={state.tp: state.leader_epoch for state in states},
-                timeout=self._config.request_timeout_ms / 1000,
-            )
+            with Overdue(0.0, lambda: self._doubt(leader)):
+                connection = await self._client.connection(leader)
+                answers = await ask_leader(
+                    connection,
+                    {state.tp: time_of(state.reset_to) or 0 for state in states},
+                    isolation=self._config.isolation,
+                    epochs={state.tp: state.leader_epoch for state in states},
+                    timeout=self._config.request_timeout_ms / 1000,
+                )
         except KafkaError as error:
-            self._on_failure(states, error)
-            return
+            failure = error
         finally:
-            for state, generation in asked.values():
-                if state.generation == generation:
-                    state.in_flight = False
-        for tp, (state, generation) in asked.items():
-            if state.generation != generation:
-                continue  # sought meanwhile
-            if tp in answers.found:
-                settle(state, answers.found[tp], self._plug)
+            current = _landed(asked)
+        if failure is not None:
+            self._on_failure(current, failure)
+            return
+        for state in current:
+            if state.tp in answers.found:
+                settle(state, answers.found[state.tp], self._plug)
             else:
-                self._on_error(state, answers.again.get(tp) or answers.refused[tp])
+                self._on_error(state, answers.again.get(state.tp) or answers.refused[state.tp])
         self._done()
 
     async def _ask_group(self, states: Sequence[PartitionState]) -> None:
         """Have partitions begin where the group stands, which no open transaction may change any more (KIP-447)."""
         assert self._offsets is not None  # without a group every partition begins with a reset
-        asked = {state.tp: (state, state.generation) for state in states}
+        asked = [(state, state.generation) for state in states]
         failure: KafkaError | None = None
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         try:
             timeout = self._config.default_api_timeout
-            found = await self._offsets.fetch(asked, stable=True, timeout=timeout, whole=False)
+            found = await self._offsets.fetch([state.tp for state in states], stable=True, timeout=timeout, whole=False)
         except KafkaError as error:
             failure = error
         finally:
-            current = [state for state, generation in asked.values() if state.generation == generation]
-            for state in current:
-                state.in_flight = False
+            current = _landed(asked)
         if isinstance(failure, BrokerError):
             for state in current:
                 self._on_error(state, failure)
@@ -259,21 +258,25 @@ class Upkeep:
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
         """Ask a new leader whether its log still holds our positions (KIP-320)."""
-        asked = {state.tp: (state, state.generation) for state in states}
+        asked = [(state, state.generation) for state in states]
+        failure: KafkaError | None = None
         try:
-            connection = await self._client.connection(leader)
-            verdicts = await check_epochs(connection, states, timeout=self._config.request_timeout_ms / 1000)
+            with Overdue(0.0, lambda: self._doubt(leader)):
+                connection = await self._client.connection(leader)
+                verdicts = await check_epochs(connection, states, timeout=self._config.request_timeout_ms / 1000)
         except KafkaError as error:
-            self._on_failure(states, error)
-            return
+            failure = error
         finally:
-            for state, generation in asked.values():
-                if state.generation == generation:
-                    state.in_flight = False
-        for tp, (state, generation) in asked.items():
-            if state.generation == generation:
-                self._on_checked(state, verdicts[tp])
+            current = _landed(asked)
+        if failure is not None:
+            self._on_failure(current, failure)
+            return
+        for state in current:
+            self._on_checked(state, verdicts[state.tp])
         self._done()
+
+    def _doubt(self, leader: int) -> None:
+        self._client.metadata.request_update(f"node {leader} is silent: does it still lead what it is asked about?")
 
     def _on_checked(self, state: PartitionState, verdict: int | BrokerError) -> None:
         """`verdict` is where the new leader's log of our epoch ends, or an error."""
@@ -324,3 +327,12 @@ class Upkeep:
         self._fetcher.wake_all()
         self._reader.buffer.notify()
         self.wake()
+
+
+def _landed(asked: Sequence[tuple[PartitionState, int]]) -> list[PartitionState]:
+    """Of partitions and their generations when they were asked about, those whose answer counts: none is in flight
+    any more."""
+    current = [state for state, generation in asked if state.generation == generation]
+    for state in current:
+        state.in_flight = False
+    return current

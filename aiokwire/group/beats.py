@@ -60,6 +60,7 @@ class Beats:
         self._urgent = False  # what is to be said next should be said at once
         self._changed = anyio.Event()
         self._backoff = client.new_backoff()
+        self._running: anyio.CancelScope | None = None  # around `run`
 
     async def start(self, interval: float) -> None:
         """Begin a term: beat, first after an interval, for the coordinator has just heard of this member. From here on
@@ -83,9 +84,16 @@ class Beats:
         self._urgent = True
         self._changed.set()
 
+    def end(self) -> None:
+        """Beat never again: the thread ends while the member takes its leave, after which there may be no time left."""
+        self.stop()
+        if self._running is not None:
+            self._running.cancel()
+
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, or told to end."""
         async with anyio.create_task_group() as tasks:
+            self._running = tasks.cancel_scope
             tasks.start_soon(self._pulse.run, name=f"pulse of group {self._options.group_id}")
             await self._watch()
 

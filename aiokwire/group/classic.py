@@ -18,6 +18,7 @@ from aiokwire.group.classic_requests import Identity, Leaving, heartbeat_request
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.generation import Generation, watch
 from aiokwire.group.heartbeats import Heartbeats
+from aiokwire.group.interruption import Interruption
 from aiokwire.group.leading import know_topics, share_out, subscriptions
 from aiokwire.group.life import Departure, Life
 from aiokwire.group.link import CoordinatorLink, is_passing
@@ -54,6 +55,7 @@ class ClassicMember:
         )
         self._cooperative = decisions.is_cooperative(assignor.cooperative for assignor in options.assignors)
         self._signals = decisions.Signals()
+        self._waiting = Interruption()  # for the answer to a JoinGroup or SyncGroup
         self._heartbeats = Heartbeats(
             client, self._link, options, progressed_at=host.progressed_at, signal=self._on_heartbeat
         )
@@ -133,7 +135,7 @@ class ClassicMember:
                 tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
                 tasks.start_soon(self._look_around, name=f"topics of group {self._options.group_id}")
                 await self._life.work(self._drive)
-                self._heartbeats.stop()
+                self._heartbeats.end()
                 if self._life.departure is not None:
                     await self._depart(self._life.departure)
                 else:
@@ -177,10 +179,12 @@ class ClassicMember:
             reason=self._reason,
         )
         try:
-            answer = await self._link.ask(request, lane=JOIN, timeout=self._patience)
+            answer = await self._waiting.unless(self._link.ask(request, lane=JOIN, timeout=self._patience))
         except KafkaError as error:
             self._id.moved()  # perhaps the coordinator restarts
             return await self._after_failure(error)
+        if answer is None:
+            return self._ended
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id.given(answer.member_id)
             return MemberEvent.RETRY
@@ -219,10 +223,14 @@ class ClassicMember:
         """COMPLETING_REBALANCE."""
         generation = self._generation
         assert generation is not None
+        if (gone := self._signals.parting) is not None:
+            return gone
         try:
             assignments = await self._assignments(generation)
             request = sync_request(self._identity, generation.number, generation.assignor.name, assignments)
-            answer = await self._link.ask(request, lane=JOIN, timeout=self._patience)
+            answer = await self._waiting.unless(self._link.ask(request, lane=JOIN, timeout=self._patience))
+            if answer is None:
+                return self._ended
             if answer.error_code:
                 return await self._after_refusal(
                     decisions.on_sync_error(answer.error_code), answer.error_code, "SyncGroup"
@@ -387,6 +395,8 @@ class ClassicMember:
     def _signal(self, event: MemberEvent) -> None:
         self._signals.add(event)
         self._woken.set()
+        if self._signals.parting is not None and self._machine.can(self._signals.parting):
+            self._waiting.end()
 
     def _on_heartbeat(self, event: MemberEvent, code: int) -> None:
         if code:
@@ -422,6 +432,13 @@ class ClassicMember:
     @property
     def _identity(self) -> Identity:
         return Identity(self._options.group_id, self._id.current, self._options.instance_id)
+
+    @property
+    def _ended(self) -> MemberEvent:
+        """What ended the wait for a generation."""
+        event = self._signals.parting
+        assert event is not None
+        return event
 
     @property
     def _patience(self) -> float:

@@ -48,6 +48,7 @@ class Heartbeats:
         self._is_lost = False  # the coordinator has to be looked up again
         self._changed = anyio.Event()
         self._backoff = client.new_backoff()
+        self._running: anyio.CancelScope | None = None  # around `run`
 
     def start(self, request: Request[Any]) -> None:
         """Beat: soon at first, since one rebalance often brings on another, and then by the interval."""
@@ -62,9 +63,16 @@ class Heartbeats:
             self._pulse.stop()
             self._changed.set()
 
+    def end(self) -> None:
+        """Beat never again: the thread ends while the member takes its leave, after which there may be no time left."""
+        self.stop()
+        if self._running is not None:
+            self._running.cancel()
+
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, or told to end."""
         async with anyio.create_task_group() as tasks:
+            self._running = tasks.cancel_scope
             tasks.start_soon(self._pulse.run, name=f"pulse of group {self._options.group_id}")
             await self._watch()
 

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import anyio
 
-from aiokwire.cluster import COORDINATOR, Client, CoordinatorKind
+from aiokwire.cluster import COORDINATOR, JOIN, Client, CoordinatorKind
 from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.decisions import MOVED
 from aiokwire.group.status import MemberStatus
-from aiokwire.net import Address, ApiVersions
+from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
 
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -41,6 +41,7 @@ class CoordinatorLink:
         """
         client = self._client
         node_id, _ = await self.find(timeout)
+        connection: Connection | None = None
         try:
             connection = await client.connection(node_id, lane, min(timeout, client.config.request_timeout))
             silent = connection.throttled_until - anyio.current_time()
@@ -50,6 +51,10 @@ class CoordinatorLink:
             answer: ResponseT = await connection.request(request, timeout=timeout, version=picked)
         except (ConnectionFailed, RequestTimedOut) as error:
             self.lost(node_id, error)
+            raise
+        except anyio.get_cancelled_exc_class():
+            if connection is not None and lane == JOIN:
+                connection.abort()  # the next request there would be looked at when this one has been answered
             raise
         code: Any = getattr(answer, "error_code", 0)
         if code in MOVED:

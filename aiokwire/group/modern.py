@@ -263,9 +263,9 @@ class ModernMember:
                 await self._host.revoke(owned, deadline)
             elif owned:
                 await self._host.lose(owned)
-            self._beats.stop()
+            self._beats.end()
             await self._send_leave(place)
-        self._beats.stop()
+        self._beats.end()
         self._forget()
         self._machine.fire(ModernEvent.LEAVE)
 

@@ -9,11 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from aiokwire.errors import KafkaError
 from aiokwire.records import Columns, Spare, columns_to_arrow
 from aiokwire.spark.columns import Column
 from aiokwire.spark.decoding import Decoder, Rejected
 from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.schema import arrow_schema
+
+# The latest and, negative, the earliest time (milliseconds) that microseconds can tell in 64 bits.
+LATEST_TIME: Final = (2**63 - 1) // 1000
+_PLACE: Final = ("topic", "partition", "offset")
+
+
+class TimeOutOfRange(KafkaError):
+    """A record's timestamp is one that Spark has no value for: what Kafka keeps may be any 64 bits of milliseconds."""
 
 
 class Converter:
@@ -31,6 +40,8 @@ class Converter:
         self._names = options.columns
         self._reject = reject
         self._raw_names = [_RAW.get(name, name) for name in options.columns]
+        if "timestamp" in self._names:  # which may be out of range, and then its place is told
+            self._raw_names += [name for name in _PLACE if name not in self._raw_names]
         self._schema = arrow_schema(columns)
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
         self._topics = _Repeated()
@@ -42,6 +53,7 @@ class Converter:
         return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked, spare=self._spare)
 
     def __call__(self, columns: Columns) -> pa.RecordBatch:
+        """Raises: TimeOutOfRange; UndecodableRecord: see `Decoder.decode`."""
         # what does not decode is told with its place, so that a decoder sees everything
         batch = columns_to_arrow(columns, self._raw_names) if self._decoder is None else columns_to_arrow(columns)
         found = {name: self._column(name, batch) for name in self._names}
@@ -55,6 +67,8 @@ class Converter:
     def _column(self, name: str, batch: pa.RecordBatch) -> Column:
         if name == "topic":
             return self._topics(batch.column(name))
+        if name == "timestamp":
+            return _timestamp(batch)
         column: Column = batch.column(_RAW.get(name, name))
         return _CHANGE[name](column) if name in _CHANGE else column
 
@@ -75,9 +89,20 @@ class _Repeated:
         return self._text.slice(0, rows)
 
 
-def _timestamp(column: Column) -> Column:
+def _timestamp(batch: pa.RecordBatch) -> Column:
     """Spark's timestamps have microseconds."""
-    return column.cast(pa.timestamp("us", "UTC"))
+    column = batch.column("timestamp")
+    try:
+        found: Column = column.cast(pa.timestamp("us", "UTC"))
+    except pa.ArrowInvalid as error:
+        times = enumerate(column.cast(pa.int64()).to_pylist())
+        row, time = next((row, time) for row, time in times if not -LATEST_TIME <= time <= LATEST_TIME)
+        topic, partition, offset = (batch.column(name)[row].as_py() for name in _PLACE)
+        raise TimeOutOfRange(
+            f"{topic}[{partition}] at offset {offset}: the timestamp {time} (milliseconds) is out of Spark's range; "
+            "columns without timestamp read the record all the same"
+        ) from error
+    return found
 
 
 def _timestamp_type(column: Column) -> Column:
@@ -95,7 +120,6 @@ def _headers(headers: Any) -> Column:
 
 _RAW: Final = {"timestampType": "timestamp_type"}
 _CHANGE: Final[dict[str, Callable[[Any], Column]]] = {
-    "timestamp": _timestamp,
     "timestampType": _timestamp_type,
     "headers": _headers,
 }

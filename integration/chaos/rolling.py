@@ -27,7 +27,7 @@ from rich.table import Table
 
 from aiokwire import Admin
 from integration.chaos.account import Pauses
-from integration.chaos.group import PROTOCOLS, Group, open_group
+from integration.chaos.group import PROTOCOLS, Group, GroupFailed, open_group
 from integration.chaos.moment import now
 from integration.chaos.rebalances import Rebalances
 from integration.embedded import EmbeddedProcess
@@ -194,6 +194,13 @@ def table_of(broker: str, outcomes: list[Outcome], *, killed: bool = False) -> T
     return table
 
 
+def first_of(error: BaseException) -> BaseException:
+    """The first error in a group of them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 def main() -> int:
     """At full size."""
     parser = argparse.ArgumentParser(prog="python -m integration.chaos.rolling", description=__doc__)
@@ -215,6 +222,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 180)
     server.start()
     outcomes = []
+    broken = ""  # why a run could not be ended
     try:
         for protocol in given.protocols.split(","):
             work = roll(
@@ -227,13 +235,17 @@ def main() -> int:
                 log=given.log,
             )
             outcomes.append(uvloop.run(work))
+    except* GroupFailed as failed:  # out of the group's tasks
+        broken = f"{protocol}: {first_of(failed)}"
     finally:
         server.close()
         console.print(table_of(given.broker, outcomes, killed=given.killed))
     for outcome in outcomes:
         for told in outcome.wrong:
             console.print(f"WRONG: {outcome.protocol}: {told}")
-    return 1 if any(outcome.wrong for outcome in outcomes) else 0
+    if broken:
+        console.print(f"FAILED: {broken}", soft_wrap=True)
+    return 1 if broken or any(outcome.wrong for outcome in outcomes) else 0
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from integration.chaos import group
 from integration.chaos.group import PROTOCOLS
-from integration.chaos.rolling import NO_REBALANCE, roll
+from integration.chaos.rolling import NO_REBALANCE, main, roll
 from integration.conftest import BrokerUnderTest
 
 SMALL: dict[str, Any] = {"restarts": 1, "calm": 0.1, "rate": 20.0, "stop_allowed": 30.0}
@@ -31,3 +32,13 @@ async def test_a_static_member_that_is_killed_goes_on_where_it_had_committed(mod
     assert outcome.wrong == []
     assert outcome.rebalances == 0
     assert 0 < outcome.doubled <= outcome.uncommitted
+
+
+def test_a_group_that_does_not_settle_is_told_in_one_line_and_by_the_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(group, "_PATIENCE", 0.0)
+    monkeypatch.setattr("sys.argv", ["rolling", "--protocols", "static"])
+    assert main() == 1
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("FAILED: static: an even share of every partition: not within 0.0 s; owned: {")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 import anyio
@@ -266,8 +267,11 @@ async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the
         await until(lambda: len(first.assignment) == len(second.assignment) == 2)
         members = set(kafka_broker.group("g").members)
         refused = kafka_broker.on(join_group.JoinGroupRequest, when=lambda request: not request.member_id).respond(move)
+        # The other one learns of it later: alone it would complete a generation, which the new coordinator would read.
+        beats = kafka_broker.on(ApiKey.HEARTBEAT, when=lambda beat: beat.member_id != min(members), times=None).hold()
         kafka_broker.evict("g", min(members))
         await refused.hit()
+        beats.release()
         await until(lambda: len(first.assignment) == len(second.assignment) == 2)
         assert set(kafka_broker.group("g").members) == members
 
@@ -630,3 +634,19 @@ async def test_a_close_without_a_coordinator_keeps_its_time_and_leaves_no_task()
     began = anyio.current_time()
     await reader.close(timeout=1)  # a task that outlives the test fails it
     assert anyio.current_time() - began < 1.5
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_the_thread_of_the_heartbeats_ends_before_a_leave_that_takes_all_the_time(protocol: str) -> None:
+    """It had what was left: a tenth of the time, too little on a machine with much else to do."""
+    broker = Broker(topics={"t": 1})
+    await broker.start()
+    reader = member(broker, group_protocol=protocol, client_id="told to end")
+    await reader.start()
+    await assigned(reader, 0)
+    await broker.close()
+    async with anyio.create_task_group() as tasks:
+        began = anyio.current_time()
+        tasks.start_soon(reader.close, 2)
+        await until(lambda: not any("told to end" in thread.name for thread in threading.enumerate()))
+        assert anyio.current_time() - began < 1

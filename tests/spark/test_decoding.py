@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.records import BatchBuilder, Columns, read_batches
-from aiokwire.spark.convert import Converter
+from aiokwire.spark.convert import LATEST_TIME, Converter, TimeOutOfRange
 from aiokwire.spark.decoding import Rejected, UndecodableRecord, check_decoding
 from aiokwire.spark.options import parse_source
 from tests.spark.conftest import columns_of
@@ -50,6 +50,32 @@ def converted(
     found = Converter(parsed, columns_of(parsed, **({} if kind is None else {"value": kind})), reject)(columns)
     found.validate(full=True)
     return found
+
+
+def converted_times(times: list[int], names: str) -> pa.RecordBatch:
+    builder = BatchBuilder(2, 1 << 20)
+    for time in times:
+        builder.append(time, b"k", b"v")
+    columns = Columns()
+    for batch in read_batches(builder.seal(base_offset=7, leader_epoch=0), "t", 3):
+        batch.add_to(columns)
+    parsed = parse_source({"columns": names} | SERVERS, streaming=False)
+    return Converter(parsed, columns_of(parsed))(columns)
+
+
+@pytest.mark.parametrize("time", [LATEST_TIME + 1, 2**63 - 1, -LATEST_TIME - 1])
+def test_a_time_that_spark_cannot_tell_is_an_error_with_its_place(time: int) -> None:
+    with pytest.raises(TimeOutOfRange, match=rf"^t\[3\] at offset 8: the timestamp {time} "):
+        converted_times([1000, time, 1000], "value,timestamp")
+
+
+def test_a_time_that_spark_cannot_tell_hinders_nobody_who_does_not_ask_for_it() -> None:
+    assert converted_times([1000, 2**63 - 1], "value").num_rows == 2
+
+
+def test_the_latest_and_the_earliest_time_that_spark_can_tell_are_told() -> None:
+    found = converted_times([LATEST_TIME, -LATEST_TIME], "timestamp").column("timestamp")
+    assert found.cast(pa.int64()).to_pylist() == [LATEST_TIME * 1000, -LATEST_TIME * 1000]
 
 
 def json_of(values: list[bytes | None], kind: StructType) -> list[Any]:
