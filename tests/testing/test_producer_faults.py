@@ -163,7 +163,7 @@ async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     held = kafka_broker.on(ApiKey.PRODUCE).hold(handled=True)
-    async with writer(kafka_broker, quick, request_timeout_ms=5000, delivery_timeout_ms=50) as producer:
+    async with writer(kafka_broker, quick, request_timeout_ms=5000, delivery_timeout_ms=300) as producer:
         delivery = producer.submit_nowait("one", b"a")
         with pytest.raises(DeliveryFailed, match="in flight"):
             await delivery
