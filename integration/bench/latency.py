@@ -1,13 +1,16 @@
 """`python -m integration.bench.latency`: from `submit` to the hands of a group's member, at 2,000 records a second.
 
 Producer and member share one loop, so that one clock tells both; no batch lingers. Then consumers are started and
-closed, each in a new group of a cluster that is warm: how long until the first record of a topic that has some, and how
-long `close` takes. aiokafka does the same for comparison; a client may be named again (JVMs are slow at first).
+closed, each in a new group of a cluster that is warm: how long until the first record of a topic that has some, and
+how long `close` takes. aiokafka does the same for comparison; a client may be named again (JVMs are slow at first).
+"nobody" is the floor: a blocking socket that asks the idle broker for its versions, at the same pace and without a
+client; a record takes two such round trips.
 """
 
 from __future__ import annotations
 
 import argparse
+import socket
 import statistics
 import struct
 import sys
@@ -173,15 +176,33 @@ async def measure(client: Aiokwire | Aiokafka, bootstrap: str, *, seconds: float
     return figures
 
 
+def floor(bootstrap: str, seconds: float) -> Figures:
+    """Round trips of ApiVersions, which needs no disk, no lock and no other thread of the broker's."""
+    host, port = bootstrap.rsplit(":", 1)
+    request = struct.pack(">ihhih", 10, 18, 0, 1, 0)  # its size, the API, version 0, correlation id, no client id
+    figures = Figures()
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(int(seconds / _TURN_SECONDS)):
+            began = time.perf_counter()
+            connection.sendall(request)
+            (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            connection.recv(size, socket.MSG_WAITALL)
+            figures.latencies.append(1e3 * (time.perf_counter() - began))
+            time.sleep(_TURN_SECONDS)
+    return figures
+
+
 def _row(name: str, figures: Figures) -> list[str]:
     def shares(values: list[float], *wanted: float) -> list[str]:
         ordered = sorted(values)
         return [f"{ordered[round((len(ordered) - 1) * share)]:.2f}" for share in wanted]
 
+    cells = [name, f"{len(figures.latencies):,}", *shares(figures.latencies, 0.5, 0.99, 1.0)]
+    if not figures.firsts:
+        return cells
     return [
-        name,
-        f"{len(figures.latencies):,}",
-        *shares(figures.latencies, 0.5, 0.99, 1.0),
+        *cells,
         f"{statistics.median(figures.firsts):.1f}",
         *shares(figures.firsts, 1.0),
         f"{statistics.median(figures.closes):.1f}",
@@ -194,7 +215,7 @@ def main() -> int:
     parser.add_argument("--broker", default="4.3.1", help='"embedded" or a release (default: 4.3.1)')
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--starts", type=int, default=20)
-    parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire", help="in this order")
+    parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire,nobody", help="in this order")
     given = parser.parse_args()
     table = Table(title=f"{given.broker}: {RATE:,} records a second through a group, {PARTITIONS} partitions; ms")
     for column in ("client", "records", "p50", "p99", "max", "first record", "max", "close", "max"):
@@ -202,6 +223,9 @@ def main() -> int:
     try:
         with at_full_speed(given.broker) as server:
             for name in given.clients.split(","):
+                if name == "nobody":
+                    table.add_row(*_row(name, floor(server.bootstrap_servers, given.seconds)))
+                    continue
                 client = CLIENTS[name](server.bootstrap_servers)
                 work = measure(client, server.bootstrap_servers, seconds=given.seconds, starts=given.starts)
                 table.add_row(*_row(name, uvloop.run(work)))

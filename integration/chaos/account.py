@@ -43,6 +43,15 @@ class Resumed(NamedTuple):
     waited: float  # for a core: its member since its last record, so also before the return; 0 when that was another's
 
 
+class _Hole(NamedTuple):
+    """Records that a member left out when it began, as far as the account has been told: what another was handed
+    before may be told later, since each process has a pipe of its own."""
+
+    end: int  # the number that it began with
+    at: float  # when
+    fault: str
+
+
 @dataclass(slots=True)
 class _Partition:
     counts: bytearray = field(default_factory=bytearray)  # how often each number was handed over
@@ -53,6 +62,25 @@ class _Partition:
     told_at: float = 0.0  # when it told that
     seen: dict[int, Moment] = field(default_factory=dict)  # by the bystander, and by no member yet
     resumed: Resumed | None = None
+    holes: list[_Hole] = field(default_factory=list)  # by number
+
+    def fill(self, number: int, at: float) -> str | None:
+        """A number that was left out came after all; returns the fault if it came later than what is behind it."""
+        for hole in self.holes:
+            if number < hole.end:
+                if at <= hole.at:
+                    return None
+                self.holes.remove(hole)
+                return hole.fault
+        return None
+
+    @property
+    def open_holes(self) -> list[str]:
+        """The faults of those that nobody filled."""
+        begins = [0, *(hole.end for hole in self.holes)]
+        return [
+            hole.fault for begin, hole in zip(begins, self.holes, strict=False) if 0 in self.counts[begin : hole.end]
+        ]
 
 
 class Account:
@@ -76,7 +104,10 @@ class Account:
     def handed_over(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
         """One record, that had been sent at `sent_at`."""
         place = self._partitions[partition]
-        self._check_order(member, partition, number, len(place.counts))
+        self._check_order(member, partition, number, now.at)
+        if number < len(place.counts) and not place.counts[number]:
+            fault = place.fill(number, now.at)
+            self._faults += [fault] if fault else []
         if number >= len(place.counts):
             place.counts.extend(bytes(number + 1 - len(place.counts)))
         if place.counts[number] and number < place.committed and now.at > place.told_at:
@@ -119,11 +150,13 @@ class Account:
             pauses.stayed[partition] = max(pauses.stayed[partition], pause)
             pauses.own[partition] = max(pauses.own[partition], pause - (now.starved - began.starved))
 
-    def _check_order(self, member: object, partition: int, number: int, end: int) -> None:
+    def _check_order(self, member: object, partition: int, number: int, at: float) -> None:
         last = self._last.get((member, partition))
         self._last[member, partition] = number
-        if last is None and number > end:
-            self._faults.append(f"{member}, partition {partition}: begins with number {number}, of {end} handed over")
+        place = self._partitions[partition]
+        if last is None and number > len(place.counts):
+            fault = f"{member}, partition {partition}: begins with number {number}, of {len(place.counts)} handed over"
+            place.holes.append(_Hole(number, at, fault))
         elif last is not None and number != last + 1:
             self._faults.append(f"{member}, partition {partition}: number {number} came after {last}")
 
@@ -166,8 +199,9 @@ class Account:
     @property
     def faults(self) -> list[str]:
         """Records out of order, and gaps."""
-        more = len(self._faults) - _SHOWN
-        return self._faults[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
+        found = self._faults + [fault for place in self._partitions for fault in place.open_holes]
+        more = len(found) - _SHOWN
+        return found[:_SHOWN] + ([f"and {more} more"] if more > 0 else [])
 
     def _no_pauses(self) -> Pauses:
         nothing = [0.0] * len(self._partitions)

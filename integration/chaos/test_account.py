@@ -48,6 +48,24 @@ def test_a_new_member_that_leaves_records_out_is_a_fault() -> None:
     assert account.lost(4) == 1
 
 
+def test_what_was_handed_over_before_and_told_later_was_not_left_out() -> None:
+    account = Account(1)
+    handed(account, "a", 0, 1)
+    handed(account, "b", 4, 5)
+    handed(account, "a", 2, 3)
+    handed(account, "b", 6)
+    assert (account.faults, account.lost(7), account.doubled) == ([], 0, 0)
+
+
+def test_what_was_left_out_and_handed_over_afterwards_is_a_fault() -> None:
+    account = Account(1)
+    handed(account, "a", 0)
+    handed(account, "b", 2)
+    account.handed_over("c", 0, 1, sent_at=Moment(0.0), now=Moment(2.5))
+    assert account.faults == ["b, partition 0: begins with number 2, of 1 handed over"]
+    assert account.lost(3) == 0
+
+
 def test_a_member_that_goes_back_by_itself_is_a_fault_and_after_an_assignment_is_not() -> None:
     account = Account(1)
     handed(account, "a", 0, 1, 2)
