@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pytest
 
@@ -116,15 +118,32 @@ def _brokers() -> Iterator[Callable[[str], BrokerUnderTest]]:
 def _start(name: str) -> BrokerUnderTest:
     if name == "external":
         return BrokerUnderTest(name, None)
-    try:
-        server = EmbeddedProcess() if name == "embedded" else real_kafka(name.removeprefix("kafka-"))
-    except MissingPrerequisite as missing:
-        _lacking(str(missing))
+    server = _server(name)
     server.start()
     return BrokerUnderTest(name, server)
 
 
-def _lacking(what: str) -> None:
+def _server(name: str, settings: Mapping[str, object] | None = None) -> KafkaServer:
+    if name == "embedded":
+        return EmbeddedProcess(settings=settings)
+    try:
+        named = {each.replace("_", "."): value for each, value in (settings or {}).items()}
+        return real_kafka(name.removeprefix("kafka-"), settings=named)
+    except MissingPrerequisite as missing:
+        _lacking(str(missing))
+
+
+@contextmanager
+def broker_with(config: pytest.Config, name: str, settings: Mapping[str, object]) -> Iterator[KafkaServer]:
+    """A broker of a module's own, with settings in snake_case; skips where `--brokers` leaves it out."""
+    if name not in config.getoption("--brokers").split(","):
+        pytest.skip("left out by --brokers")
+    with closing(_server(name, settings)) as server:
+        server.start()
+        yield server
+
+
+def _lacking(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"missing: {what}")
     pytest.skip(f"missing: {what}")

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from integration.kafka.server import ServerFailed, free_port
+from integration.kafka.server import KafkaServer, RealKafka, ServerFailed, free_port
 
 _STOP_SECONDS = 20.0
 
@@ -20,7 +22,7 @@ class EmbeddedProcess:
 
     version = "embedded"
 
-    def __init__(self, data_dir: Path | None = None, *, settings: dict[str, object] | None = None) -> None:
+    def __init__(self, data_dir: Path | None = None, *, settings: Mapping[str, object] | None = None) -> None:
         self.port = free_port()
         self._given = data_dir
         self._home: Path | None = None
@@ -113,3 +115,18 @@ class EmbeddedProcess:
         assert process.stdout is not None
         process.stdout.close()
         return status
+
+
+@contextmanager
+def at_full_speed(name: str, *, settings: Mapping[str, object] | None = None) -> Iterator[KafkaServer]:
+    """`embedded`, or a release of Kafka by its number, running: for programs that measure."""
+    server: KafkaServer = (
+        EmbeddedProcess(settings=settings)
+        if name == "embedded"
+        else RealKafka(name, settings=settings, full_speed=True)
+    )
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()

@@ -103,10 +103,12 @@ async def test_several_watchdogs_of_one_loop_log_once(caplog: pytest.LogCaptureF
 
 
 def test_a_simulated_loop_is_not_watched() -> None:
-    async def main() -> None:
-        await run_beside(Watched(0.1).watchdog.run, name="watch")
+    async def main() -> list[BlockedLoop]:
+        watched = Watched(0.1)
+        await run_beside(watched.watchdog.run, name="watch")
+        return watched.told
 
-    run(SimLoop(seed=1), main())
+    assert run(SimLoop(seed=1), main()) == []
 
 
 def test_the_programs_own_line_is_preferred_to_those_of_libraries() -> None:

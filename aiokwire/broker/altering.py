@@ -35,13 +35,30 @@ class Change(NamedTuple):
     value: str | None
 
 
+class Altered(NamedTuple):
+    """What became of a resource's changes, as the responses say it."""
+
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
 def alter(
     state: BrokerState, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
-) -> None:
-    """Change the configs of a topic or a broker; with `replace` those that are not named lose their value.
+) -> Altered:
+    """Change the configs of a topic or a broker, or none of them; with `replace` those not named lose their value."""
+    try:
+        _alter(state, kind, name, changes, replace=replace, validate_only=validate_only)
+    except BrokerError as error:
+        return Altered(error.code, str(error))
+    except ConfigurationError as error:
+        return Altered(ErrorCode.INVALID_CONFIG, str(error))
+    return Altered()
 
-    Raises: BrokerError: nothing was changed; the code says why. ConfigurationError: a bad value.
-    """
+
+def _alter(
+    state: BrokerState, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
+) -> None:
+    """Raises: BrokerError: the code says why; ConfigurationError: a bad value."""
     if len({change.name for change in changes}) != len(changes):
         raise BrokerError("a config is named twice", code=ErrorCode.INVALID_REQUEST)
     if kind == TOPIC:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -25,30 +25,49 @@ def bootstrap_option(function: CommandT) -> CommandT:
     )(function)
 
 
-def client_options(function: CommandT) -> CommandT:
-    """`--set name=value`: any option of the client, by Kafka's name in snake_case."""
-    return click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=lambda _ctx, _param, given: parse_settings(given),
-        help="An option of the client, by Kafka's name in snake_case; may be repeated.",
-    )(function)
+def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
+    """`linger_ms=5` and the like to names and texts.
 
-
-def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
-    """`linger_ms=5` and the like to keyword options; values are JSON where they can be, else text."""
-    settings: dict[str, Any] = {}
+    Raises: click.BadParameter: something is no such pair.
+    """
+    found = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
-        try:
-            settings[name] = json.loads(text)
-        except ValueError:
-            settings[name] = text
-    return settings
+        found[name] = text
+    return found
+
+
+def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
+    """`parse_pairs` for keyword options: values are JSON where they can be, else text."""
+    return {name: _json_or_text(text) for name, text in parse_pairs(given).items()}
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def pairs_option(
+    *names: str, help: str, parse: Callable[[tuple[str, ...]], Mapping[str, Any]] = parse_pairs
+) -> Callable[[CommandT], CommandT]:
+    """An option that takes NAME=VALUE and may be repeated; `names` as `click.option` takes them."""
+    return click.option(
+        *names,
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=lambda _ctx, _param, given: parse(given),
+        help=f"{help}; may be repeated.",
+    )
+
+
+# `--set name=value`: the parameter `settings`.
+client_options = pairs_option(
+    "--set", "settings", help="An option of the client, by Kafka's name in snake_case", parse=parse_settings
+)
 
 
 def parse_topic_partitions(text: str) -> tuple[str, int]:

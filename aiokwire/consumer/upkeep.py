@@ -9,7 +9,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import anyio
 import anyio.abc
@@ -30,12 +31,37 @@ from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.group import GroupOffsets
-from aiokwire.types import OffsetAndMetadata, OffsetReset, TopicPartition
+from aiokwire.types import OffsetReset, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 # Longer than this the task never sleeps without a look at leaderless partitions.
 LEADERLESS_LOOK: Final = 1.0
+
+
+class _Asked:
+    """Partitions about which somebody is asked within the block; an answer is for those not moved meanwhile."""
+
+    def __init__(self, states: Sequence[PartitionState]) -> None:
+        self._asked = [(state, state.generation) for state in states]
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return [state.tp for state, _ in self._asked]
+
+    @property
+    def current(self) -> list[PartitionState]:
+        """Those that the answer, or its failure, is for."""
+        return [state for state, generation in self._asked if state.generation == generation]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for state in self.current:
+            state.in_flight = False
 
 
 class Upkeep:
@@ -203,26 +229,18 @@ class Upkeep:
 
     async def _reset(self, leader: int, states: Sequence[PartitionState]) -> None:
         """Look positions up at one leader."""
-        asked = [(state, state.generation) for state in states]
-        failure: KafkaError | None = None
+        times = {state.tp: time_of(state.reset_to) or 0 for state in states}
+        epochs = {state.tp: state.leader_epoch for state in states}
+        timeout = self._config.request_timeout
+        isolation = self._config.isolation
         try:
-            with Overdue(0.0, lambda: self._doubt(leader)):
+            with _Asked(states) as asked, Overdue(0.0, lambda: self._doubt(leader)):
                 connection = await self._client.connection(leader)
-                answers = await ask_leader(
-                    connection,
-                    {state.tp: time_of(state.reset_to) or 0 for state in states},
-                    isolation=self._config.isolation,
-                    epochs={state.tp: state.leader_epoch for state in states},
-                    timeout=self._config.request_timeout_ms / 1000,
-                )
+                answers = await ask_leader(connection, times, isolation=isolation, epochs=epochs, timeout=timeout)
         except KafkaError as error:
-            failure = error
-        finally:
-            current = _landed(asked)
-        if failure is not None:
-            self._on_failure(current, failure)
+            self._on_failure(asked.current, error)
             return
-        for state in current:
+        for state in asked.current:
             if state.tp in answers.found:
                 settle(state, answers.found[state.tp], self._plug)
             else:
@@ -232,23 +250,17 @@ class Upkeep:
     async def _ask_group(self, states: Sequence[PartitionState]) -> None:
         """Have partitions begin where the group stands, which no open transaction may change any more (KIP-447)."""
         assert self._offsets is not None  # without a group every partition begins with a reset
-        asked = [(state, state.generation) for state in states]
-        failure: KafkaError | None = None
-        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        timeout = self._config.default_api_timeout
         try:
-            timeout = self._config.default_api_timeout
-            found = await self._offsets.fetch([state.tp for state in states], stable=True, timeout=timeout, whole=False)
+            with _Asked(states) as asked:
+                found = await self._offsets.fetch(asked.partitions, stable=True, timeout=timeout, whole=False)
+        except BrokerError as error:
+            for state in asked.current:
+                self._on_error(state, error)
         except KafkaError as error:
-            failure = error
-        finally:
-            current = _landed(asked)
-        if isinstance(failure, BrokerError):
-            for state in current:
-                self._on_error(state, failure)
-        elif failure is not None:
-            self._on_failure(current, failure)
+            self._on_failure(asked.current, error)
         else:
-            for state in current:
+            for state in asked.current:
                 if state.tp in found:
                     begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
                 else:
@@ -258,20 +270,15 @@ class Upkeep:
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
         """Ask a new leader whether its log still holds our positions (KIP-320)."""
-        asked = [(state, state.generation) for state in states]
-        failure: KafkaError | None = None
+        timeout = self._config.request_timeout
         try:
-            with Overdue(0.0, lambda: self._doubt(leader)):
+            with _Asked(states) as asked, Overdue(0.0, lambda: self._doubt(leader)):
                 connection = await self._client.connection(leader)
-                verdicts = await check_epochs(connection, states, timeout=self._config.request_timeout_ms / 1000)
+                verdicts = await check_epochs(connection, states, timeout=timeout)
         except KafkaError as error:
-            failure = error
-        finally:
-            current = _landed(asked)
-        if failure is not None:
-            self._on_failure(current, failure)
+            self._on_failure(asked.current, error)
             return
-        for state in current:
+        for state in asked.current:
             self._on_checked(state, verdicts[state.tp])
         self._done()
 
@@ -327,12 +334,3 @@ class Upkeep:
         self._fetcher.wake_all()
         self._reader.buffer.notify()
         self.wake()
-
-
-def _landed(asked: Sequence[tuple[PartitionState, int]]) -> list[PartitionState]:
-    """Of partitions and their generations when they were asked about, those whose answer counts: none is in flight
-    any more."""
-    current = [state for state, generation in asked if state.generation == generation]
-    for state in current:
-        state.in_flight = False
-    return current

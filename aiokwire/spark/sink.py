@@ -43,8 +43,16 @@ class Sink:
         tally = writing.run(functools.partial(writing.write, batches, self._config, self._columns))
         return Written(0 if context is None else context.partitionId(), tally.rows, tally.counts)
 
+    def commit(self, messages: Messages, batch_id: int | None) -> None:
+        """Nothing is left to do."""
+        _tell(messages, f"{_name(batch_id)} written")
 
-def tell(messages: Messages, what: str) -> None:
+    def abort(self, messages: Messages, batch_id: int | None) -> None:
+        """Nothing can be done."""
+        _tell(messages, f"{_name(batch_id)} failed; these tasks had finished, and what they wrote stays")
+
+
+def _tell(messages: Messages, what: str) -> None:
     written = [message for message in messages if isinstance(message, Written)]
     places = {place for message in written for place in message.counts}
     rows = sum(message.rows for message in written)
@@ -94,7 +102,7 @@ class TransactionalSink:
             logger.info("%s: nothing to commit; it was committed before, or had no task", _name(batch_id))
             return
         writing.run(functools.partial(exactly_once.commit_transaction, self._plan, found, batch_id))
-        tell(messages, f"{_name(batch_id)} committed")
+        _tell(messages, f"{_name(batch_id)} committed")
 
     def abort(self, messages: Messages, batch_id: int | None) -> None:
         """Raises: KafkaError: it is left to the next batch, or to the coordinator when its time is over."""

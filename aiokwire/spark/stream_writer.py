@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStream
 from pyspark.sql.types import StructType
 
 from aiokwire.spark.options import Delivery, SinkOptions
-from aiokwire.spark.sink import Messages, Sink, TransactionalSink, tell
+from aiokwire.spark.sink import Messages, Sink, TransactionalSink
 from aiokwire.spark.sink_columns import sink_columns
 
 if TYPE_CHECKING:
@@ -27,31 +27,13 @@ def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamW
     columns = sink_columns(schema, options.topic)
     if options.delivery is Delivery.AT_LEAST_ONCE:
         return StreamWriter(Sink(options, columns))
-    return ExactlyOnceStreamWriter(TransactionalSink(options, columns, streaming=True))
+    return StreamWriter(TransactionalSink(options, columns, streaming=True))
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream`, at least once."""
+    """`df.writeStream`; with a `TransactionalSink` each microbatch is one transaction."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
-        self, iterator: Iterator[pa.RecordBatch]
-    ) -> WriterCommitMessage:
-        return self._sink.write(iterator)
-
-    def commit(self, messages: Messages, batchId: int) -> None:
-        tell(messages, f"batch {batchId}")
-
-    def abort(self, messages: Messages, batchId: int) -> None:
-        tell(messages, f"batch {batchId} failed; these tasks had finished, and what they wrote stays")
-
-
-class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
-    """`df.writeStream`, each microbatch one transaction."""
-
-    def __init__(self, sink: TransactionalSink) -> None:
+    def __init__(self, sink: Sink | TransactionalSink) -> None:
         self._sink = sink
 
     def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.options import Delivery, SinkOptions
-from aiokwire.spark.sink import Messages, Sink, TransactionalSink, tell
+from aiokwire.spark.sink import Messages, Sink, TransactionalSink
 from aiokwire.spark.sink_columns import sink_columns
 
 if TYPE_CHECKING:
@@ -27,31 +27,13 @@ def batch_writer(options: SinkOptions, schema: StructType, overwrite: bool) -> D
     columns = sink_columns(schema, options.topic)
     if options.delivery is Delivery.AT_LEAST_ONCE:
         return BatchWriter(Sink(options, columns))
-    return ExactlyOnceBatchWriter(TransactionalSink(options, columns, streaming=False))
+    return BatchWriter(TransactionalSink(options, columns, streaming=False))
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """`df.write`, at least once."""
+    """`df.write`; with a `TransactionalSink` it is one transaction."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-
-    def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it
-        self, iterator: Iterator[pa.RecordBatch]
-    ) -> WriterCommitMessage:
-        return self._sink.write(iterator)
-
-    def commit(self, messages: Messages) -> None:
-        tell(messages, "written")
-
-    def abort(self, messages: Messages) -> None:
-        tell(messages, "the job failed; these tasks had finished, and what they wrote stays")
-
-
-class ExactlyOnceBatchWriter(DataSourceArrowWriter):
-    """`df.write` as one transaction."""
-
-    def __init__(self, sink: TransactionalSink) -> None:
+    def __init__(self, sink: Sink | TransactionalSink) -> None:
         self._sink = sink
 
     def write(  # type: ignore[override]  # as PySpark's own Arrow writers have it

@@ -29,8 +29,7 @@ from rich.table import Table
 
 from aiokwire import Admin, Consumer, Producer
 from aiokwire.admin import NewTopic
-from integration.embedded import EmbeddedProcess
-from integration.kafka import KafkaServer, RealKafka
+from integration.embedded import at_full_speed
 
 PARTITIONS: Final = 4
 RATE: Final = 2_000
@@ -218,21 +217,19 @@ def main() -> int:
     parser.add_argument("--starts", type=int, default=20)
     parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire,nobody", help="in this order")
     given = parser.parse_args()
-    server: KafkaServer = EmbeddedProcess() if given.broker == "embedded" else RealKafka(given.broker, full_speed=True)
     table = Table(title=f"{given.broker}: {RATE:,} records a second through a group, {PARTITIONS} partitions; ms")
     for column in ("client", "records", "p50", "p99", "max", "first record", "max", "close", "max"):
         table.add_column(column, justify="right")
-    server.start()
     try:
-        for name in given.clients.split(","):
-            if name == "nobody":
-                table.add_row(*_row(name, floor(server.bootstrap_servers, given.seconds)))
-                continue
-            client = CLIENTS[name](server.bootstrap_servers)
-            work = measure(client, server.bootstrap_servers, seconds=given.seconds, starts=given.starts)
-            table.add_row(*_row(name, uvloop.run(work)))
+        with at_full_speed(given.broker) as server:
+            for name in given.clients.split(","):
+                if name == "nobody":
+                    table.add_row(*_row(name, floor(server.bootstrap_servers, given.seconds)))
+                    continue
+                client = CLIENTS[name](server.bootstrap_servers)
+                work = measure(client, server.bootstrap_servers, seconds=given.seconds, starts=given.starts)
+                table.add_row(*_row(name, uvloop.run(work)))
     finally:
-        server.close()
         Console(width=None if sys.stdout.isatty() else 130).print(table)
     return 0
 

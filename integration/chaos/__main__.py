@@ -16,8 +16,7 @@ import uvloop
 from integration.chaos.faults import Kind, plan
 from integration.chaos.records import SIZE
 from integration.chaos.run import PARTITIONS, Outcome, run
-from integration.embedded import EmbeddedProcess
-from integration.kafka import KafkaServer, RealKafka
+from integration.embedded import at_full_speed
 
 # The interpreter, a full buffer, the deliveries under way, and what the allocator keeps of them between two outages.
 # A process's peak is known, not a run's: one broker a process.
@@ -47,12 +46,10 @@ def _arguments() -> argparse.ArgumentParser:
 
 def _produce(given: argparse.Namespace) -> int:
     name = given.broker
-    server: KafkaServer = EmbeddedProcess() if name == "embedded" else RealKafka(name, full_speed=True)
     kinds = [Kind.KILL] * given.kills + [Kind.STOP] * given.stops + [Kind.FREEZE] * given.freezes
     faults = plan(random.Random(given.seed), given.records, kinds)
     print(f"{name}: {given.records:,} values of {SIZE} bytes to {PARTITIONS} partitions, seed {given.seed}", flush=True)
-    server.start()
-    try:
+    with at_full_speed(name) as server:
         work = run(
             server,
             given.records,
@@ -61,8 +58,6 @@ def _produce(given: argparse.Namespace) -> int:
             delivery_timeout_ms=given.delivery_timeout_ms,
         )
         outcome = uvloop.run(work)
-    finally:
-        server.close()
     wrong = list(outcome.faults)
     if outcome.peak_mib > _MIB_ALLOWED:
         wrong.append(f"the client held {outcome.peak_mib:.0f} MiB, of {_MIB_ALLOWED} that are allowed")

@@ -29,8 +29,8 @@ from integration.chaos.faults import Fault, Kind, inflict
 from integration.chaos.group import PROTOCOLS, Group, GroupFailed, open_group
 from integration.chaos.moment import now
 from integration.chaos.rolling import SOON_BROKER
-from integration.embedded import EmbeddedProcess
-from integration.kafka import KafkaServer, RealKafka
+from integration.embedded import at_full_speed
+from integration.kafka import KafkaServer
 
 MEMBERS: Final = 3
 PARTITIONS: Final = 12
@@ -191,17 +191,10 @@ def main() -> int:
     logger.setLevel(logging.CRITICAL)  # a broker that goes away is the point here
     if given.log is not None:
         log_to(given.log / "here.log")
-    settings: dict[str, object] = dict(SOON_BROKER)
-    server: KafkaServer = (
-        EmbeddedProcess(settings=settings)
-        if given.broker == "embedded"
-        else RealKafka(given.broker, settings=settings, full_speed=True)
-    )
     print(
         f"{given.broker}, {given.protocol}: {MEMBERS} members, {given.minutes} minutes, seed {given.seed}", flush=True
     )
-    server.start()
-    try:
+    with at_full_speed(given.broker, settings=SOON_BROKER) as server:
         work = run(
             server,
             seconds=60 * given.minutes,
@@ -215,8 +208,6 @@ def main() -> int:
             log=given.log,
         )
         outcome = uvloop.run(work)
-    finally:
-        server.close()
     print(outcome)
     for told in outcome.wrong:
         print(f"WRONG: {told}")

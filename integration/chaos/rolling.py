@@ -30,8 +30,7 @@ from integration.chaos.account import Pauses
 from integration.chaos.group import PROTOCOLS, Group, GroupFailed, open_group
 from integration.chaos.moment import now
 from integration.chaos.rebalances import Rebalances
-from integration.embedded import EmbeddedProcess
-from integration.kafka import KafkaServer, RealKafka
+from integration.embedded import at_full_speed
 
 MEMBERS: Final = 6
 PARTITIONS: Final = 24
@@ -213,32 +212,25 @@ def main() -> int:
     parser.add_argument("--log", type=Path, help="a directory to keep what killed members log in")
     given = parser.parse_args()
     logging.getLogger("aiokwire").setLevel(logging.ERROR)
-    settings: dict[str, object] = dict(SOON_BROKER) if given.killed else {}
-    server: KafkaServer = (
-        EmbeddedProcess(settings=settings)
-        if given.broker == "embedded"
-        else RealKafka(given.broker, settings=settings, full_speed=True)
-    )
     console = Console(width=None if sys.stdout.isatty() else 180)
-    server.start()
     outcomes = []
     broken = ""  # why a run could not be ended
     try:
-        for protocol in given.protocols.split(","):
-            work = roll(
-                server.bootstrap_servers,
-                protocol,
-                restarts=given.restarts,
-                calm=given.calm,
-                rate=given.rate,
-                killed=given.killed,
-                log=given.log,
-            )
-            outcomes.append(uvloop.run(work))
+        with at_full_speed(given.broker, settings=SOON_BROKER if given.killed else None) as server:
+            for protocol in given.protocols.split(","):
+                work = roll(
+                    server.bootstrap_servers,
+                    protocol,
+                    restarts=given.restarts,
+                    calm=given.calm,
+                    rate=given.rate,
+                    killed=given.killed,
+                    log=given.log,
+                )
+                outcomes.append(uvloop.run(work))
     except* GroupFailed as failed:  # out of the group's tasks
         broken = f"{protocol}: {first_of(failed)}"
     finally:
-        server.close()
         console.print(table_of(given.broker, outcomes, killed=given.killed))
     for outcome in outcomes:
         for told in outcome.wrong:

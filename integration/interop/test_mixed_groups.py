@@ -16,11 +16,11 @@ import pytest
 
 import aiokwire
 from aiokwire.consumer import RebalanceListener
-from integration.embedded import EmbeddedProcess
+from integration.conftest import broker_with
 from integration.interop.ownership import Ownership
 from integration.interop.test_groups import PARTITIONS, Member, fill
 from integration.interop.verifiable import VerifiableConsumer, until
-from integration.kafka import KafkaServer, MissingPrerequisite, real_kafka
+from integration.kafka import KafkaServer
 from integration.kafka.metadata import create_by_asking
 
 _SECONDS = 30.0
@@ -37,21 +37,8 @@ SETTINGS: dict[str, object] = {
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
     """A broker whose members of KIP-848 beat often."""
-    if request.param not in request.config.getoption("--brokers").split(","):
-        pytest.skip("left out by --brokers")
-    if request.param == EMBEDDED:
-        started: KafkaServer = EmbeddedProcess(settings=SETTINGS)
-    else:
-        try:
-            settings = {name.replace("_", "."): value for name, value in SETTINGS.items()}
-            started = real_kafka(request.param.removeprefix("kafka-"), settings=settings)
-        except MissingPrerequisite as missing:
-            pytest.skip(f"missing: {missing}")
-    try:
-        started.start()
+    with broker_with(request.config, request.param, SETTINGS) as started:
         yield started
-    finally:
-        started.close()
 
 
 @pytest.fixture

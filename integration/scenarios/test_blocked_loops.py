@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from aiokwire import Admin, Consumer, Producer
-from integration.conftest import PARTITIONS
-from integration.embedded import EmbeddedProcess
-from integration.kafka import KafkaServer, MissingPrerequisite, real_kafka
+from integration.conftest import PARTITIONS, broker_with
+from integration.kafka import KafkaServer
 
 BROKERS = ("embedded", "kafka-4.3.1")
 SESSION_MS = 10_000
@@ -31,21 +30,8 @@ SETTINGS: dict[str, object] = {
 @pytest.fixture(scope="module", params=BROKERS)
 def server(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
     """A broker with short sessions in both protocols."""
-    if request.param not in request.config.getoption("--brokers").split(","):
-        pytest.skip("left out by --brokers")
-    if request.param == "embedded":
-        started: KafkaServer = EmbeddedProcess(settings=SETTINGS)
-    else:
-        try:
-            settings = {name.replace("_", "."): value for name, value in SETTINGS.items()}
-            started = real_kafka(request.param.removeprefix("kafka-"), settings=settings)
-        except MissingPrerequisite as missing:
-            pytest.skip(f"missing: {missing}")
-    try:
-        started.start()
+    with broker_with(request.config, request.param, SETTINGS) as started:
         yield started
-    finally:
-        started.close()
 
 
 def slow_handler() -> None:

@@ -13,7 +13,6 @@ import statistics
 import sys
 import tempfile
 import uuid
-from contextlib import closing
 from typing import Any, Final
 
 import anyio
@@ -21,8 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aiokwire import Admin
 from aiokwire.spark import one_owner
-from integration.embedded import EmbeddedProcess
-from integration.kafka import KafkaServer, RealKafka
+from integration.embedded import at_full_speed
 
 LEVELS: Final = ("at-least-once", "exactly-once")
 TASKS: Final = 2
@@ -107,11 +105,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=8)
     parser.add_argument("--keyed", action="store_true")
     options = parser.parse_args()
-    made: KafkaServer = (
-        EmbeddedProcess() if options.broker == "embedded" else RealKafka(options.broker, full_speed=True)
-    )
-    with closing(made) as server:
-        server.start()
+    with at_full_speed(options.broker) as server:
         spark = session()
 
         async def create(topic: str) -> None:

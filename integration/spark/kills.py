@@ -18,7 +18,7 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -252,11 +252,12 @@ def summary(outcome: Outcome) -> dict[str, object]:
     }
 
 
-async def run_all(settings: Sequence[Setting], repeat: int) -> list[Outcome]:
+async def run_all(settings: Sequence[Setting], one: Callable[[Proxy, Setting], Awaitable[Outcome]]) -> list[Outcome]:
+    """One run after the other, each on a broker of its own."""
     outcomes = []
     for setting in settings:
         async with broker_behind_proxy(setting) as proxy:
-            found = await run(proxy, setting, setting.kills() * repeat)
+            found = await one(proxy, setting)
         outcomes.append(found)
         print(
             f"{setting}: {len(found.kills)} kills, {found.starts} starts, {found.batches} batches, {found.rows} rows, "
@@ -266,6 +267,14 @@ async def run_all(settings: Sequence[Setting], repeat: int) -> list[Outcome]:
     return outcomes
 
 
+def show(outcomes: Sequence[Outcome], kills: str, path: Path | None) -> None:
+    """The table; `kills` says what they were, `path` is for programs."""
+    print(table(outcomes))
+    print(f"{sum(len(outcome.kills) for outcome in outcomes)} {kills}: nothing lost, nothing doubled")
+    if path is not None:
+        path.write_text(json.dumps([summary(outcome) for outcome in outcomes], indent=1))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="only this one")
@@ -273,11 +282,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write what happened")
     options = parser.parse_args()
     settings = [setting for setting in SETTINGS if options.broker in (None, setting.broker)]
-    outcomes = anyio.run(run_all, settings, options.repeat)
-    print(table(outcomes))
-    print(f"{sum(len(outcome.kills) for outcome in outcomes)} kills: nothing lost, nothing doubled")
-    if options.json is not None:
-        options.json.write_text(json.dumps([summary(outcome) for outcome in outcomes], indent=1))
+    outcomes = anyio.run(run_all, settings, lambda proxy, one: run(proxy, one, one.kills() * options.repeat))
+    show(outcomes, "kills", options.json)
 
 
 _FORKS.set_forkserver_preload(["integration.spark.job", "integration.spark.kills"])

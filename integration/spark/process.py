@@ -1,8 +1,9 @@
-"""A verb of `aiokwire spark` as a process of its own, to be stopped from outside: for the tests of audit and SQL."""
+"""A verb of `aiokwire spark` as a process of its own, to be stopped or killed from outside."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -11,9 +12,10 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
-_PATIENCE = 300.0
+_PATIENCE: Final = 300.0
+_LOOK: Final = 0.02
 
 
 class Ended(NamedTuple):
@@ -36,17 +38,22 @@ class Verb:
                 command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
             )
 
+    def check(self) -> None:
+        """Raises: AssertionError: it has ended, with what it said."""
+        status = self._process.poll()
+        assert status is None, f"ended with {status}: {self._errors.read_text()[-3000:]}"
+
     def wait_until(self, condition: Callable[[str], bool]) -> None:
-        """Wait until what it has said fulfils the condition.
+        """Wait until the condition holds, which is given what the verb has said.
 
         Raises: AssertionError: it has ended before.
         """
         deadline = time.perf_counter() + _PATIENCE
         while not condition(self._errors.read_text()):
-            assert self._process.poll() is None, self._errors.read_text()
+            self.check()
             assert time.perf_counter() < deadline, self._errors.read_text()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.05)
+                self._process.wait(_LOOK)
 
     def signal(self, number: signal.Signals) -> None:
         """To the verb, as a service manager does it, or as Ctrl-C does: its JVM gets that one, too."""
@@ -54,6 +61,11 @@ class Verb:
             os.killpg(self._process.pid, number)
         else:
             self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL for the verb, its JVM and its workers at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> Ended:
         """Wait for its end."""
@@ -66,12 +78,29 @@ class Verb:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self.kill()
         self._process.communicate()
 
 
 def run(folder: pathlib.Path, *arguments: str) -> Ended:
     """A verb from its start to its end."""
     with Verb(folder, *arguments) as verb:
+        return verb.end()
+
+
+def summary(folder: pathlib.Path, *arguments: str) -> dict[str, Any]:
+    """What a verb sums up that ends well."""
+    ended = run(folder, *arguments, "--json")
+    assert ended.status == 0, ended.errors[-3000:]
+    found: dict[str, Any] = json.loads(ended.out)
+    return found
+
+
+def stopped(
+    folder: pathlib.Path, *arguments: str, by: signal.Signals = signal.SIGTERM, when: Callable[[str], bool]
+) -> Ended:
+    """A verb that gets a signal when something is so; see `Verb.wait_until`."""
+    with Verb(folder, *arguments) as verb:
+        verb.wait_until(when)
+        verb.signal(by)
         return verb.end()

@@ -31,7 +31,7 @@ from anyio.streams.text import TextReceiveStream
 from aiokwire import Admin, Producer
 from aiokwire.protocol import ApiKey
 from integration.spark.account import NotExactlyOnce, judge_copies, values_by_another, values_of
-from integration.spark.kills import SETTINGS, Outcome, Setting, broker_behind_proxy, summary, table, until
+from integration.spark.kills import SETTINGS, Outcome, Setting, run_all, show, until
 from integration.spark.places import ALL, DRIVER, WORKER, Kill
 from integration.spark.proxy import Moment, Proxy, Trap
 from integration.spark.query import Copy
@@ -202,20 +202,6 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill], seconds: fl
     return Outcome(setting, list(kills), batches, len(feed.values), query.starts, anyio.current_time() - began)
 
 
-async def run_all(settings: Sequence[Setting], seconds: float) -> list[Outcome]:
-    outcomes = []
-    for setting in settings:
-        async with broker_behind_proxy(setting) as proxy:
-            outcomes.append(await run(proxy, setting, places(), seconds))
-        found = outcomes[-1]
-        print(
-            f"{setting}: {len(found.kills)} kills, {found.starts} JVMs, {found.batches} batches, {found.rows} rows, "
-            f"{found.seconds:.0f} s: each once, as aiokwire and confluent-kafka read them",
-            flush=True,
-        )
-    return outcomes
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="only this one")
@@ -223,11 +209,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=math.inf, help="no more kills of a broker's after that")
     options = parser.parse_args()
     settings = [setting for setting in SETTINGS if setting.second and options.broker in (None, setting.broker)]
-    outcomes = anyio.run(run_all, settings, options.seconds)
-    print(table(outcomes))
-    print(f"{sum(len(outcome.kills) for outcome in outcomes)} kills of a real Spark: nothing lost, nothing doubled")
-    if options.json is not None:
-        options.json.write_text(json.dumps([summary(outcome) for outcome in outcomes], indent=1))
+    outcomes = anyio.run(run_all, settings, lambda proxy, one: run(proxy, one, places(), options.seconds))
+    show(outcomes, "kills of a real Spark", options.json)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import pytest
 from aiokwire import Admin
 from aiokwire.types import TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
-from integration.spark import verbs
+from integration.spark import flights
+from integration.spark.process import stopped, summary
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -21,7 +22,7 @@ def account(path: Path, count: int) -> None:
     """What a reader finds who knows nothing but the directory."""
     dataset: Any = ds.dataset(path, format="parquet", partitioning="hive")
     rows = dataset.to_table(columns=["partition", "offset", "value"]).to_pydict()
-    places = sorted(zip(rows["partition"], rows["offset"], map(verbs.number_of, rows["value"]), strict=True))
+    places = sorted(zip(rows["partition"], rows["offset"], map(flights.number_of, rows["value"]), strict=True))
     assert len(places) == count
     assert sorted(number for _, _, number in places) == list(range(count))
     for partition in range(PARTITIONS):
@@ -30,32 +31,36 @@ def account(path: Path, count: int) -> None:
         assert [number for _, number in mine] == sorted(number for _, number in mine)
 
 
+def rounds(path: Path) -> int:
+    """How many are committed."""
+    return len(list((path / "_manifests").glob("[0-9]*.json")))
+
+
 async def test_each_record_is_archived_once(modern_broker: BrokerUnderTest, tmp_path: Path) -> None:
-    count = verbs.COUNT
+    count = flights.COUNT
     topic, group = f"flights-{tmp_path.name}", f"lake-{tmp_path.name}"
-    await verbs.create(modern_broker, topic)
-    await verbs.send(modern_broker, topic, range(count * 2 // 3))
+    await flights.create(modern_broker, topic)
+    await flights.send(modern_broker, topic, range(count * 2 // 3))
     path = tmp_path / "lake"
     arguments = ["archive", topic, "--to", str(path), "-b", modern_broker.bootstrap_servers, "--commit-group", group]
     small = [*arguments, "--round", "5000"]
 
-    stopped = verbs.start(*small)
-    assert verbs.end(stopped, how=signal.SIGTERM, when=lambda: verbs.rounds(path) >= 2) == 0
-    done = verbs.rounds(path)
-    killed = verbs.start(*small)
-    status = verbs.end(killed, how=signal.SIGKILL, when=lambda: verbs.rounds(path) >= done + 2)
-    assert status == -signal.SIGKILL
-    await verbs.send(modern_broker, topic, range(count * 2 // 3, count))
-    rest = verbs.run(*arguments)
+    ended = stopped(tmp_path, *small, when=lambda _said: rounds(path) >= 2)
+    assert ended.status == 0, ended.errors
+    done = rounds(path)
+    ended = stopped(tmp_path, *small, by=signal.SIGKILL, when=lambda _said: rounds(path) >= done + 2)
+    assert ended.status == -signal.SIGKILL
+    await flights.send(modern_broker, topic, range(count * 2 // 3, count))
+    rest = summary(tmp_path, *arguments)
     assert 0 < rest["records"] < count
     account(path, count)
-    assert verbs.run(*arguments)["records"] == 0
+    assert summary(tmp_path, *arguments)["records"] == 0
 
     async with Admin(modern_broker.bootstrap_servers) as admin:
         committed = await admin.list_group_offsets(group)
     assert rest["offsets"] == {topic: {str(n): committed[TopicPartition(topic, n)].offset for n in range(PARTITIONS)}}
 
-    compacted = verbs.run("archive", "--to", str(path), "--compact", "--compression", "zstd")
+    compacted = summary(tmp_path, "archive", "--to", str(path), "--compact", "--compression", "zstd")
     assert (compacted["records"], compacted["files_after"]) == (count, 5 * PARTITIONS)
-    assert verbs.run("archive", "--to", str(path), "--verify")["faults"] == []
+    assert summary(tmp_path, "archive", "--to", str(path), "--verify")["faults"] == []
     account(path, count)

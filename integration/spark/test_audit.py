@@ -6,7 +6,6 @@ import asyncio
 import collections
 import json
 import pathlib
-import signal
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from aiokwire import Admin, Producer
 from aiokwire.admin import ConfigResource, ResourceType
 from aiokwire.cli.demo.flights import load_flights
 from integration.conftest import PARTITIONS, BrokerUnderTest
-from integration.spark.process import Verb, run
+from integration.spark.process import run, stopped, summary
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -88,8 +87,7 @@ def check(report: Mapping[str, Any], topic: Topic) -> None:
 
 def test_a_topic_is_counted_and_compared_with_its_archive(topic: Topic, tmp_path: pathlib.Path) -> None:
     lake, document = tmp_path / "lake", tmp_path / "report.html"
-    archived = run(tmp_path, "archive", topic.name, "--to", str(lake), "-b", topic.servers, "--json")
-    assert archived.status == 0, archived.errors
+    summary(tmp_path, "archive", topic.name, "--to", str(lake), "-b", topic.servers)
     command = ("audit", topic.name, "-b", topic.servers, "--json", "--against", str(lake), "--html", str(document))
     found = run(tmp_path, *command, "--fail-on", "gaps,differences,aborted")
     assert found.status == 1, found.errors
@@ -107,10 +105,7 @@ def test_stopped_in_the_middle_it_leaves_nothing(topic: Topic, tmp_path: pathlib
     document = tmp_path / "report.html"
     slow = ("-o", "maxRecordsPerPartition=25")  # thousands of tasks
     command = ("audit", topic.name, "-b", topic.servers, "--html", str(document), *slow)
-    with Verb(tmp_path, *command) as verb:
-        verb.wait_until(lambda said: "counting" in said)
-        verb.signal(signal.SIGTERM)
-        ended = verb.end()
+    ended = stopped(tmp_path, *command, when=lambda said: "counting" in said)
     assert ended.status == 0, ended.errors
     assert "Traceback" not in ended.errors
     assert [path.name for path in tmp_path.iterdir()] == ["stderr"]
@@ -143,9 +138,8 @@ def test_what_compaction_took_is_told_from_what_is_missing(
             return sent
 
     sent = asyncio.run(write())
-    found = run(tmp_path, "audit", name, "-b", modern_broker.bootstrap_servers, "--json", "--duplicates", "none")
-    assert found.status == 0, found.errors
-    [partition] = json.loads(found.out)["partitions"]
+    report = summary(tmp_path, "audit", name, "-b", modern_broker.bootstrap_servers, "--duplicates", "none")
+    [partition] = report["partitions"]
     assert partition["log"]["compacted"] is True
     assert partition["end"] == sent
     holes = partition["compacted"]["offsets"] + partition["missing"]["offsets"]

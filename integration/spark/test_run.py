@@ -4,14 +4,9 @@ the end each row is there once."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import pathlib
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +17,7 @@ from aiokwire.cli.spark.demo.direct import compare, compute, read_hour
 from aiokwire.cluster import LATEST
 from aiokwire.types import TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
+from integration.spark.process import Verb, summary
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -56,52 +52,6 @@ delivery = "exactly-once"
 """
 
 
-class Run:
-    """The command, with its JVM in a process group of its own."""
-
-    def __init__(self, folder: pathlib.Path, parameters: dict[str, str]) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "aiokwire",
-            "spark",
-            "run",
-            str(folder / "flights.toml"),
-            "--master",
-            "local[2]",
-        ]
-        command += ["--json", "--conf", "spark.driver.memory=1g"]
-        for name, value in parameters.items():
-            command += ["--set", f"{name}={value}"]
-        self._errors = folder / "stderr"
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, start_new_session=True)
-
-    def check(self) -> None:
-        """Fail when it has ended, with what it said."""
-        status = self._process.poll()
-        assert status is None, f"ended with {status}: {self._errors.read_text()[-3000:]}"
-
-    def signal(self, number: signal.Signals) -> None:
-        if number is signal.SIGKILL:
-            os.killpg(self._process.pid, number)
-        else:
-            self._process.send_signal(number)
-
-    def end(self) -> tuple[int, dict[str, Any]]:
-        """Its status and its summary."""
-        out, _ = self._process.communicate()
-        assert self._process.returncode <= 0, self._errors.read_text()[-3000:]
-        return self._process.returncode, json.loads(out) if out else {}
-
-    def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-
 async def send(servers: str, topic: str, flights: list[dict[str, Any]]) -> None:
     async with Producer(servers) as producer:
         for flight in flights:
@@ -109,7 +59,7 @@ async def send(servers: str, topic: str, flights: list[dict[str, Any]]) -> None:
             await producer.submit(topic, json.dumps(flight).encode(), key=key.encode())
 
 
-async def first_rows(run: Run, servers: str, topic: str, isolation: str, *, at_end: bool) -> None:
+async def first_rows(run: Verb, servers: str, topic: str, isolation: str, *, at_end: bool) -> None:
     """Wait until a reader sees the first row, of all or of those that come from now on."""
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     start = "latest" if at_end else "earliest"
@@ -146,15 +96,6 @@ async def in_open_transactions(servers: str, *topics: str) -> int:
     return sum(ends[0][place].offset - ends[1][place].offset for place in places)
 
 
-@contextlib.contextmanager
-def running(folder: pathlib.Path, parameters: dict[str, str]) -> Iterator[Run]:
-    run = Run(folder, parameters)
-    try:
-        yield run
-    finally:
-        run.close()
-
-
 def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path: pathlib.Path) -> None:
     servers = modern_broker.bootstrap_servers
     flights = sorted(
@@ -163,29 +104,34 @@ def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path
     del flights[FLIGHTS:]
     source, hours, copy = (modern_broker.create(name) for name in ("flights", "hours", "copy"))
     asyncio.run(send(servers, source, flights))
-    (tmp_path / "flights.toml").write_text(DECLARED)
+    declared = tmp_path / "flights.toml"
+    declared.write_text(DECLARED)
     parameters = {"source": source, "hours": hours, "copy": copy, "brokers": servers}
     parameters["checkpoint"] = str(tmp_path / "checkpoint")
+    command = ["run", str(declared)]
+    for name, value in parameters.items():
+        command += ["--set", f"{name}={value}"]
 
-    with running(tmp_path, parameters) as run:
+    with Verb(tmp_path, *command, "--json") as run:
         asyncio.run(first_rows(run, servers, copy, "read_committed", at_end=False))
         run.signal(signal.SIGTERM)
-        status, summary = run.end()
-        assert (status, summary["stopped"]) == (0, True)
-        read = summary["rows_read"]
+        ended = run.end()
+        assert ended.status == 0, ended.errors
+        first = json.loads(ended.out)
+        assert first["stopped"]
+        read = first["rows_read"]
         assert 0 < read["copy"] < FLIGHTS
         assert len(asyncio.run(committed(servers, copy))) == read["copy"]
         assert not asyncio.run(in_open_transactions(servers, copy, hours)), "readers are not kept waiting"
 
-    with running(tmp_path, parameters) as run:
+    with Verb(tmp_path, *command, "--json") as run:
         asyncio.run(first_rows(run, servers, copy, "read_uncommitted", at_end=True))
-        run.signal(signal.SIGKILL)
-        assert run.end()[0] == -signal.SIGKILL
+        run.kill()
+        assert run.end().status == -signal.SIGKILL
 
-    with running(tmp_path, parameters) as run:
-        status, summary = run.end()
-        assert (status, summary["stopped"]) == (0, False)
-        assert summary["rows_read"]["copy"] <= FLIGHTS - read["copy"]
+    rest = summary(tmp_path, *command)
+    assert not rest["stopped"]
+    assert rest["rows_read"]["copy"] <= FLIGHTS - read["copy"]
 
     ids = sorted(json.loads(value)["id"] for value in asyncio.run(committed(servers, copy)))
     assert ids == sorted(flight["id"] for flight in flights)

@@ -15,7 +15,7 @@ from aiokwire import Producer
 from aiokwire.cli.demo.flights import load_flights
 from aiokwire.clock import wall_ms
 from integration.conftest import BrokerUnderTest
-from integration.spark.process import Verb, run
+from integration.spark.process import run, stopped
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -86,10 +86,13 @@ def test_stopped_in_the_middle_it_leaves_no_half_of_a_file(topics: Topics, tmp_p
     )
     slow = ("-o", "maxRecordsPerPartition=25")  # thousands of tasks
     unfinished = tmp_path / "rows.csv.part"
-    with Verb(tmp_path, *command, *slow) as verb:
-        verb.wait_until(lambda _said: unfinished.exists() and unfinished.stat().st_size > 0)
-        verb.signal(signal.SIGINT)
-        ended = verb.end()
+    ended = stopped(
+        tmp_path,
+        *command,
+        *slow,
+        by=signal.SIGINT,
+        when=lambda _said: unfinished.exists() and unfinished.stat().st_size > 0,
+    )
     assert ended.status == 130, ended.errors
     assert "Traceback" not in ended.errors
     assert not rows.exists()

@@ -40,7 +40,8 @@ def _sample(api: Api, version: int) -> bytearray:
     return bytearray(b"".join(encode_request(request, version, 1, "c"))[4:])
 
 
-async def _run(state: BrokerState, frame: bytearray) -> None:
+async def _answered(state: BrokerState, frame: bytearray) -> bool:
+    """Whether there is an answer, which can be encoded; else the connection is closed, or waits."""
     try:
         call, work = read_call(state, frame, peer="", local=None, connection_id=1)
         result = work()
@@ -48,11 +49,18 @@ async def _run(state: BrokerState, frame: bytearray) -> None:
             result = await result
         elif isinstance(result, Coroutine):
             result.close()  # a long poll
-            return
+            return False
         if result is not None:
             assert encode_response(result, call.version, call.correlation_id)  # type: ignore[arg-type]  # no awaitable
+        return result is not None
     except (CloseConnection, ProtocolViolation):
-        return
+        return False
+
+
+async def _check_it_goes_on(state: BrokerState, frame: bytearray) -> None:
+    """Whatever the frame is, the request behind it is answered."""
+    await _answered(state, frame)
+    assert await _answered(state, _sample(APIS[ApiKey.METADATA], APIS[ApiKey.METADATA].last))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -64,10 +72,10 @@ def test_damaged_requests_are_answered_or_refused(state: BrokerState, data: st.D
     for _ in range(data.draw(st.integers(0, 4))):
         frame[data.draw(st.integers(HEADER, len(frame) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(HEADER, len(frame)))
-    asyncio.run(_run(state, frame[:cut]))
+    asyncio.run(_check_it_goes_on(state, frame[:cut]))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frame=st.binary(min_size=HEADER, max_size=200))
-def test_random_bytes_are_refused(state: BrokerState, frame: bytes) -> None:
-    asyncio.run(_run(state, bytearray(frame)))
+def test_random_bytes_are_answered_or_refused(state: BrokerState, frame: bytes) -> None:
+    asyncio.run(_check_it_goes_on(state, bytearray(frame)))

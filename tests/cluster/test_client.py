@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -161,14 +162,26 @@ async def test_a_failed_start_leaves_nothing_open(clusters: Clusters) -> None:
             await anyio.lowlevel.checkpoint()
 
 
+class Jitter(random.Random):
+    """Tells when a first delay is drawn: an attempt has failed."""
+
+    drawn: anyio.Event
+
+    def uniform(self, a: float, b: float) -> float:
+        self.drawn.set()
+        return super().uniform(a, b)
+
+
 async def test_start_with_a_timeout_waits_for_a_broker_that_comes_up(clusters: Clusters) -> None:
     async with clusters() as cluster:
         node = cluster.nodes[0]
         node.stop()
-        client = client_of(cluster)
+        jitter = Jitter(1)
+        jitter.drawn = anyio.Event()
+        client = Client(ClientConfig(**{"bootstrap_servers": cluster.bootstrap, **FAST}), rng=jitter)
         async with anyio.create_task_group() as group:
             group.start_soon(client.start, 10.0)
-            await anyio.sleep(0.02)
+            await jitter.drawn.wait()
             await node.start()
         assert sorted(client.cluster.brokers) == [1]
         await client.close()

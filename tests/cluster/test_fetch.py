@@ -70,7 +70,7 @@ async def test_what_waits_at_the_broker_delays_no_other_request() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(lambda: client.fetch({T0: 0}, max_wait=30))
                 await broker.journal.wait_for(lambda entry: entry.api is ApiKey.FETCH)
-                await client.list_offsets({T0: LATEST})
+                assert (await client.list_offsets({T0: LATEST}))[T0].offset == 0
                 group.cancel_scope.cancel()
 
 

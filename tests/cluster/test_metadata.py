@@ -70,7 +70,8 @@ async def test_the_first_question_about_a_topic_does_not_wait_for_the_interval(c
         cluster.topic("t", [1])
         async with client_of(cluster, metadata_min_interval_ms=60_000) as client:
             with anyio.fail_after(5):
-                await client.metadata.wait_for_topics(["t"])
+                found = await client.metadata.wait_for_topics(["t"])
+            assert [partition.leader for partition in found.topics["t"].partitions] == [1]
 
 
 async def test_equal_requests_share_one_question(clusters: Clusters) -> None:
@@ -275,6 +276,7 @@ async def test_a_partition_without_a_leader_is_looked_at_again(clusters: Cluster
             with anyio.fail_after(5):
                 while client.cluster.leader(TP) is None:
                     await client.metadata.wait_newer(client.cluster.version)
+            assert client.cluster.leader(TP) == 1
 
 
 async def test_an_answer_without_brokers_changes_nothing(clusters: Clusters) -> None:

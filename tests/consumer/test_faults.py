@@ -19,6 +19,7 @@ from aiokwire.errors import (
     OffsetOutOfRange,
     RecordRejected,
 )
+from aiokwire.hooks import Hooks
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import fetch, list_offsets, metadata, offset_for_leader_epoch
 from aiokwire.types import Compression, TopicPartition
@@ -335,6 +336,32 @@ async def test_a_fetch_that_was_in_flight_at_a_seek_brings_nothing(make_peer: Ma
             reader.seek(T0, 7)
             held.go.set()
             assert await offsets(reader, 3) == [7, 8, 9]
+
+
+async def test_a_look_up_that_fails_after_a_seek_holds_nothing_up(make_peer: MakePeer) -> None:
+    arrived, may_fail, failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    class Ends(Hooks):
+        def on_disconnect(self, node_id: int | None, address: str, error: Exception | None) -> None:
+            failed.set()
+
+    async def hang_up(request: Request, version: int) -> None:
+        arrived.set()
+        await may_fail.wait()
+
+    slow = {"retry_backoff_ms": 60_000, "retry_backoff_max_ms": 60_000}
+    async with make_peer() as peer:
+        log = peer.log("t")
+        peer.on[ApiKey.LIST_OFFSETS] = hang_up
+        async with consumer(peer, "t", hooks=Ends(), **slow) as reader:
+            await arrived.wait()
+            reader.seek(T0, 0)
+            may_fail.set()
+            await failed.wait()
+            for number in range(3):
+                log.append(b"x")
+                peer.stir()
+                assert await offsets(reader, 1) == [number]
 
 
 async def test_a_fetch_that_was_in_flight_at_a_pause_is_kept_for_later(make_peer: MakePeer) -> None:

@@ -4,51 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.consumer import Consumer
 from aiokwire.errors import AuthorizationError
-from aiokwire.producer import Producer
 from aiokwire.protocol.messages import fetch
 from aiokwire.testing import ApiKey, ErrorCode
-from aiokwire.types import TopicPartition
-
-Quick = dict[str, Any]
-ONE = TopicPartition("one", 0)
+from tests.testing.clients import ONE, Quick, fill, numbers, read, reader_of
 
 
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
     return {"nodes": 3, "topics": {"t": 3, "one": 1}, "auto_create_topics": False}
-
-
-def reader_of(broker: Broker, quick: Quick, *topics: str, **options: Any) -> Consumer[bytes, bytes]:
-    return Consumer(
-        *topics,
-        bootstrap_servers=broker.bootstrap_servers,
-        **{"auto_offset_reset": "earliest", "fetch_max_wait_ms": 50, **quick, **options},
-    )
-
-
-def numbers(count: int, start: int = 0) -> list[bytes]:
-    return [b"%d" % number for number in range(start, start + count)]
-
-
-async def fill(broker: Broker, values: list[bytes], topic: str = "one", partition: int = 0) -> None:
-    async with Producer(broker.bootstrap_servers) as producer:
-        for value in values:
-            await producer.submit(topic, value, partition=partition)
-        await producer.flush()
-
-
-async def read(reader: Consumer[bytes, bytes], count: int) -> list[bytes | None]:
-    seen: list[bytes | None] = []
-    with anyio.fail_after(10):
-        while len(seen) < count:
-            seen += [record.value for record in await reader.getmany()]
-    return seen
 
 
 async def test_a_leader_that_moves_is_followed(kafka_broker: Broker, quick: Quick) -> None:

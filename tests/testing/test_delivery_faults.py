@@ -9,12 +9,11 @@ import anyio.lowlevel
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.producer import Producer
-from aiokwire.protocol.messages import init_producer_id, produce
+from aiokwire.protocol.messages import init_producer_id
 from aiokwire.records import read_batches
 from aiokwire.testing import ApiKey, ErrorCode
+from tests.testing.clients import Quick, batches_sent, values, writer
 
-Quick = dict[str, Any]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
@@ -22,23 +21,6 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 def kafka_broker_options() -> dict[str, Any]:
     """Topic one has one partition, led by node 1."""
     return {"nodes": 2, "topics": {"one": 1}, "auto_create_topics": False}
-
-
-def writer(broker: Broker, options: Quick, **more: Any) -> Producer[bytes, bytes]:
-    return Producer(broker.bootstrap_servers, **{"linger_ms": 0, **options, **more})
-
-
-def values(broker: Broker, topic: str = "one") -> list[bytes | None]:
-    return [record.value for record in broker.records(topic)]
-
-
-def batches_sent(broker: Broker) -> list[bytes]:
-    return [
-        bytes(part.records or b"")
-        for request in broker.journal.requests(produce.ProduceRequest)
-        for topic in request.topic_data
-        for part in topic.partition_data
-    ]
 
 
 # --- a retry is the same bytes ----------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.consumer import Consumer
 from aiokwire.errors import AuthorizationError, BrokerError, CorruptRecord, OffsetOutOfRange
 from aiokwire.producer import Producer
 from aiokwire.protocol import ZERO_UUID
@@ -18,41 +17,12 @@ from aiokwire.protocol.messages import fetch, list_offsets, metadata, offset_for
 from aiokwire.records import BatchBuilder
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.types import Compression, TopicPartition
-
-Quick = dict[str, Any]
-ONE = TopicPartition("one", 0)
+from tests.testing.clients import ONE, Quick, fill, numbers, read, reader_of
 
 
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
     return {"nodes": 3, "topics": {"t": 3, "one": 1}, "auto_create_topics": False}
-
-
-def reader_of(broker: Broker, quick: Quick, *topics: str, **options: Any) -> Consumer[bytes, bytes]:
-    return Consumer(
-        *topics,
-        bootstrap_servers=broker.bootstrap_servers,
-        **{"auto_offset_reset": "earliest", "fetch_max_wait_ms": 30, **quick, **options},
-    )
-
-
-def numbers(count: int, start: int = 0) -> list[bytes]:
-    return [b"%d" % number for number in range(start, start + count)]
-
-
-async def fill(broker: Broker, values: list[bytes], topic: str = "one", partition: int = 0) -> None:
-    async with Producer(broker.bootstrap_servers) as producer:
-        for value in values:
-            await producer.submit(topic, value, partition=partition, headers=[("h", b"x")])
-        await producer.flush()
-
-
-async def read(reader: Consumer[bytes, bytes], count: int) -> list[bytes | None]:
-    seen: list[bytes | None] = []
-    with anyio.fail_after(10):
-        while len(seen) < count:
-            seen += [record.value for record in await reader.getmany()]
-    return seen
 
 
 def batch(base: int, *values: bytes) -> bytearray:
@@ -98,7 +68,7 @@ def answer(request: fetch.FetchRequest, records: bytes, *, end: int = 10) -> fet
 async def test_2_a_broker_that_resets_the_first_handshakes_is_not_read_in_old_versions(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    await fill(kafka_broker, numbers(3))
+    await fill(kafka_broker, numbers(3), headers=[("h", b"x")])
     lost = kafka_broker.on(ApiKey.API_VERSIONS, times=3).close()
     async with reader_of(kafka_broker, quick, "one") as reader:
         record = await reader.getone(timeout=5)

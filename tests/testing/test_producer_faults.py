@@ -13,15 +13,14 @@ import pytest
 
 from aiokwire.broker import Broker
 from aiokwire.errors import BrokerError, ClosedError, DeliveryFailed, RecordRejected
-from aiokwire.producer import Producer
 from aiokwire.producer._delivery import Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.idempotence import Idempotence
-from aiokwire.protocol.messages import api_versions, init_producer_id, metadata, produce
+from aiokwire.protocol.messages import api_versions, init_producer_id, metadata
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.types import Compression
+from tests.testing.clients import Quick, batches_sent, numbers, values, writer
 
-Quick = dict[str, Any]
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 COUNT = 300
 
@@ -32,33 +31,12 @@ def kafka_broker_options() -> dict[str, Any]:
     return {"nodes": 3, "topics": {"t": 3, "one": 1}, "auto_create_topics": False}
 
 
-def writer(broker: Broker, options: Quick, **more: Any) -> Producer[bytes, bytes]:
-    return Producer(broker.bootstrap_servers, **{"linger_ms": 0, **options, **more})
-
-
-def values(broker: Broker, topic: str = "one", partition: int | None = None) -> list[bytes | None]:
-    return [record.value for record in broker.records(topic, partition)]
-
-
-def numbers(count: int = COUNT) -> list[bytes]:
-    return [b"%d" % number for number in range(count)]
-
-
-def batches_sent(broker: Broker) -> list[bytes]:
-    return [
-        bytes(part.records or b"")
-        for request in broker.journal.requests(produce.ProduceRequest)
-        for topic in request.topic_data
-        for part in topic.partition_data
-    ]
-
-
 async def send_with(broker: Broker, quick: Quick, between: Callable[[int], Awaitable[None]], **more: Any) -> None:
     """Send many records to one partition, each step of ten preceded by what the test does."""
     async with writer(broker, quick, **more) as producer:
         for start in range(0, COUNT, 10):
             await between(start // 10)
-            sent = [producer.submit_nowait("one", value) for value in numbers()[start : start + 10]]
+            sent = [producer.submit_nowait("one", value) for value in numbers(COUNT)[start : start + 10]]
             for delivery in sent[-1:]:
                 await delivery
 
@@ -71,7 +49,7 @@ async def test_a_leader_that_moves_all_the_time_costs_nothing_but_time(kafka_bro
         kafka_broker.move_leader("one", 0, kafka_broker.nodes[step % 3])
 
     await send_with(kafka_broker, quick, move)
-    assert values(kafka_broker) == numbers()
+    assert values(kafka_broker) == numbers(COUNT)
 
 
 async def test_a_hint_about_the_leader_is_followed_without_asking_for_metadata(
@@ -109,7 +87,7 @@ async def test_a_node_that_stops_hands_its_partitions_over(kafka_broker: Broker,
                 await kafka_broker.start_node(node)
 
     await send_with(kafka_broker, quick, stop_and_start)
-    assert values(kafka_broker) == numbers()
+    assert values(kafka_broker) == numbers(COUNT)
 
 
 async def test_a_partition_without_a_leader_waits_for_it(kafka_broker: Broker, quick: Quick) -> None:
@@ -185,7 +163,7 @@ async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     held = kafka_broker.on(ApiKey.PRODUCE).hold(handled=True)
-    async with writer(kafka_broker, quick, request_timeout_ms=5000, delivery_timeout_ms=50) as producer:
+    async with writer(kafka_broker, quick, request_timeout_ms=5000, delivery_timeout_ms=300) as producer:
         delivery = producer.submit_nowait("one", b"a")
         with pytest.raises(DeliveryFailed, match="in flight"):
             await delivery

@@ -9,41 +9,15 @@ import anyio
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.consumer import Consumer
-from aiokwire.producer import Producer
 from aiokwire.protocol.messages import fetch, list_offsets
 from aiokwire.testing import ApiKey, ErrorCode, JournalEntry
 from aiokwire.types import TopicPartition
-
-Quick = dict[str, Any]
+from tests.testing.clients import Quick, fill, read, reader_of
 
 
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
     return {"nodes": 2, "topics": {"t": 20, "one": 1}, "auto_create_topics": False}
-
-
-def reader_of(broker: Broker, quick: Quick, *topics: str, **options: Any) -> Consumer[bytes, bytes]:
-    return Consumer(
-        *topics,
-        bootstrap_servers=broker.bootstrap_servers,
-        **{"auto_offset_reset": "earliest", "fetch_max_wait_ms": 30, **quick, **options},
-    )
-
-
-async def fill(broker: Broker, *values: bytes, topic: str = "one", partition: int = 0) -> None:
-    async with Producer(broker.bootstrap_servers) as producer:
-        for value in values:
-            await producer.submit(topic, value, partition=partition)
-        await producer.flush()
-
-
-async def read(reader: Consumer[bytes, bytes], count: int) -> list[bytes | None]:
-    seen: list[bytes | None] = []
-    with anyio.fail_after(10):
-        while len(seen) < count:
-            seen += [record.value for record in await reader.getmany()]
-    return seen
 
 
 def fetches(broker: Broker) -> list[fetch.FetchRequest]:
@@ -78,14 +52,14 @@ async def test_an_idle_consumer_names_nothing_again(kafka_broker: Broker, quick:
     async with reader_of(kafka_broker, quick, "t") as reader:
         await idle(kafka_broker)
         kafka_broker.journal.clear()
-        await fill(kafka_broker, b"x", topic="t", partition=7)
+        await fill(kafka_broker, [b"x"], topic="t", partition=7)
         assert await read(reader, 1) == [b"x"]
         await idle(kafka_broker, 2)
     assert max(named(request) for request in fetches(kafka_broker)) <= 1
 
 
 async def test_a_pause_is_told_to_the_broker_and_a_resume_too(kafka_broker: Broker, quick: Quick) -> None:
-    await fill(kafka_broker, b"a", topic="t", partition=0)
+    await fill(kafka_broker, [b"a"], topic="t", partition=0)
     async with reader_of(kafka_broker, quick, "t") as reader:
         assert await read(reader, 1) == [b"a"]
         paused = TopicPartition("t", 0)
@@ -93,7 +67,7 @@ async def test_a_pause_is_told_to_the_broker_and_a_resume_too(kafka_broker: Brok
         forgotten = await wait_for(kafka_broker, lambda request: bool(request.forgotten_topics_data))
         (gone,) = forgotten[0].forgotten_topics_data
         assert gone.partitions == [0]
-        await fill(kafka_broker, b"b", topic="t", partition=0)
+        await fill(kafka_broker, [b"b"], topic="t", partition=0)
         assert await reader.getmany(timeout=0.1) == []
         reader.resume(paused)
         assert await read(reader, 1) == [b"b"]
@@ -113,13 +87,13 @@ async def test_a_session_that_the_broker_disowns_is_begun_anew_at_once(
     async with reader_of(
         kafka_broker, {**quick, "retry_backoff_ms": 60_000, "retry_backoff_max_ms": 60_000}, "one"
     ) as reader:
-        await fill(kafka_broker, b"a")
+        await fill(kafka_broker, [b"a"])
         assert await read(reader, 1) == [b"a"]
         refused = kafka_broker.on(fetch.FetchRequest, when=lambda request: request.session_epoch > 0).respond(
             fetch.FetchResponse(error_code=code)
         )
         await refused.hit(1)
-        await fill(kafka_broker, b"b")
+        await fill(kafka_broker, [b"b"])
         assert await read(reader, 1) == [b"b"]
 
 
@@ -137,10 +111,10 @@ async def test_a_broker_that_refuses_every_session_is_not_asked_without_pause(
 
 async def test_the_broker_may_have_no_room_for_sessions(quick: Quick) -> None:
     async with Broker(topics={"one": 1}, journal=1000, max_incremental_fetch_session_cache_slots=0) as broker:
-        await fill(broker, b"a")
+        await fill(broker, [b"a"])
         async with reader_of(broker, quick, "one") as reader:
             assert await read(reader, 1) == [b"a"]
-            await fill(broker, b"b")
+            await fill(broker, [b"b"])
             assert await read(reader, 1) == [b"b"]
         assert {(request.session_id, request.session_epoch) for request in fetches(broker)} == {(0, 0)}
 
@@ -158,7 +132,7 @@ async def test_after_a_lost_request_or_answer_all_is_named_in_a_new_session(
         (again, *_) = await wait_for(kafka_broker, lambda request: request.session_epoch == 0)
         assert again.session_id > 0, "the old one may be dropped"
         assert named(again) == 10
-        await fill(kafka_broker, b"x", topic="t", partition=3)
+        await fill(kafka_broker, [b"x"], topic="t", partition=3)
         assert await read(reader, 1) == [b"x"]
         assert len(kafka_broker.journal.requests(list_offsets.ListOffsetsRequest)) == 0
 
@@ -178,6 +152,6 @@ async def test_a_session_is_ended_at_a_node_that_leads_nothing_any_more(kafka_br
     async with reader_of(kafka_broker, quick, "one") as reader:
         await idle(kafka_broker, 2)
         kafka_broker.move_leader("one", 0, 3 - leader)
-        await fill(kafka_broker, b"x")
+        await fill(kafka_broker, [b"x"])
         assert await read(reader, 1) == [b"x"]
         await wait_for(kafka_broker, lambda request: request.session_epoch == -1, node=leader)

@@ -10,8 +10,6 @@ from collections.abc import Awaitable
 
 from aiokwire.broker.altering import Change, Operation, alter
 from aiokwire.broker.dispatch import Call
-from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ConfigurationError
 from aiokwire.protocol.messages import alter_configs as messages
 
 
@@ -23,27 +21,12 @@ def handle(request: messages.AlterConfigsRequest, call: Call) -> Awaitable[messa
 async def _alter(request: messages.AlterConfigsRequest, call: Call) -> messages.AlterConfigsResponse:
     results = []
     for resource in request.resources:
-        code, message = ErrorCode.NONE, None
+        kind, name = resource.resource_type, resource.resource_name
         changes = [Change(one.name, Operation.SET, one.value) for one in resource.configs]
-        try:
-            alter(
-                call.state,
-                resource.resource_type,
-                resource.resource_name,
-                changes,
-                replace=True,
-                validate_only=request.validate_only,
-            )
-        except BrokerError as error:
-            code, message = error.code, str(error)
-        except ConfigurationError as error:
-            code, message = ErrorCode.INVALID_CONFIG, str(error)
+        code, message = alter(call.state, kind, name, changes, replace=True, validate_only=request.validate_only)
         results.append(
             messages.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
+                error_code=code, error_message=message, resource_type=kind, resource_name=name
             )
         )
     await call.state.topics.save()

@@ -5,6 +5,7 @@ flights.py   the flights, as keys and JSON values
 server.py    the broker as a process of its own, to be killed and started again
 pipeline.py  one producer, two consumers, one kill; what everybody saw
 report.py    the table, the plot, and the check whose result is the exit status
+frame.py     what the demo of Spark needs, too
 ```
 """
 
@@ -14,18 +15,14 @@ from pathlib import Path
 
 import click
 
+from aiokwire.cli.demo.frame import demo_options
 from aiokwire.cli.running import run
 
 
 @click.command("demo")
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo-output"),
-    show_default=True,
-    help="Where the broker's log and the plot go.",
+@demo_options(
+    "demo-output", holds="Where the broker's log and the plot go.", kill="Kill the broker halfway with SIGKILL."
 )
-@click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the broker halfway with SIGKILL.")
 def command(output: Path, kill: bool) -> None:
     """Stream a year of flights from New York through a broker that is killed halfway.
 

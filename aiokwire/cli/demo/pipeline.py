@@ -9,7 +9,6 @@ flights --> Producer --> broker process (killed, started again) --> Consumer of 
 from __future__ import annotations
 
 import json
-import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +18,8 @@ import anyio
 import anyio.lowlevel
 
 from aiokwire.cli.demo.flights import Flights, load_flights
+from aiokwire.cli.demo.frame import prepare
 from aiokwire.cli.demo.server import BrokerProcess
-from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -73,19 +72,12 @@ async def stream_flights(output: Path, *, kill: bool) -> Outcome:
     from rich.console import Console
 
     console = Console()
-    with console.status("reading 336,776 flights"):
-        outcome = Outcome(await run_in_thread(load_flights))
     data_dir = output / "broker-data"
-    await run_in_thread(_make_empty, data_dir)
+    outcome = Outcome(await prepare(console, load_flights, data_dir))
     async with BrokerProcess(data_dir, TOPIC, PARTITIONS) as broker:
         console.print(f"a broker on {broker.bootstrap_servers}, its log in {data_dir}")
         await _run(outcome, broker, kill=kill)
     return outcome
-
-
-def _make_empty(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
 
 
 async def _run(outcome: Outcome, broker: BrokerProcess, *, kill: bool) -> None:

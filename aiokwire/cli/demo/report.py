@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aiokwire.cli.demo.frame import Finding, plot_counts, print_check, shade, two_plots
 from aiokwire.cli.demo.pipeline import Outcome
 from aiokwire.cli.output import print_table
 
@@ -47,63 +48,37 @@ def check(outcome: Outcome) -> bool:
     """Print the check line by line; True when all of it holds."""
     total = len(outcome.flights.values)
     lost = outcome.acknowledged - outcome.arrived
-    tests = [
-        ("finished in time", outcome.complete, ""),
-        (
+    findings = [
+        Finding("finished in time", outcome.complete),
+        Finding(
             "every flight acknowledged",
             len(outcome.acknowledged) == total,
             f"{len(outcome.acknowledged):,} of {total:,}",
         ),
-        ("nothing acknowledged lost", not lost, f"{len(lost):,} lost"),
-        ("every flight arrived", len(outcome.arrived) == total, f"{len(outcome.arrived):,} of {total:,}"),
-        (
+        Finding("nothing acknowledged lost", not lost, f"{len(lost):,} lost"),
+        Finding("every flight arrived", len(outcome.arrived) == total, f"{len(outcome.arrived):,} of {total:,}"),
+        Finding(
             "in order for each aircraft",
             not outcome.out_of_order,
             outcome.out_of_order[0] if outcome.out_of_order else "no exception",
         ),
     ]
-    print("check:")
-    for name, held, detail in tests:
-        print(f"  {'ok  ' if held else 'FAIL'} {name}{f' ({detail})' if detail else ''}")
-    print(f"  duplicates: {outcome.duplicates:,}")
-    good = all(held for _, held, _ in tests)
-    print("check passed" if good else "check FAILED")
-    return good
+    return print_check("check", findings, f"duplicates: {outcome.duplicates:,}")
 
 
 def draw(outcome: Outcome, path: Path) -> Path:
     """Write the plot: flights acknowledged and consumed over time, and the mean delay of each airline."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5), layout="constrained")
-    seconds = [at for at, _, _ in outcome.samples]
-    left.plot(seconds, [count for _, count, _ in outcome.samples], label="acknowledged to the producer")
-    left.plot(seconds, [count for _, _, count in outcome.samples], label="read by the consumers")
-    if outcome.killed_at is not None:
-        left.axvspan(
-            outcome.killed_at,
-            outcome.back_at or seconds[-1],
-            color="tab:red",
-            alpha=0.25,
-            label="broker dead (SIGKILL)",
-        )
-    left.set_xlabel("seconds")
-    left.set_ylabel("flights")
-    left.set_title("Flights through the broker")
-    left.yaxis.set_major_formatter("{x:,.0f}")
-    left.set_ylim(bottom=0)
-    left.legend()
     means = sorted(
         (seen.minutes / max(1, seen.flights - seen.cancelled), outcome.flights.airlines.get(carrier, carrier))
         for carrier, seen in outcome.delays.items()
     )
-    right.barh([name for _, name in means], [mean for mean, _ in means], color="tab:blue")
-    right.axvline(0, color="black", linewidth=0.8)
-    right.set_xlabel("mean arrival delay, minutes")
-    right.set_title("Delay by airline")
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    with two_plots(path, (13, 5)) as (left, right):
+        names = ("acknowledged to the producer", "read by the consumers")
+        plot_counts(left, outcome.samples, names, title="Flights through the broker", unit="flights")
+        if outcome.killed_at is not None:
+            shade(left, outcome.killed_at, outcome.back_at or outcome.samples[-1][0], "broker dead (SIGKILL)")
+        left.legend()
+        right.barh([name for _, name in means], [mean for mean, _ in means], color="tab:blue")
+        right.axvline(0, color="black", linewidth=0.8)
+        right.set(xlabel="mean arrival delay, minutes", title="Delay by airline")
     return path

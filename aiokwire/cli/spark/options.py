@@ -8,63 +8,29 @@ from typing import Any, TypeVar
 
 import click
 
+from aiokwire.cli.options import pairs_option
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
-
-
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
-    """`name=value` to options, as texts.
-
-    Raises: BadParameter: something is no such pair.
-    """
-    found = {}
-    for pair in given:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
-        found[name] = value
-    return found
 
 
 def spark_options(function: CommandT) -> CommandT:
     """`--master`, `--conf` and `--json`: the parameters `master`, `conf` and `as_json`."""
-    function = click.option("--json", "as_json", is_flag=True, help="The summary as JSON, on the standard output.")(
-        function
-    )
-    function = click.option(
-        "--conf",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=lambda _ctx, _param, given: _pairs(given),
-        help="A setting of Spark; may be repeated.",
-    )(function)
-    return click.option("--master", metavar="URL", help="Where Spark runs; this machine (local[*]) unless set.")(
-        function
-    )
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="The summary as JSON, on the standard output."),
+        pairs_option("--conf", help="A setting of Spark"),
+        click.option("--master", metavar="URL", help="Where Spark runs; this machine (local[*]) unless set."),
+    ):
+        function = option(function)
+    return function
 
 
-def source_options(function: CommandT) -> CommandT:
-    """`--option name=value`, by the names of the source `aiokwire`: the parameter `options`."""
-    return click.option(
-        "--option",
-        "-o",
-        "options",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=lambda _ctx, _param, given: _pairs(given),
-        help="An option of the Spark source, such as kafka.security.protocol=SSL; may be repeated.",
-    )(function)
+# `--option name=value`, by the names of the source `aiokwire`: the parameter `options`.
+source_options = pairs_option(
+    "--option", "-o", "options", help="An option of the Spark source, such as kafka.security.protocol=SSL"
+)
 
-
-def parameter_options(function: CommandT) -> CommandT:
-    """`--set name=value`, what stands as `${name}` in a file: the parameter `parameters`."""
-    return click.option(
-        "--set",
-        "parameters",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=lambda _ctx, _param, given: _pairs(given),
-        help="A parameter of the file, which stands there as ${NAME}; may be repeated.",
-    )(function)
+# `--set name=value`, what stands as `${name}` in a file: the parameter `parameters`.
+parameter_options = pairs_option("--set", "parameters", help="A parameter of the file, which stands there as ${NAME}")
 
 
 _SIZE = re.compile(r"(\d+)([kmg]?)(?:i?b)?")

@@ -11,15 +11,26 @@ Each value checks itself; what they make together is checked by `declaration_gra
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, Generic, ParamSpec
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.options import Delivery, parse_sink, parse_source
+from aiokwire.spark.pipelines.declaration_values import (
+    NAME,
+    TABLE,
+    check_bool,
+    check_choice,
+    check_name,
+    check_text,
+    columns,
+    settle,
+    texts,
+    told_by,
+)
 
 P = ParamSpec("P")
 
@@ -28,9 +39,6 @@ DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
 # What stands before a step's name where nobody gave it one.
 _STEP: Final = "step"
-# A table's name in SQL, without quotes; and a pipeline's or sink's, part of a folder's name and a transactional id.
-_TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _DELAY: Final = re.compile(r"\d+ (microsecond|millisecond|second|minute|hour|day|week)s?")
 _EVERY: Final = re.compile(r"every (\d+) ?(ms|milliseconds?|s|seconds?|m|minutes?|h|hours?)")
 _UNITS: Final = {"m": "milliseconds", "s": "seconds", "h": "hours"}
@@ -109,23 +117,23 @@ class Source:
 
     def __post_init__(self) -> None:
         owner = f"source {self.name!r}"
-        _check_name(self.name, _TABLE, owner)
-        _settle(self, "watermark", Watermark.of(self.watermark, owner))
-        _settle(self, "options", texts(self.options, f"{owner}: options"))
+        check_name(self.name, TABLE, owner)
+        settle(self, "watermark", Watermark.of(self.watermark, owner))
+        settle(self, "options", texts(self.options, f"{owner}: options"))
         chosen = [kind for kind in ("json", "avro") if getattr(self, kind) is not None]
         for kind in chosen:
-            _check_text(
+            check_text(
                 getattr(self, kind), f"{owner}: {kind}", "needs the schema of the values, as 'id int, at timestamp'"
             )
-        _check_bool(self.string, f"{owner}: string")
+        check_bool(self.string, f"{owner}: string")
         if len(chosen) + self.string > 1:
             raise ConfigurationError(f"{owner}: the values are one of json, avro and string, not several")
         if chosen and "value.format" in self.options:
             raise ConfigurationError(f"{owner}: {chosen[0]} and the option value.format say the same thing")
         if self.topic is None and not any(name.lower() in _CHOOSE_TOPICS for name in self.options):
-            _settle(self, "topic", self.name)
+            settle(self, "topic", self.name)
         elif self.topic is not None:
-            _check_text(self.topic, f"{owner}: topic", "must name a topic")
+            check_text(self.topic, f"{owner}: topic", "must name a topic")
 
     def spark_options(self, bootstrap: str) -> dict[str, str]:
         """What the Spark source is told.
@@ -143,7 +151,7 @@ class Source:
         if self.string:
             found["value.format"] = "string"
         found |= self.options
-        with _told(f"source {self.name!r}"):
+        with told_by(f"source {self.name!r}"):
             parse_source(found, streaming=True)
         return found
 
@@ -161,9 +169,9 @@ class Step:
 
     def __post_init__(self) -> None:
         owner = f"step {self.name!r}"
-        _check_name(self.name, _TABLE, owner)
-        _check_text(self.sql, f"{owner}: sql", "must be a query")
-        _settle(self, "watermark", Watermark.of(self.watermark, owner))
+        check_name(self.name, TABLE, owner)
+        check_text(self.sql, f"{owner}: sql", "must be a query")
+        settle(self, "watermark", Watermark.of(self.watermark, owner))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -187,20 +195,20 @@ class Sink:
 
     def __post_init__(self) -> None:
         owner = f"sink {self.name!r}"
-        _check_name(self.name, _NAME, owner)
-        _settle(self, "options", texts(self.options, f"{owner}: options"))
-        _settle(self, "partition_by", _columns(self.partition_by, f"{owner}: partition_by"))
-        _check_bool(self.console, f"{owner}: console")
+        check_name(self.name, NAME, owner)
+        settle(self, "options", texts(self.options, f"{owner}: options"))
+        settle(self, "partition_by", columns(self.partition_by, f"{owner}: partition_by"))
+        check_bool(self.console, f"{owner}: console")
         kinds = [kind for kind in ("topic", "parquet", "console") if getattr(self, kind) not in (None, False)]
         if len(kinds) > 1:
             raise ConfigurationError(f"{owner}: choose one of {' and '.join(kinds)}")
         if not kinds:
-            _settle(self, "topic", self.name)
+            settle(self, "topic", self.name)
         for kind in ("from_", "topic", "parquet", "key"):
             if getattr(self, kind) is not None:
-                _check_text(getattr(self, kind), f"{owner}: {kind.rstrip('_')}", "must not be empty")
-        _check_choice(self.delivery, tuple(each.value for each in Delivery), f"{owner}: delivery")
-        _check_choice(self.mode, MODES, f"{owner}: mode")
+                check_text(getattr(self, kind), f"{owner}: {kind.rstrip('_')}", "must not be empty")
+        check_choice(self.delivery, tuple(each.value for each in Delivery), f"{owner}: delivery")
+        check_choice(self.mode, MODES, f"{owner}: mode")
         if self.tasks is not None and (type(self.tasks) is not int or self.tasks < 1):
             raise ConfigurationError(f"{owner}: tasks must be a positive number, not {self.tasks!r}")
         self._check_kind(owner)
@@ -248,7 +256,7 @@ class Sink:
             if name.lower() in ("topic", "delivery", "run.id", "checkpointlocation"):
                 raise ConfigurationError(f"sink {self.name!r}: {name} is not an option here: {_INSTEAD[name.lower()]}")
         found = {"kafka.bootstrap.servers": bootstrap, **own, **self.options}
-        with _told(f"sink {self.name!r}"):
+        with told_by(f"sink {self.name!r}"):
             parse_sink(found)
         return found
 
@@ -290,13 +298,13 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if self.name:
-            _check_name(self.name, _NAME, "pipeline")
+            check_name(self.name, NAME, "pipeline")
         if not isinstance(self.trigger, Trigger):
-            _settle(self, "trigger", Trigger.parse(self.trigger))
+            settle(self, "trigger", Trigger.parse(self.trigger))
         for field in ("bootstrap", "checkpoint"):
             if not isinstance(getattr(self, field), str):
                 raise ConfigurationError(f"{field} must be a text, not {getattr(self, field)!r}")
-        _settle(self, "spark", texts(self.spark, "spark"))
+        settle(self, "spark", texts(self.spark, "spark"))
 
     def set(
         self,
@@ -388,66 +396,3 @@ class Pipeline:
         if not self.steps and not self.sources:
             raise ConfigurationError("a pipeline begins with a source: there is nothing to write yet")
         return (self.steps or self.sources)[-1].name
-
-
-# --- values as users give them ----------------------------------------------------------------------------------------
-
-
-def texts(given: object, what: str) -> dict[str, str]:
-    """Options with their values as Spark takes them.
-
-    Raises: ConfigurationError: it is no table of names and plain values.
-    """
-    if not isinstance(given, Mapping):
-        raise ConfigurationError(f"{what} must be names with values, not {given!r}")
-    found = {}
-    for name, value in given.items():
-        if isinstance(value, bool):
-            found[name] = str(value).lower()
-        elif isinstance(value, (str, int, float)):
-            found[name] = str(value)
-        else:
-            raise ConfigurationError(f"{what}: {name} must be a text, a number, true or false, not {value!r}")
-    return found
-
-
-@contextlib.contextmanager
-def _told(owner: str) -> Iterator[None]:
-    """Says whose option was wrong."""
-    try:
-        yield
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{owner}: {error}") from None
-
-
-def _settle(value: object, field: str, settled: object) -> None:
-    """A field of a frozen value, in its final form."""
-    object.__setattr__(value, field, settled)
-
-
-def _check_name(name: object, pattern: re.Pattern[str], owner: str) -> None:
-    if not isinstance(name, str) or not pattern.fullmatch(name):
-        allowed = "letters, digits and _" if pattern is _TABLE else "letters, digits, _, . and -"
-        raise ConfigurationError(f"{owner}: a name is made of {allowed}, not {name!r}")
-
-
-def _check_text(value: object, what: str, must: str) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise ConfigurationError(f"{what} {must}, not {value!r}")
-
-
-def _check_bool(value: object, what: str) -> None:
-    if not isinstance(value, bool):
-        raise ConfigurationError(f"{what} must be true or false, not {value!r}")
-
-
-def _check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
-    if value not in choices:
-        raise ConfigurationError(f"{what} must be one of {', '.join(choices)}, not {value!r}")
-
-
-def _columns(given: object, what: str) -> tuple[str, ...]:
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) and name for name in listed):
-        raise ConfigurationError(f"{what} must be column names, not {given!r}")
-    return tuple(listed)

@@ -8,6 +8,7 @@ transaction with its number in the ledger of the sink, and the checkpoint says w
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -102,37 +103,32 @@ def replay(
     store = Store.at(path)
     session = spark or spark_session("aiokwire replay")
     stop, progress = stop or Stop(), progress or Progress("", quiet=True)
+    kept = None if checkpoint is None else Store.at(checkpoint)
     archive = load(store)
     if not archive.number:
         if pace is not None or coordinates or select is not None:
             raise ConfigurationError(
                 f"{store.root} is no archive: it can only be replayed as a whole, as fast as it goes"
             )
-        began = time.perf_counter()
-        kept = None if checkpoint is None else Store.at(checkpoint)
-        if kept is not None and sink.delivery is not Delivery.EXACTLY_ONCE:
-            raise ConfigurationError(f"{store.root} is no archive: only delivery=exactly-once has use for a checkpoint")
-        records = write(session, Frames(store.root, topic, given, sink, rekey, kept), stop, progress)
-        seconds = time.perf_counter() - began
-        return Replayed(store.root, topic, sink.delivery.value, records, 1, seconds, {}, stop.requested)
+        return _other_parquet(session, Frames(store.root, topic, given, sink, rekey, kept), stop, progress)
     check_replayable(archive.layout)
     chosen = select or Selection()
-    settings = {
-        "path": store.root,
-        "topic": topic,
-        "rekey": rekey,
-        "coordinates": coordinates,
-        "delivery": sink.delivery.value,
-        "select": chosen.to_json(),
-    }
-    if checkpoint is None:
-        return _Run(session, store, archive, chosen, settings, sink, None, stop=stop, progress=progress).until_done(
-            pace, round_records
-        )
-    kept = Store.at(checkpoint)
-    with kept.alone(LOCK):
+    settings: dict[str, Any] = {"path": store.root, "topic": topic, "rekey": rekey, "coordinates": coordinates}
+    settings |= {"delivery": sink.delivery.value, "select": chosen.to_json()}
+    with contextlib.nullcontext() if kept is None else kept.alone(LOCK):
         run = _Run(session, store, archive, chosen, settings, sink, kept, stop=stop, progress=progress)
         return run.until_done(pace, round_records)
+
+
+def _other_parquet(spark: SparkSession, frames: Frames, stop: Stop, progress: Progress) -> Replayed:
+    """A replay of Parquet that is no archive."""
+    delivery = frames.sink.delivery
+    if frames.checkpoint is not None and delivery is not Delivery.EXACTLY_ONCE:
+        raise ConfigurationError(f"{frames.path} is no archive: only delivery=exactly-once has use for a checkpoint")
+    began = time.perf_counter()
+    records = write(spark, frames, stop, progress)
+    seconds = time.perf_counter() - began
+    return Replayed(frames.path, frames.topic, delivery.value, records, 1, seconds, {}, stop.requested)
 
 
 class _Run:

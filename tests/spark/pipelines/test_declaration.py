@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.pipelines.declaration import Pipeline, Sink, Source, Step, Trigger, Watermark, texts
+from aiokwire.spark.pipelines.declaration import Pipeline, Sink, Source, Step, Trigger, Watermark
 
 
 def test_a_pipeline_is_made_call_by_call() -> None:
@@ -150,7 +150,3 @@ def test_options_that_spark_would_refuse_are_refused_first(value: Source | Sink,
 def test_nothing_is_written_before_something_is_read() -> None:
     with pytest.raises(ConfigurationError, match="begins with a source"):
         Pipeline().write("totals")
-
-
-def test_options_become_texts() -> None:
-    assert texts({"a": True, "b": 1, "c": 0.5, "d": "x"}, "o") == {"a": "true", "b": "1", "c": "0.5", "d": "x"}

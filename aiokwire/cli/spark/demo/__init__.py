@@ -16,18 +16,16 @@ from pathlib import Path
 
 import click
 
+from aiokwire.cli.demo.frame import demo_options
 from aiokwire.cli.running import FAILED, run
 
 
 @click.command("demo")
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo-output/spark"),
-    show_default=True,
-    help="Where the broker's log, the checkpoint, Spark's log and the plot go.",
+@demo_options(
+    "demo-output/spark",
+    holds="Where the broker's log, the checkpoint, Spark's log and the plot go.",
+    kill="Kill the pipeline on the way with SIGKILL.",
 )
-@click.option("--kill/--no-kill", default=True, show_default=True, help="Kill the pipeline on the way with SIGKILL.")
 def command(output: Path, kill: bool) -> None:
     """Compute a year of hourly delays by airline with Spark, exactly once.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from aiokwire.cli.demo.frame import Finding, plot_counts, print_check, shade, two_plots
 from aiokwire.cli.output import print_table
 from aiokwire.cli.spark.demo.direct import Hour
 from aiokwire.cli.spark.demo.work import Outcome
@@ -47,54 +48,38 @@ def check(outcome: Outcome) -> bool:
     """Print the check line by line; True when all of it holds."""
     compared = outcome.comparison
     torn = outcome.in_log - len(outcome.hours)
-    tests = [
-        ("hours were compared", compared.expected > 0, f"{compared.expected:,}; {compared.open:,} more are still open"),
-        ("none is missing", not compared.missing, f"{len(compared.missing):,}"),
-        ("none is there twice", not compared.doubled, f"{len(compared.doubled):,}"),
-        ("each as computed directly", not compared.different, f"{len(compared.different):,} differ"),
-        ("none that is still open", not compared.unexpected, f"{len(compared.unexpected):,}"),
+    findings = [
+        Finding(
+            "hours were compared",
+            compared.expected > 0,
+            f"{compared.expected:,}; {compared.open:,} more are still open",
+        ),
+        Finding("none is missing", not compared.missing, f"{len(compared.missing):,}"),
+        Finding("none is there twice", not compared.doubled, f"{len(compared.doubled):,}"),
+        Finding("each as computed directly", not compared.different, f"{len(compared.different):,} differ"),
+        Finding("none that is still open", not compared.unexpected, f"{len(compared.unexpected):,}"),
     ]
     if outcome.left_open:  # unless the kill came just between two transactions
         detail = f"{outcome.left_open:,} records left open by the kill, {torn:,} in the log that nobody reads"
-        tests.append(("the open transaction was aborted", torn > 0, detail))
-    print("check, with a read_committed reader:")
-    for name, held, detail in tests:
-        print(f"  {'ok  ' if held else 'FAIL'} {name} ({detail})")
-    good = all(held for _, held, _ in tests)
-    print("check passed" if good else "check FAILED")
-    return good
+        findings.append(Finding("the open transaction was aborted", torn > 0, detail))
+    return print_check("check, with a read_committed reader", findings)
 
 
 def draw(outcome: Outcome, path: Path) -> Path:
     """Write the plot: the topic over time, and the mean delay by hour of day and airline."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(14, 5.5), layout="constrained")
-    seconds = [at for at, _, _ in outcome.samples]
-    left.step(seconds, [log for _, log, _ in outcome.samples], where="post", label="end of the log")
-    left.step(seconds, [done for _, _, done in outcome.samples], where="post", label="read by read_committed")
-    if outcome.killed_at is not None:
-        left.axvspan(
-            outcome.killed_at,
-            outcome.back_at or outcome.seconds,
-            color="tab:red",
-            alpha=0.2,
-            label="SIGKILL, until the next commit",
-        )
-    left.set(xlabel="seconds", ylabel="records of the topic, all partitions", title="The topic of the hourly delays")
-    left.yaxis.set_major_formatter("{x:,.0f}")
-    left.set_ylim(bottom=0)
-    left.legend(loc="upper left")
     carriers, means = by_hour_of_day(outcome)
-    image = right.imshow(means, aspect="auto", cmap="RdYlGn_r", vmin=-20, vmax=40)
-    right.set_yticks(range(len(carriers)), [outcome.airlines.get(carrier, carrier) for carrier in carriers])
-    right.set(xlabel="hour of departure, New York", title="Mean arrival delay by hour and airline, minutes")
-    figure.colorbar(image, ax=right)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    with two_plots(path, (14, 5.5)) as (left, right):
+        names = ("end of the log", "read by read_committed")
+        title, unit = "The topic of the hourly delays", "records of the topic, all partitions"
+        plot_counts(left, outcome.samples, names, title=title, unit=unit)
+        if outcome.killed_at is not None:
+            until = outcome.back_at or outcome.seconds
+            shade(left, outcome.killed_at, until, "SIGKILL, until the next commit")
+        left.legend(loc="upper left")
+        image = right.imshow(means, aspect="auto", cmap="RdYlGn_r", vmin=-20, vmax=40)
+        right.set_yticks(range(len(carriers)), [outcome.airlines.get(carrier, carrier) for carrier in carriers])
+        right.set(xlabel="hour of departure, New York", title="Mean arrival delay by hour and airline, minutes")
+        right.figure.colorbar(image, ax=right)
     return path
 
 

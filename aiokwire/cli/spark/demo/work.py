@@ -9,7 +9,6 @@ flights --> Producer --> topic flights --> pipeline (killed, started again) --> 
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import anyio
 
 from aiokwire.cli.demo.flights import Flights, load_flights
+from aiokwire.cli.demo.frame import prepare
 from aiokwire.cli.demo.server import BrokerProcess
 from aiokwire.cli.spark.demo.direct import Comparison, Hour, Place, compare, compute, read_hour
 from aiokwire.cli.spark.demo.process import PipelineProcess
@@ -59,9 +59,7 @@ async def hourly_delays(output: Path, *, kill: bool) -> Outcome:
 
     console = Console()
     with anyio.fail_after(DEADLINE):
-        with console.status("reading 336,776 flights"):
-            loaded, decoded = await run_in_thread(_load)
-            await run_in_thread(_make_empty, output)
+        loaded, decoded = await prepare(console, _load, output)
         outcome = Outcome(loaded.airlines, flights=len(loaded.values))
         async with BrokerProcess(output / "broker-data", SOURCE, PARTITIONS) as broker:
             await _create_sink(broker.bootstrap_servers)
@@ -85,11 +83,6 @@ def _load() -> tuple[Flights, list[dict[str, Any]]]:
     order = sorted(range(len(decoded)), key=lambda number: str(decoded[number]["time_hour"]))
     keys, values = [flights.keys[number] for number in order], [flights.values[number] for number in order]
     return Flights(keys, values, flights.airlines), decoded
-
-
-def _make_empty(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    (directory / "broker-data").mkdir(parents=True)
 
 
 def _compare(decoded: list[dict[str, Any]], hours: list[tuple[Place, Hour]]) -> Comparison:

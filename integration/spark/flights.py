@@ -1,14 +1,8 @@
-"""Verbs of `aiokwire spark` as processes that are stopped and killed in the middle, on the flights of the demo."""
+"""The flights of the demo in a topic, each at a time of its own, for the tests of archive and replay."""
 
 from __future__ import annotations
 
 import functools
-import json
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from aiokwire import Admin, Consumer, Producer
@@ -19,8 +13,6 @@ from integration.conftest import PARTITIONS, BrokerUnderTest
 # So many of them, one each three seconds from here on: five days.
 BEGIN: Final = 1_356_998_400_000  # 2013-01-01
 COUNT: Final = 120_000
-PATIENCE: Final = 180.0
-_LOOK: Final = 0.02
 
 flights = functools.cache(load_flights)
 
@@ -55,37 +47,3 @@ async def read(broker: BrokerUnderTest, topic: str) -> list[tuple[int, int]]:
 def number_of(value: bytes) -> int:
     """Which flight it is."""
     return int(value[len(b'{"id":') : value.index(b",")])
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    """A verb, beginning."""
-    command = [sys.executable, "-m", "aiokwire", "spark", *arguments, "--master", "local[2]", "--json"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def end(process: subprocess.Popen[str], *, how: signal.Signals | None = None, when: Callable[[], bool]) -> int:
-    """Signal a verb when something is so, and wait for its end; its exit status."""
-    while not when():
-        try:
-            status = process.wait(_LOOK)
-        except subprocess.TimeoutExpired:
-            continue
-        raise AssertionError(f"it ended with {status} before that: {process.communicate()[1][-2000:]}")
-    if how is not None:
-        process.send_signal(how)
-    process.communicate(timeout=PATIENCE)
-    return process.returncode
-
-
-def run(*arguments: str) -> dict[str, Any]:
-    """A verb from beginning to end; its summary."""
-    process = start(*arguments)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, errors[-2000:]
-    summary: dict[str, Any] = json.loads(out)
-    return summary
-
-
-def rounds(path: Path) -> int:
-    """How many rounds of an archive are committed."""
-    return len(list((path / "_manifests").glob("[0-9]*.json")))
