@@ -96,7 +96,9 @@ def _timestamp(batch: pa.RecordBatch) -> Column:
         found: Column = column.cast(pa.timestamp("us", "UTC"))
     except pa.ArrowInvalid as error:
         times = enumerate(column.cast(pa.int64()).to_pylist())
-        row, time = next((row, time) for row, time in times if not -LATEST_TIME <= time <= LATEST_TIME)
+        row, time = next(
+            (row, time) for row, time in times if time is not None and not -LATEST_TIME <= time <= LATEST_TIME
+        )
         topic, partition, offset = (batch.column(name)[row].as_py() for name in _PLACE)
         raise TimeOutOfRange(
             f"{topic}[{partition}] at offset {offset}: the timestamp {time} (milliseconds) is out of Spark's range; "
