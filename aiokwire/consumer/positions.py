@@ -125,7 +125,7 @@ class PartitionState:
         self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: where to go on when nothing was committed
 
         # What the leader said last.
-        self.lost = False  # the cluster has no such partition, and the reader was told
+        self.lost = False  # the cluster has no such partition; the reader was told, or its group takes it away
         self.leader: int | None = None  # by the metadata; written by the upkeep
         self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
         self.high_watermark = UNKNOWN

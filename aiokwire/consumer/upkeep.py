@@ -169,12 +169,13 @@ class Upkeep:
         self._regroup = True
 
     def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
-        """Tell the reader, once, that a partition is gone or may not be read any more."""
+        """Tell the reader, once, that a partition is gone or may not be read any more. What a topic that was made anew
+        has no longer is taken away by the group that shares it out: nobody is told."""
         topic = cluster.topics.get(state.tp.topic)
-        if not lost:
+        if not lost or (topic is not None and not topic.error_code and self._subscription.shared):
             if state.lost:
-                state.lost = False
-                state.error = None  # it is back
+                state.error = None  # the partition is back, or its topic
+            state.lost = lost
         elif topic is not None and not state.lost:
             code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             name, partition = state.tp
