@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import itertools
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
+import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
@@ -60,11 +62,21 @@ def servers() -> Iterator[str]:
         yield servers
 
 
+def spark_home(place: pathlib.Path) -> pathlib.Path:
+    """The PySpark at hand without its `pyspark.zip`, which Spark puts first in the path of each Python process that it
+    starts: nothing in a zip stays compiled, and a start takes a second more."""
+    for each in pathlib.Path(pyspark.__file__).parent.iterdir():
+        if each.name != "python":
+            (place / each.name).symlink_to(each)
+    return place
+
+
 @pytest.fixture(scope="session")
-def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+def spark(monkeypatch_session: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("Spark needs Java 17 or newer")
     monkeypatch_session.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch_session.setenv("SPARK_HOME", str(spark_home(tmp_path_factory.mktemp("spark"))))
     builder: Any = SparkSession.builder
     session = (
         builder.master("local[2]")

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from aiokwire.errors import ConfigurationError, ConnectionFailed, KafkaError
-from aiokwire.spark.pipelines import Pipeline, Progress, Stop, prepare, run
+from aiokwire.spark import lookup
+from aiokwire.spark.pipelines import Pipeline, Progress, Stop, pipeline_topics, prepare, run
 from aiokwire.spark.pipelines.pipeline import Tally
 from tests.spark.conftest import Kafka, Reads
 
@@ -132,7 +133,11 @@ def test_a_pipeline_that_goes_on_is_stopped(
     assert read(sink, kafka__isolation__level="read_committed").count() == 8
 
 
-def test_what_the_brokers_do_not_have_is_told_before_spark_starts(kafka: Kafka) -> None:
+def test_what_the_brokers_do_not_have_is_told_before_spark_starts(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (lookup, pipeline_topics):
+        monkeypatch.setattr(module, "TOPIC_PATIENCE", 0.3)
     source, sink = kafka.topic(1), kafka.topic(1)
     good = Pipeline.read(source, name="a").set(name="p", bootstrap=kafka.servers)
     with pytest.raises(ConfigurationError, match="source 'nowhere': topic 'nowhere' is not there"):
