@@ -63,6 +63,9 @@ cdef class Columns:
     cdef bint keys  # what is wanted; the others are null
     cdef bint values
     cdef bint headers
+    cdef readonly bint microseconds
+    cdef Py_ssize_t strange_row  # -1: all times are in range
+    cdef int64_t strange_time
     cdef list topics
     cdef dict taken
     cdef Spare spare
@@ -74,5 +77,7 @@ cdef class Columns:
     cdef int _reserve_all(self, Py_ssize_t count, int64_t payload_size) noexcept nogil
     cdef int _fill(self, Cursor* cursor, int64_t count, int64_t from_offset, int64_t to_offset, int64_t payload_size,
                    int32_t topic_index, int partition, int timestamp_kind, int64_t* at_offset) noexcept nogil
+    cdef int _size_of_type(self) noexcept nogil
+    cdef void _change_times(self, Py_ssize_t row, Py_ssize_t end) noexcept nogil
     cdef int _fill_headers(self, Slot* slot) noexcept nogil
     cdef int _add_text(self, const uint8_t* p, int64_t size) noexcept nogil

@@ -39,12 +39,25 @@ class Columns:
     """Records as columns: filled by `RecordBatch.add_to`, then handed out once.
 
     What is not wanted costs next to nothing, and is null, or empty. With `spare` the memory comes from there, and goes
-    back when Arrow has let go of it.
+    back when Arrow has let go of it. With `microseconds` timestamps are such, and their types are 32 bits wide, as
+    Spark has them.
     """
 
     def __init__(
-        self, *, keys: bool = True, values: bool = True, headers: bool = True, spare: Spare | None = None
+        self,
+        *,
+        keys: bool = True,
+        values: bool = True,
+        headers: bool = True,
+        microseconds: bool = False,
+        spare: Spare | None = None,
     ) -> None: ...
     def __len__(self) -> int: ...
+    @property
+    def microseconds(self) -> bool:
+        """Whether timestamps are in microseconds."""
+    @property
+    def out_of_range(self) -> tuple[int, int] | None:
+        """The first row whose timestamp 64 bits of microseconds cannot hold, and that timestamp in milliseconds."""
     def buffers(self) -> ColumnBuffers:
         """The buffers. Nothing can be added afterwards."""

@@ -6,7 +6,7 @@
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport INT32_MAX, int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
@@ -43,12 +43,11 @@ cdef inline int _reserve_rows(BytesColumn* column, Py_ssize_t row, Py_ssize_t ro
 
 
 cdef inline int _add(BytesColumn* column, Py_ssize_t row, const uint8_t* p, int64_t size) noexcept nogil:
-    """One more row; the room for its offset and its validity bit is there already."""
+    """One more row; the room for its offset and its validity bit is there already, and `_settle` counts them."""
     cdef uint8_t* bits = column.validity.p + row // 8
     cdef uint8_t mask = 1 << (row & 7)
     if not row & 7:
         bits[0] = 0
-        column.validity.size = row // 8 + 1
     if size < 0:
         bits[0] &= ~mask
         column.nulls += 1
@@ -59,9 +58,26 @@ cdef inline int _add(BytesColumn* column, Py_ssize_t row, const uint8_t* p, int6
                 return 1
             memcpy(column.data.p + column.data.size, p, size)
             column.data.size += size
-    (<int32_t*>(column.offsets.p + column.offsets.size))[0] = <int32_t>column.data.size
-    column.offsets.size += 4
+    (<int32_t*>column.offsets.p)[row + 1] = <int32_t>column.data.size
     return 0
+
+
+cdef inline void _add_nulls(BytesColumn* column, Py_ssize_t row, Py_ssize_t end) noexcept nogil:
+    """Rows from `row` to `end` of a column that is not wanted; `_add` has no place in it."""
+    column.nulls += end - row
+    _repeat_int32(column.offsets.p, row + 1, end + 1, <int32_t>column.data.size)
+    memset(column.validity.p + row // 8, 0, (end + 7) // 8 - row // 8)
+
+
+cdef inline void _settle(BytesColumn* column, Py_ssize_t rows) noexcept nogil:
+    column.offsets.size = 4 * (rows + 1)
+    column.validity.size = (rows + 7) // 8
+
+
+cdef inline void _repeat_int32(uint8_t* p, Py_ssize_t row, Py_ssize_t end, int32_t number) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(row, end):
+        (<int32_t*>p)[i] = number
 
 
 cdef void _free(Growable* g, Spare spare, int role) noexcept:
@@ -159,10 +175,13 @@ cdef tuple _column(BytesColumn* column, Spare spare, int role):
 
 
 cdef class Columns:
-    def __cinit__(self, *, bint keys=True, bint values=True, bint headers=True, Spare spare=None):
+    def __cinit__(self, *, bint keys=True, bint values=True, bint headers=True, bint microseconds=False,
+                  Spare spare=None):
         self.keys = keys
         self.values = values
         self.headers = headers
+        self.microseconds = microseconds
+        self.strange_row = -1
         self.topics = []
         self.taken = None
         self.spare = spare
@@ -192,6 +211,10 @@ cdef class Columns:
 
     def __len__(self):
         return self.rows
+
+    @property
+    def out_of_range(self):
+        return None if self.strange_row < 0 else (self.strange_row, self.strange_time)
 
     cdef Py_ssize_t data_size(self) noexcept:
         """The bytes of keys, values and headers."""
@@ -252,6 +275,8 @@ cdef class Columns:
             self._restore(&self.header_key, &header_key)
             self._restore(&self.header_value, &header_value)
             self.header_offsets.size = 4 * (rows + 1) if rows else 0
+            if self.strange_row >= rows:
+                self.strange_row = -1
         return fault
 
     cdef void _restore(self, BytesColumn* column, BytesColumn* before) noexcept:
@@ -266,10 +291,10 @@ cdef class Columns:
         self.partition.size = 4 * self.rows
         self.offset.size = 8 * self.rows
         self.timestamp.size = 8 * self.rows
-        self.timestamp_type.size = self.rows
+        self.timestamp_type.size = self.rows * self._size_of_type()
         if _reserve(&self.topic, 4 * count) or _reserve(&self.partition, 4 * count) or _reserve(&self.offset, 8 * count):
             return 1
-        if _reserve(&self.timestamp, 8 * count) or _reserve(&self.timestamp_type, count):
+        if _reserve(&self.timestamp, 8 * count) or _reserve(&self.timestamp_type, count * self._size_of_type()):
             return 1
         if _reserve_rows(&self.key, self.rows, count) or _reserve_rows(&self.value, self.rows, count):
             return 1
@@ -287,9 +312,13 @@ cdef class Columns:
         cdef Slot slot
         cdef int fault
         cdef int64_t i
-        cdef Py_ssize_t row = self.rows
+        cdef Py_ssize_t first = self.rows, row = first
+        cdef bint keys = self.keys, values = self.values, headers = self.headers
         if self._reserve_all(count, payload_size):
             return FAULT_MEMORY
+        cdef int64_t* offsets = <int64_t*>self.offset.p
+        cdef int64_t* timestamps = <int64_t*>self.timestamp.p
+        cdef int32_t* header_offsets = <int32_t*>self.header_offsets.p
         for i in range(count):
             fault = next_slot(cursor, &slot)
             if fault:
@@ -297,29 +326,59 @@ cdef class Columns:
             at_offset[0] = slot.offset
             if slot.offset < from_offset or slot.offset >= to_offset:
                 continue
-            if _add(&self.key, row, slot.key, slot.key_size if self.keys else -1):
+            if keys and _add(&self.key, row, slot.key, slot.key_size):
                 return FAULT_MEMORY
-            if _add(&self.value, row, slot.value, slot.value_size if self.values else -1):
+            if values and _add(&self.value, row, slot.value, slot.value_size):
                 return FAULT_MEMORY
-            (<int32_t*>self.topic.p)[row] = topic_index
-            (<int32_t*>self.partition.p)[row] = partition
-            (<int64_t*>self.offset.p)[row] = slot.offset
-            (<int64_t*>self.timestamp.p)[row] = slot.timestamp
-            (<int8_t*>self.timestamp_type.p)[row] = <int8_t>timestamp_kind
-            if slot.header_count and self.headers:
-                fault = self._fill_headers(&slot)
-                if fault:
-                    return fault
+            offsets[row] = slot.offset
+            timestamps[row] = slot.timestamp
             row += 1
-            (<int32_t*>self.header_offsets.p)[row] = <int32_t>self.header_rows
-            self.header_offsets.size += 4
+            if headers:
+                if slot.header_count:
+                    fault = self._fill_headers(&slot)
+                    if fault:
+                        return fault
+                header_offsets[row] = <int32_t>self.header_rows
         if cursor.p != cursor.end:
             return FAULT_TRAILING
+        # what all rows of a batch have in common is written apart, which the compiler does many at a time
+        _repeat_int32(self.topic.p, first, row, topic_index)
+        _repeat_int32(self.partition.p, first, row, partition)
+        if self.microseconds:
+            self._change_times(first, row)
+            _repeat_int32(self.timestamp_type.p, first, row, timestamp_kind)
+        else:
+            memset(self.timestamp_type.p + first, timestamp_kind, row - first)
+        if not keys:
+            _add_nulls(&self.key, first, row)
+        if not values:
+            _add_nulls(&self.value, first, row)
+        if not headers:
+            _repeat_int32(self.header_offsets.p, first + 1, row + 1, <int32_t>self.header_rows)
+        _settle(&self.key, row)
+        _settle(&self.value, row)
         self.rows = row
-        self.topic.size = self.partition.size = 4 * row
+        self.topic.size = self.partition.size = self.header_offsets.size = 4 * row
+        self.header_offsets.size += 4
         self.offset.size = self.timestamp.size = 8 * row
-        self.timestamp_type.size = row
+        self.timestamp_type.size = row * self._size_of_type()
         return FINE
+
+    cdef inline int _size_of_type(self) noexcept nogil:
+        """Spark's are integers of 32 bits."""
+        return 4 if self.microseconds else 1
+
+    cdef void _change_times(self, Py_ssize_t row, Py_ssize_t end) noexcept nogil:
+        """Milliseconds become microseconds; the first that 64 bits cannot hold is remembered."""
+        cdef int64_t* times = <int64_t*>self.timestamp.p
+        cdef int64_t latest = INT64_MAX // 1000
+        cdef Py_ssize_t i
+        for i in range(row, end):
+            if not -latest <= times[i] <= latest:
+                if self.strange_row < 0:
+                    self.strange_row, self.strange_time = i, times[i]
+                times[i] = 0
+            times[i] *= 1000
 
     cdef int _fill_headers(self, Slot* slot) noexcept nogil:
         cdef const uint8_t* p = slot.headers
@@ -345,6 +404,8 @@ cdef class Columns:
             if fault or _add(&self.header_value, self.header_rows, value, value_size):
                 return FAULT_MEMORY
             self.header_rows += 1
+        _settle(&self.header_key, self.header_rows)
+        _settle(&self.header_value, self.header_rows)
         return FINE
 
     cdef int _add_text(self, const uint8_t* p, int64_t size) noexcept nogil:

@@ -60,11 +60,11 @@ class _Exported:
         self._names = names
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[CapsuleType, CapsuleType]:
-        return _schema(self._names).__arrow_c_schema__(), export(self._columns, self._names)
+        return _schema(self._names, self._columns.microseconds).__arrow_c_schema__(), export(self._columns, self._names)
 
 
 @functools.cache
-def _schema(names: tuple[str, ...]) -> pa.Schema:
+def _schema(names: tuple[str, ...], microseconds: bool) -> pa.Schema:
     import pyarrow as pa
 
     header = pa.struct([pa.field("name", pa.string(), nullable=False), pa.field("value", pa.binary())])
@@ -72,8 +72,8 @@ def _schema(names: tuple[str, ...]) -> pa.Schema:
         "topic": pa.dictionary(pa.int32(), pa.string()),
         "partition": pa.int32(),
         "offset": pa.int64(),
-        "timestamp": pa.timestamp("ms", "UTC"),
-        "timestamp_type": pa.int8(),
+        "timestamp": pa.timestamp("us" if microseconds else "ms", "UTC"),
+        "timestamp_type": pa.int32() if microseconds else pa.int8(),
         "key": pa.binary(),
         "value": pa.binary(),
         "headers": pa.list_(header),

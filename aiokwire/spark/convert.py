@@ -18,6 +18,7 @@ from aiokwire.spark.schema import arrow_schema
 
 # The latest and, negative, the earliest time (milliseconds) that microseconds can tell in 64 bits.
 LATEST_TIME: Final = (2**63 - 1) // 1000
+_MICROSECONDS: Final = pa.timestamp("us", "UTC")
 _PLACE: Final = ("topic", "partition", "offset")
 
 
@@ -40,20 +41,27 @@ class Converter:
         self._names = options.columns
         self._reject = reject
         self._raw_names = [_RAW.get(name, name) for name in options.columns]
-        if "timestamp" in self._names:  # which may be out of range, and then its place is told
-            self._raw_names += [name for name in _PLACE if name not in self._raw_names]
         self._schema = arrow_schema(columns)
         self._decoder = None if options.decoding.is_plain else Decoder(options.decoding, self._schema, columns)
         self._topics = _Repeated()
         self._spare = Spare()
 
     def new_columns(self) -> Columns:
-        """Columns for what is asked for alone: the others are not decoded. Rejected rows are handed on whole."""
+        """Columns for what is asked for alone: the others are not decoded. Rejected rows are handed on whole, as the
+        broker has them: with milliseconds."""
         asked = set(self._names) if self._reject is None else {"key", "value", "headers"}
-        return Columns(keys="key" in asked, values="value" in asked, headers="headers" in asked, spare=self._spare)
+        return Columns(
+            keys="key" in asked,
+            values="value" in asked,
+            headers="headers" in asked,
+            microseconds=self._decoder is None or self._reject is None,
+            spare=self._spare,
+        )
 
     def __call__(self, columns: Columns) -> pa.RecordBatch:
         """Raises: TimeOutOfRange; UndecodableRecord: see `Decoder.decode`."""
+        if columns.out_of_range is not None and "timestamp" in self._names:
+            raise _out_of_range(columns_to_arrow(columns, _PLACE), *columns.out_of_range)
         # what does not decode is told with its place, so that a decoder sees everything
         batch = columns_to_arrow(columns, self._raw_names) if self._decoder is None else columns_to_arrow(columns)
         found = {name: self._column(name, batch) for name in self._names}
@@ -90,25 +98,29 @@ class _Repeated:
 
 
 def _timestamp(batch: pa.RecordBatch) -> Column:
-    """Spark's timestamps have microseconds."""
+    """In microseconds, from whichever there are."""
     column = batch.column("timestamp")
+    if column.type == _MICROSECONDS:
+        return column
     try:
-        found: Column = column.cast(pa.timestamp("us", "UTC"))
+        found: Column = column.cast(_MICROSECONDS)
     except pa.ArrowInvalid as error:
-        times = enumerate(column.cast(pa.int64()).to_pylist())
-        row, time = next(
-            (row, time) for row, time in times if time is not None and not -LATEST_TIME <= time <= LATEST_TIME
-        )
-        topic, partition, offset = (batch.column(name)[row].as_py() for name in _PLACE)
-        raise TimeOutOfRange(
-            f"{topic}[{partition}] at offset {offset}: the timestamp {time} (milliseconds) is out of Spark's range; "
-            "columns without timestamp read the record all the same"
-        ) from error
+        times: Any = column.cast(pa.int64())
+        row, time = next((row, time) for row, time in enumerate(times.to_pylist()) if abs(time) > LATEST_TIME)
+        raise _out_of_range(batch, row, time) from error
     return found
 
 
+def _out_of_range(batch: pa.RecordBatch, row: int, time: int) -> TimeOutOfRange:
+    topic, partition, offset = (batch.column(name)[row].as_py() for name in _PLACE)
+    return TimeOutOfRange(
+        f"{topic}[{partition}] at offset {offset}: the timestamp {time} (milliseconds) is out of Spark's range; "
+        "columns without timestamp read the record all the same"
+    )
+
+
 def _timestamp_type(column: Column) -> Column:
-    return column.cast(pa.int32())
+    return column if column.type == pa.int32() else column.cast(pa.int32())
 
 
 def _headers(headers: Any) -> Column:

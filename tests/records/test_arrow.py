@@ -28,6 +28,7 @@ from tests.records import reference
 from tests.records.reference import Row
 from tests.records.strategies import CODECS, rows
 
+_MICROSECONDS = pa.timestamp("us", "UTC")
 ROWS = [Row(index, 1000 + index, b"k", b"v%d" % index, (("h", b"x"),) * (index % 3)) for index in range(20)]
 
 
@@ -75,14 +76,46 @@ def test_columns_take_the_records_between_two_offsets(content: list[Row], start:
 
 def test_columns_that_are_not_wanted_are_null_or_empty() -> None:
     batch = batch_of(reference.batch(b"".join(reference.record(row, 1000) for row in ROWS), ROWS))
-    whole = [wanted(record) for record in batch.records()]
+    whole = [wanted(record) for record in batch.records()] * 2
     for want in ("keys", "values", "headers"):
         unwanted: dict[str, Any] = {want: False}
         columns = Columns(**unwanted)
         batch.add_to(columns)
+        batch.add_to(columns)
         places: dict[str, tuple[int, object]] = {"keys": (5, None), "values": (6, None), "headers": (7, [])}
         index, empty = places[want]
         assert as_rows(columns_to_arrow(columns)) == [(*row[:index], empty, *row[index + 1 :]) for row in whole]
+
+
+@given(st.lists(rows(gaps=True), max_size=3))
+def test_microseconds_are_a_thousand_times_what_the_batch_holds(parts: list[list[Row]]) -> None:
+    columns = Columns(microseconds=True)
+    times: list[int] = []
+    for content in parts:
+        payload = b"".join(reference.record(row, content[0].timestamp) for row in content)
+        batch = batch_of(reference.batch(payload, content))
+        batch.add_to(columns)
+        times += [record.timestamp for record in batch.records()]
+    table = columns_to_arrow(columns)
+    table.validate(full=True)
+    assert (table.column("timestamp").type, table.column("timestamp_type").type) == (_MICROSECONDS, pa.int32())
+    assert table.column("timestamp_type").to_pylist() == [0] * len(times)
+    most = (2**63 - 1) // 1000
+    strange = [(row, time) for row, time in enumerate(times) if abs(time) > most]
+    assert columns.out_of_range == (strange[0] if strange else None)
+    found = table.column("timestamp").cast(pa.int64()).to_pylist()
+    assert found == [time * 1000 if abs(time) <= most else 0 for time in times]
+
+
+def test_a_time_out_of_range_is_forgotten_with_its_damaged_batch() -> None:
+    strange = [Row(0, 2**62, None, None), Row(1, 2**62, None, None)]
+    payload = reference.record(strange[0], 2**62) + b"\x0e" + b"\xff" * 7
+    columns = Columns(microseconds=True)
+    with pytest.raises(CorruptRecord):
+        batch_of(reference.batch(payload, strange)).add_to(columns)
+    batch_of(reference.plain_batch(ROWS)).add_to(columns)
+    assert columns.out_of_range is None
+    assert columns_to_arrow(columns).column("timestamp").cast(pa.int64())[0].as_py() == 1_000_000
 
 
 def test_message_sets_become_columns_too() -> None:

@@ -42,31 +42,38 @@ def converted(
     builder = BatchBuilder(2, 1 << 20)
     for value in values:
         builder.append(1000, b"k", value)
-    columns = Columns()
-    for batch in read_batches(builder.seal(base_offset=7, leader_epoch=0), "t", 3):
-        batch.add_to(columns)
     named = {"columns": "offset,value"} | SERVERS | {name.replace("__", "."): text for name, text in options.items()}
     parsed = parse_source(named, streaming=False)
-    found = Converter(parsed, columns_of(parsed, **({} if kind is None else {"value": kind})), reject)(columns)
+    converter = Converter(parsed, columns_of(parsed, **({} if kind is None else {"value": kind})), reject)
+    found = converter(filled(converter, builder))
     found.validate(full=True)
     return found
 
 
-def converted_times(times: list[int], names: str) -> pa.RecordBatch:
+def filled(converter: Converter, builder: BatchBuilder) -> Columns:
+    columns = converter.new_columns()
+    for batch in read_batches(builder.seal(base_offset=7, leader_epoch=0), "t", 3):
+        batch.add_to(columns)
+    return columns
+
+
+def converted_times(
+    times: list[int], names: str, reject: Callable[[pa.RecordBatch, Rejected], None] | None = None, **options: str
+) -> pa.RecordBatch:
     builder = BatchBuilder(2, 1 << 20)
     for time in times:
         builder.append(time, b"k", b"v")
-    columns = Columns()
-    for batch in read_batches(builder.seal(base_offset=7, leader_epoch=0), "t", 3):
-        batch.add_to(columns)
-    parsed = parse_source({"columns": names} | SERVERS, streaming=False)
-    return Converter(parsed, columns_of(parsed))(columns)
+    parsed = parse_source({"columns": names} | SERVERS | options, streaming=False)
+    converter = Converter(parsed, columns_of(parsed), reject)
+    return converter(filled(converter, builder))
 
 
+@pytest.mark.parametrize("with_letters", [False, True], ids=["plain", "with dead letters"])
 @pytest.mark.parametrize("time", [LATEST_TIME + 1, 2**63 - 1, -LATEST_TIME - 1])
-def test_a_time_that_spark_cannot_tell_is_an_error_with_its_place(time: int) -> None:
+def test_a_time_that_spark_cannot_tell_is_an_error_with_its_place(time: int, with_letters: bool) -> None:
+    decoding = ({"key.format": "string"}, lambda _, __: None) if with_letters else ({}, None)
     with pytest.raises(TimeOutOfRange, match=rf"^t\[3\] at offset 8: the timestamp {time} "):
-        converted_times([1000, time, 1000], "value,timestamp")
+        converted_times([1000, time, 1000], "value,timestamp", decoding[1], **decoding[0])
 
 
 def test_a_time_that_spark_cannot_tell_hinders_nobody_who_does_not_ask_for_it() -> None:
