@@ -84,6 +84,10 @@ class Beats:
         self._urgent = True
         self._changed.set()
 
+    def hurry(self) -> None:
+        """The group is changing: beat more often for a while."""
+        self._pulse.stir()
+
     def end(self) -> None:
         """Beat never again: the thread ends while the member takes its leave, after which there may be no time left."""
         self.stop()
@@ -144,6 +148,7 @@ class Beats:
             interval=self._interval,
             timeout=min(self._client.config.request_timeout, self._options.session_timeout / 2),
             patience=self._options.max_poll_interval,
+            eager=True,  # what one member gives up reaches the next with the answers to heartbeats of both
         )
         begins, self._given = self._given is None, given
         now, self._urgent = self._urgent, False

@@ -335,6 +335,8 @@ class ModernMember:
     def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         """What a good answer tells."""
         news = told(answer, self._member_id)
+        if news.epoch != self._epoch or news.assignment is not None:
+            self._beats.hurry()
         self._member_id, self._epoch = news.member_id, news.epoch
         if news.assignment is not None:
             self._target = news.assignment

@@ -55,9 +55,9 @@ class Beat:
     patience: float
     """How long beats go on without `Pulse.polled`; they end within one `interval` after it."""
     eager: bool = False
-    """Whether beats come in quick succession, ever further apart until they are by `interval`, when a term begins and
-    when a coordinator answers again that did not: the group may be about to change, and nothing but the answer to a
-    beat tells."""
+    """Whether beats come in quick succession, ever further apart until they are by `interval`, when a term begins, when
+    a coordinator answers again that did not, and after `Pulse.stir`: the group may be about to change, and nothing but
+    the answer to a beat tells."""
 
 
 class _Order(NamedTuple):
@@ -66,6 +66,7 @@ class _Order(NamedTuple):
     term: int  # since which `start`: answers of another term do not count
     beat: Beat
     urgent: int  # how many beats of the term were wanted at once
+    stirs: int  # how often in the term the group was seen to change
 
 
 class Pulse:
@@ -83,6 +84,7 @@ class Pulse:
         self._on_blocked = on_blocked
         self._term = 0
         self._urgent = 0
+        self._stirs = 0
         self._order: _Order | None = None  # written here, read by the thread
         self._polls = 0  # written here, read by the thread
         self._begun = anyio.Event()
@@ -99,7 +101,7 @@ class Pulse:
         What was sent before it is not answered any more.
         """
         self._term += 1
-        self._urgent = 0
+        self._urgent = self._stirs = 0
         self._give(beat, now)
 
     def update(self, beat: Beat, *, now: bool = False) -> None:
@@ -112,6 +114,13 @@ class Pulse:
             self.start(beat, now=now)
         else:
             self._give(beat, now)
+
+    def stir(self) -> None:
+        """The group has changed, and may go on to: eager beats come in quick succession again, unless they began to
+        within the last interval, so that in a group that never rests a member has a few more of them."""
+        if self._order is not None:
+            self._stirs += 1
+            self._give(self._order.beat, now=False)
 
     def stop(self) -> None:
         """Send nothing more; what is under way is not answered any more."""
@@ -138,7 +147,7 @@ class Pulse:
 
     def _give(self, beat: Beat, now: bool) -> None:
         self._urgent += now
-        self._order = _Order(self._term, beat, self._urgent)
+        self._order = _Order(self._term, beat, self._urgent, self._stirs)
         self._begun.set()
         self._wake()
 
@@ -197,6 +206,7 @@ class _Heart:
         self._term = 0
         self._eager_since = 0.0
         self._served = 0  # how many of the beats that were wanted at once went out
+        self._stirs = 0
         self._since = 0.0  # when the last beat went out, or the term began
         self._retry_at: float | None = None  # after a failure
         self._last: Response | None = None
@@ -248,8 +258,12 @@ class _Heart:
     def _follow(self, order: _Order, now: float) -> None:
         """Take over what the user's loop changed."""
         if order.term != self._term:
-            self._term, self._served, self._retry_at, self._last = order.term, 0, None, None
+            self._term, self._served, self._stirs, self._retry_at, self._last = order.term, 0, 0, None, None
             self._eager_since = self._since = now
+        if order.stirs > self._stirs:
+            self._stirs = order.stirs
+            if order.beat.eager and now - self._eager_since >= order.beat.interval:
+                self._eager_since = self._since = now
 
     def _due(self, order: _Order, now: float) -> float:
         if self._retry_at is not None:

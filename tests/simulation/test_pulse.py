@@ -102,6 +102,36 @@ def test_eager_beats_grow_apart_and_come_quickly_again_when_a_coordinator_is_bac
     simulate(main)
 
 
+def test_eager_beats_come_quickly_again_when_the_group_changes_but_not_more_than_once_in_an_interval() -> None:
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            pulse.start(beat(eager=True))
+            await anyio.sleep(20)
+            stirred = anyio.current_time()
+            for _ in range(10):
+                pulse.stir()
+                await anyio.sleep(0.25)
+            await anyio.sleep(20)
+            assert gaps(told, stirred)[:7] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
+
+    simulate(main)
+
+
+def test_beats_that_are_not_eager_do_not_care_what_changes() -> None:
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            pulse.start(beat())
+            began = anyio.current_time()
+            for _ in range(100):
+                pulse.stir()
+                await anyio.sleep(0.2)
+            assert set(gaps(told, began)) == {3.0}
+
+    simulate(main)
+
+
 def test_silence_begins_when_patience_ends_and_ends_with_progress() -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []

@@ -31,9 +31,8 @@ class World:
         return Producer(BOOTSTRAP, rng=random.Random(1), **options)
 
     def consumer(self, **options: Any) -> Consumer[bytes, bytes]:
-        return Consumer(
-            TOPIC, bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest", rng=random.Random(2), **options
-        )
+        options.setdefault("rng", random.Random(2))
+        return Consumer(TOPIC, bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest", **options)
 
     async def turns_per_second(self, seconds: float) -> float:
         """How often the loop turns while this goes on."""
