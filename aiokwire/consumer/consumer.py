@@ -39,9 +39,11 @@ from aiokwire.consumer.vigil import Vigil
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
+from aiokwire.records import columns_to_arrow, need_arrow
 from aiokwire.types import BrokerPattern, TopicPartition
 
 if TYPE_CHECKING:
+    import pyarrow
     from typing_extensions import TypeVar
 
     # `Consumer` alone means one without deserializers.
@@ -414,6 +416,26 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
             raise InvalidArgument(f"max_records must be at least 1, not {max_records!r}")
         only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
         return await self._reader.many(limit, timeout, only)
+
+    async def getarrow(
+        self,
+        max_records: int = 32_768,
+        timeout: float | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+    ) -> pyarrow.RecordBatch:
+        """Records as one Arrow record batch, with the columns of `Batch.to_arrow`: the way to read most of them.
+
+        As `getmany`, but by whole batches of the log: up to `max_records`, or one batch where that alone has more, and
+        8 MiB and a batch. Needs the extra `arrow`. Deserializers are not applied.
+
+        Raises: as `getmany`; ConfigurationError: without pyarrow.
+        """
+        self._check_open()
+        if max_records < 1:
+            raise InvalidArgument(f"max_records must be at least 1, not {max_records!r}")
+        need_arrow()
+        only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
+        return columns_to_arrow(await self._reader.columns(max_records, timeout, only))
 
     def streams(self, count: int) -> list[RecordStream[K, V]]:
         """So many streams of records for as many tasks: each partition is in one of them, and is shared out anew when

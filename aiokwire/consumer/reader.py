@@ -21,10 +21,13 @@ from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.shares import Held, Share
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
+from aiokwire.records import Columns
 from aiokwire.threads import run_in_thread
 
 # A smaller batch is decompressed faster than a thread is reached.
 THREAD_FROM_BYTES: Final = 32 * 1024
+# What columns take in one go, and a batch beyond it: filling them blocks the loop for some milliseconds.
+ARROW_BYTES: Final = 8 * 1024 * 1024
 
 
 class AnyOf:
@@ -112,6 +115,21 @@ class Reader:
         with anyio.move_on_after(timeout):
             await self._ready(only)
         return self._take_many(limit, only)
+
+    async def columns(self, limit: int, timeout: float | None, only: Only) -> Columns:
+        """Up to `limit` records as columns, undecoded otherwise; as `many`, but by whole batches."""
+        self.in_hand.came_back()
+        if self.feed.due:
+            await self._rest()
+        self._raise_if_stopped(only)
+        columns = self._take_columns(limit, only)
+        with anyio.move_on_after(timeout):
+            while not len(columns):
+                chunk = await self._pick(only)
+                if self._needs_thread(chunk):
+                    await self._decompress(chunk)
+                columns = self._take_columns(limit, only)
+        return columns
 
     async def batch(self) -> Batch[Any, Any] | None:
         """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
@@ -210,6 +228,26 @@ class Reader:
                 taken = some
         self.feed.spend(len(taken), size)
         return taken
+
+    def _take_columns(self, limit: int, only: Only) -> Columns:
+        columns = Columns()
+        size = 0
+        while size < ARROW_BYTES and self._ended is None:
+            chunk = self.buffer.current(only)
+            if chunk is None or self._needs_thread(chunk):
+                break
+            if len(columns) and len(columns) + max(chunk.batch.count, 0) > limit:
+                break
+            try:
+                chunk.batch.add_to(columns, chunk.position, chunk.end)
+            except CorruptRecord as error:
+                self._fail(chunk, error)
+                break
+            size += chunk.size
+            self.in_hand.took_list(chunk.partition)
+            self.buffer.finish(chunk)
+        self.feed.spend(0, size)
+        return columns
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from aiokwire.records._columns import Columns, Spare
 from aiokwire.records._hash import murmur2
 from aiokwire.records._record import DeserializedRecord, Record
 from aiokwire.records._rows import ArrowRows
-from aiokwire.records.arrow import columns_to_arrow, to_arrow
+from aiokwire.records.arrow import columns_to_arrow, need_arrow, to_arrow
 from aiokwire.records.arrow_rows import rows_of
 from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
 from aiokwire.records.checksum import crc32c
@@ -43,6 +43,7 @@ __all__ = [
     "find_offset_for_timestamp",
     "max_timestamp_record",
     "murmur2",
+    "need_arrow",
     "read_batches",
     "rows_of",
     "scan_batches",

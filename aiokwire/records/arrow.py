@@ -43,11 +43,21 @@ def columns_to_arrow(columns: Columns, names: Sequence[str] = NAMES) -> pa.Recor
 
     Raises: ConfigurationError: without pyarrow.
     """
+    need_arrow()
+    import pyarrow as pa
+
+    return pa.record_batch(_Exported(columns, tuple(names)))
+
+
+def need_arrow() -> None:
+    """Before anything is taken that only Arrow can hold.
+
+    Raises: ConfigurationError: without pyarrow.
+    """
     try:
-        import pyarrow as pa
+        import pyarrow  # noqa: F401  # only whether it is there
     except ImportError as error:
         raise ConfigurationError("Arrow needs pyarrow: install aiokwire[arrow]") from error
-    return pa.record_batch(_Exported(columns, tuple(names)))
 
 
 class _Exported:

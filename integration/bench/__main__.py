@@ -67,7 +67,7 @@ class Bench:
 
     def _job(self, row: Row, client: str) -> Figures | None:
         count = row.counts[client]
-        if row.task in ("consume", "iterate", "arrow"):
+        if row.task in ("consume", "iterate", "arrow", "getarrow"):
             return self._work(Job(row.task, client, self._bootstrap, self._full_topic(), count))
         with self._topic() as topic:
             job = Job(row.task, client, self._bootstrap, topic, count, row.value_size, row.tasks, row.compression)

@@ -17,7 +17,7 @@ DISTINCT_VALUES = 1_000  # more than the window of lz4 holds: one value again an
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One task for one client: `task` is produce, consume, iterate, arrow or send."""
+    """One task for one client: `task` is produce, consume, iterate, arrow, getarrow or send."""
 
     task: str
     client: str

@@ -68,6 +68,7 @@ ROWS = (
         "arrow",
         _ARROW,
     ),
+    Row("consume-getarrow", "consume", "consume, getarrow (as much)", "getarrow", _ARROW),
     Row("send-1", "send", "awaited sends, 1 task", "send", _SEND),
     Row("send-200", "send", "awaited sends, 200 tasks", "send", _SEND_200, tasks=200),
     Row("send-5000", "send", "awaited sends, 5,000 tasks", "send", _SEND_5000, tasks=5_000),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import AsyncGenerator, Callable
+from typing import TYPE_CHECKING
 
 import uvloop
 
 from aiokwire import Consumer, Producer, TopicPartition
 from integration.bench.clients.tasks import awaited_sends
 from integration.bench.meter import PARTITIONS, Figures, Job, Meter
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _CHUNK = 100_000  # records that one call may give
 
@@ -26,7 +32,11 @@ def iterate(job: Job) -> Figures:
 
 
 def arrow(job: Job) -> Figures:
-    return uvloop.run(_arrow(job))
+    return uvloop.run(_arrow(job, _by_batches))
+
+
+def getarrow(job: Job) -> Figures:
+    return uvloop.run(_arrow(job, _by_getarrow))
 
 
 def send(job: Job) -> Figures:
@@ -89,16 +99,26 @@ async def _iterate(job: Job) -> Figures:
         return meter.stop(seen)
 
 
-async def _arrow(job: Job) -> Figures:
+async def _by_batches(consumer: Consumer[bytes, bytes]) -> AsyncGenerator[pyarrow.RecordBatch]:
+    async for batch in consumer.batches():
+        yield batch.to_arrow()
+
+
+async def _by_getarrow(consumer: Consumer[bytes, bytes]) -> AsyncGenerator[pyarrow.RecordBatch]:
+    while True:
+        yield await consumer.getarrow()
+
+
+async def _arrow(job: Job, read: Callable[[Consumer[bytes, bytes]], AsyncGenerator[pyarrow.RecordBatch]]) -> Figures:
     importlib.import_module("pyarrow")  # takes longer than many batches
     partitions = [TopicPartition(job.topic, partition) for partition in range(PARTITIONS)]
-    async with _consumer(job) as consumer:
+    async with _consumer(job) as consumer, contextlib.aclosing(read(consumer)) as found:
         meter = Meter()
         meter.start()
         await consumer.assign(partitions)
         seen, half = 0, job.count // 2
-        async for batch in consumer.batches():
-            before, seen = seen, seen + batch.to_arrow().num_rows
+        async for columns in found:
+            before, seen = seen, seen + columns.num_rows
             if seen >= job.count:
                 break
             if before < half <= seen:
