@@ -316,7 +316,9 @@ class ModernMember:
             if event is not None:
                 self._note(event, outcome.error_code, "ConsumerGroupHeartbeat", outcome.error_message)
             return
-        self._said = saying.now
+        # After a heartbeat without an answer all has to be said once more: what its answer told is not told again else.
+        if self._said is not None or saying.said is None:
+            self._said = saying.now
         if saying.held is not None and saying.held == self._held:
             self._acknowledge = False
         self._take(outcome)
