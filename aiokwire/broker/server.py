@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from aiokwire.broker.connection import ServerConnection
 from aiokwire.broker.nodes import Endpoint, Node
@@ -142,6 +143,7 @@ class Server:
     async def close(self) -> None:
         """Stop listening, let answers that are on their way leave, close every connection. May be called again."""
         self._tasks = None
+        await self._accept_no_more()
         for server in self._servers:
             server.close()
         self._empty = anyio.Event()
@@ -155,3 +157,15 @@ class Server:
         for server in self._servers:
             with anyio.move_on_after(GOODBYE):
                 await server.wait_closed()
+
+    async def _accept_no_more(self) -> None:
+        """asyncio accepts a connection in one turn of the loop and opens it in the next: a server that is closed in
+        between leaves the socket behind, neither opened nor closed (CPython 3.11)."""
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            if isinstance(server, asyncio.Server):  # uvloop's own opens what it accepts
+                for listening in server.sockets:
+                    loop.remove_reader(listening)
+        with anyio.CancelScope(shield=True):
+            for _ in range(3):  # opened, refused by `opened`, closed
+                await anyio.lowlevel.checkpoint()

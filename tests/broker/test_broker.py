@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import random
+import socket
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from aiokwire.broker import Broker
@@ -91,6 +95,26 @@ async def test_closing_ends_a_long_poll_and_every_connection() -> None:
     assert await other.closed_by_broker()
     await client.close()
     await other.close()
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_client_that_connects_while_it_is_closed_is_hung_up_on(turns: int) -> None:
+    """Whatever the loop has done for it by then; a socket that is left behind fails the test."""
+    broker = Broker()
+    await broker.start()
+    host, port = broker.bootstrap_servers.split(":")
+    with socket.socket() as client:
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            client.connect((host, int(port)))
+        for _ in range(turns):
+            await anyio.lowlevel.checkpoint()
+        await broker.close()
+        gc.collect()
+        client.setblocking(True)
+        client.settimeout(5)
+        with contextlib.suppress(ConnectionError):  # refused, or reset
+            assert client.recv(1) == b""
 
 
 async def test_a_broker_is_started_once() -> None:
