@@ -425,8 +425,8 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
     ) -> pyarrow.RecordBatch:
         """Records as one Arrow record batch, with the columns of `Batch.to_arrow`: the way to read most of them.
 
-        As `getmany`, but by whole batches of the log: up to `max_records`, or one batch where that alone has more, and
-        8 MiB and a batch. Needs the extra `arrow`. Deserializers are not applied.
+        As `getmany`, but by whole batches of the log: up to `max_records`, or one batch where that alone has more; none
+        is added to 8 MiB of keys, values and headers. Needs the extra `arrow`. Deserializers are not applied.
 
         Raises: as `getmany`; ConfigurationError: without pyarrow.
         """

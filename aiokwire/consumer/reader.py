@@ -231,8 +231,8 @@ class Reader:
 
     def _take_columns(self, limit: int, only: Only) -> Columns:
         columns = Columns()
-        size = 0
-        while size < ARROW_BYTES and self._ended is None:
+        spent = 0
+        while columns.size < ARROW_BYTES and self._ended is None:
             chunk = self.buffer.current(only)
             if chunk is None or self._needs_thread(chunk):
                 break
@@ -243,10 +243,10 @@ class Reader:
             except CorruptRecord as error:
                 self._fail(chunk, error)
                 break
-            size += chunk.size
+            spent += chunk.size
             self.in_hand.took_list(chunk.partition)
             self.buffer.finish(chunk)
-        self.feed.spend(0, size)
+        self.feed.spend(0, spent)
         return columns
 
     # --- waiting ------------------------------------------------------------------------------------------------------

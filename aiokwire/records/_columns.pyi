@@ -54,6 +54,9 @@ class Columns:
     ) -> None: ...
     def __len__(self) -> int: ...
     @property
+    def size(self) -> int:
+        """The bytes of keys, values and headers."""
+    @property
     def microseconds(self) -> bool:
         """Whether timestamps are in microseconds."""
     @property

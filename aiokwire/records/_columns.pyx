@@ -216,6 +216,10 @@ cdef class Columns:
     def out_of_range(self):
         return None if self.strange_row < 0 else (self.strange_row, self.strange_time)
 
+    @property
+    def size(self):
+        return self.data_size()
+
     cdef Py_ssize_t data_size(self) noexcept:
         """The bytes of keys, values and headers."""
         return self.key.data.size + self.value.data.size + self.header_key.data.size + self.header_value.data.size

@@ -79,15 +79,10 @@ cdef inline int get_varlong(const uint8_t** at, const uint8_t* end, int64_t* val
     cdef uint8_t byte
     if p >= end:
         return 1
-    raw = p[0]
-    if raw < 0x80:
-        p += 1
-    elif end - p > 1 and p[1] < 0x80:  # the length of most records and values
-        raw = (raw & 0x7F) | <uint64_t>p[1] << 7
-        p += 2
-    else:
-        raw &= 0x7F
-        p += 1
+    byte = p[0]
+    p += 1
+    raw = byte & 0x7F
+    if byte >= 0x80:
         shift = 7
         while True:
             if p >= end or shift > 63:

@@ -112,6 +112,18 @@ async def test_compressed_batches_large_and_small_are_read(broker: Broker, codec
         assert seen == [*large, b"small"]
 
 
+async def test_what_it_gives_is_bounded_by_what_the_records_take_decompressed(broker: Broker) -> None:
+    large = bytes(900_000)
+    for _ in range(14):
+        await fill(broker, large, compression_type="gzip")
+    async with reader_of(broker, T0) as reader:
+        await reader.getone()
+        reader.seek(T0, 0)
+        await reader.getone()
+        counts = [(await reader.getarrow(timeout=5)).num_rows for _ in range(2)]
+        assert counts == [10, 3], "8 MiB and a batch"
+
+
 async def test_nothing_in_time_is_an_empty_batch_and_what_is_cancelled_takes_nothing(broker: Broker) -> None:
     async with reader_of(broker, T0) as reader:
         empty = await reader.getarrow(timeout=0.01)
