@@ -52,6 +52,7 @@ class Apart:
     def __init__(self, name: str, topic: str, account: Account, *, log: Path | None = None, **options: Any) -> None:
         """`log`: a directory to log in."""
         self._name = name
+        self.client_id = str(options["client_id"])
         self._account = account
         self._command = [sys.executable, "-m", "integration.chaos.apart", json.dumps([name, topic, options])]
         self._command += [str(log / f"{name}.log")] if log is not None else []

@@ -124,14 +124,18 @@ class Chaos:
         await self._resume("; ".join(told), orphans)
 
     async def _resume(self, what: str, orphans: frozenset[int]) -> None:
-        account, theirs = self._group.account, frozenset(range(PARTITIONS)) - orphans
+        account = self._group.account
         account.broker_returned(now().at)
-        every = await self._all_of(theirs, what)
-        first, slowest = min(every), max(every)
-        self._outcome.resumptions.append(slowest.after)
-        self._check(what, every, RESUME_ALLOWED)
-        text = f"  {what}: resumed after {first.after:.2f} s, every partition after {slowest.after:.2f} s"
-        text += f" (its member waited {slowest.waited:.2f} s for a core since its last record)"
+        orphans |= await self._group.held_by_the_dead()
+        theirs = frozenset(range(PARTITIONS)) - orphans
+        text = f"  {what}: "
+        if theirs:
+            every = await self._all_of(theirs, what)
+            first, slowest = min(every), max(every)
+            self._outcome.resumptions.append(slowest.after)
+            self._check(what, every, RESUME_ALLOWED)
+            text += f"resumed after {first.after:.2f} s, every partition after {slowest.after:.2f} s"
+            text += f" (its member waited {slowest.waited:.2f} s for a core since its last record)"
         if orphans:
             dead = await self._all_of(orphans, what)
             self._check(f"{what}, with the dead member's", dead, RESUME_ALLOWED + _SESSION)

@@ -7,6 +7,7 @@ and two cores hold them beside a broker. Members that are to be killed have proc
 from __future__ import annotations
 
 import contextlib
+import itertools
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -75,6 +76,8 @@ class Group:
         self._partitions = partitions
         self._tasks = tasks
         self._gone: list[Member | Apart] = []
+        self._numbers = itertools.count()
+        self._dead: set[str] = set()  # client ids
 
     async def prepare(self, name: str, options: dict[str, Any]) -> None:
         """Have a member that needs no time to come when it is let."""
@@ -96,6 +99,7 @@ class Group:
 
     def _given(self, name: str, options: dict[str, Any]) -> dict[str, Any]:
         given = {key: value.format(name=name) if isinstance(value, str) else value for key, value in options.items()}
+        given["client_id"] = f"{name}-{next(self._numbers)}"
         return given | {"bootstrap_servers": self._bootstrap, "group_id": self.id, "auto_offset_reset": "earliest"}
 
     async def stop(self, name: str) -> None:
@@ -110,10 +114,21 @@ class Group:
         assert isinstance(member, Apart)
         self._gone.append(member)
         await member.kill()
+        self._dead.add(member.client_id)
         async with Admin(self._bootstrap) as admin:
             committed = await self._ask(admin)
         self.uncommitted += sum(self.account.end(number) - committed.get(number, 0) for number in member.owned)
         return member.owned
+
+    async def held_by_the_dead(self) -> frozenset[int]:
+        """What the coordinator keeps for killed members until their sessions end. It need not be what they read: one
+        that was killed as it joined was handed its share afterwards. The broker has to be there."""
+        if not self._dead:
+            return frozenset()
+        async with Admin(self._bootstrap) as admin:
+            described = await admin.describe_group(self.id)
+        dead = [member for member in described.members if member.client_id in self._dead]
+        return frozenset(tp.partition for member in dead for tp in (*member.assignment, *(member.target or ())))
 
     async def stand_by(self) -> None:
         """Read everything as nobody's member, and have the account know when, until cancelled."""

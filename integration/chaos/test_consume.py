@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from integration.chaos.consume import run
+from integration.chaos.consume import PARTITIONS, run
+from integration.chaos.group import PROTOCOLS, open_group
 from integration.conftest import BrokerUnderTest
 
 SEED = 4
@@ -26,3 +27,17 @@ async def test_a_group_goes_on_after_each_outage(protocol: str, modern_broker: B
     )
     assert outcome.wrong == [], told
     assert len(told) == len(outcome.resumptions) > 0
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+async def test_what_is_kept_for_a_killed_member_is_known(protocol: str, modern_broker: BrokerUnderTest) -> None:
+    servers = modern_broker.bootstrap_servers
+    async with open_group(servers, partitions=PARTITIONS, size=2, rate=20.0, apart=True) as group:
+        for name in group.names:
+            await group.start(name, PROTOCOLS[protocol])
+        await group.settled(PARTITIONS)
+        assert not await group.held_by_the_dead()
+        owned = await group.kill(group.names[0])
+        assert len(owned) == PARTITIONS // 2
+        assert await group.held_by_the_dead() == owned

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("aiokwire.spark")
 
 SHUFFLE: Final = "spark.sql.shuffle.partitions"
+START_PATIENCE: Final = 60.0
+START_LOOK: Final = 0.02
 DRAWINGS: Final = {"text": as_text, "mermaid": as_mermaid, "svg": as_svg}
 _ROWS: Final = "rows"
 
@@ -156,6 +158,8 @@ def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, prog
         queries: list[tuple[Sink, StreamingQuery]] = []
         try:
             for sink, frame in ready:
+                if queries:
+                    _until_its_sources_run(queries[-1][1], stop)
                 queries.append((sink, _start(frame, sink, pipeline, checkpoint_id, seen)))
             wait(queries, tallies, stop, progress)
         except BaseException:
@@ -226,6 +230,20 @@ def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str,
         return writer.start()
     except PySparkException as error:
         raise _of(sink, error) from error
+
+
+def _until_its_sources_run(query: StreamingQuery, stop: Stop) -> None:
+    """Wait before the next query is started, in moments as a rule, for at most `START_PATIENCE`.
+
+    All queries share one object for the data source. As Spark starts the Python process of a source it adds to the
+    environment kept there, which the tasks of a query that runs already are serialized with: at the same moment that
+    fails with "Task not serializable". After the first one, nothing new is added.
+    """
+    began = time.perf_counter()
+    while query.isActive and query.status["message"].startswith("Initializing"):
+        if stop.requested or time.perf_counter() - began > START_PATIENCE:
+            break
+        time.sleep(START_LOOK)
 
 
 def _options(sink: Sink, pipeline: Pipeline, checkpoint_id: str) -> dict[str, str]:

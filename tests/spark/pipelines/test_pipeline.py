@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from aiokwire.errors import ConfigurationError, ConnectionFailed, KafkaError
 from aiokwire.spark import lookup
 from aiokwire.spark.pipelines import Pipeline, Progress, Stop, pipeline_topics, prepare, run
+from aiokwire.spark.pipelines import pipeline as running
 from aiokwire.spark.pipelines.pipeline import Tally
 from tests.spark.conftest import Kafka, Reads
 
@@ -131,6 +132,27 @@ def test_a_pipeline_that_goes_on_is_stopped(
     assert (summary.stopped, summary.rows_written) == (True, {"copy": 8})
     assert watching.notes[0] == "copy: batch 0, 8 rows written"
     assert read(sink, kafka__isolation__level="read_committed").count() == 8
+
+
+def test_a_query_starts_when_the_sources_of_the_one_before_run(
+    kafka: Kafka, spark: SparkSession, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = kafka.topic(1)
+    kafka.produce(source, flights(range(2)))
+    read = Pipeline.read(source, name="flights", json=SCHEMA)
+    for name in ("one", "two", "three"):
+        read = read.write(parquet=str(tmp_path / name), name=name, from_="flights")
+    start, doing, stop = running._start, [], Stop()
+
+    def watched(*given: Any) -> Any:
+        doing.append([query.status["message"] for query in spark.streams.active])
+        return start(*given)
+
+    monkeypatch.setattr(running, "_start", watched)
+    read = read.set(name="p", bootstrap=kafka.servers, checkpoint=str(tmp_path / "c"), trigger="every 1 hour")
+    run(read, spark=spark, stop=stop, progress=Watching(stop))
+    assert [len(messages) for messages in doing] == [0, 1, 2]
+    assert not [message for messages in doing for message in messages if message.startswith("Initializing")]
 
 
 def test_what_the_brokers_do_not_have_is_told_before_spark_starts(
