@@ -7,6 +7,7 @@ asks for a refresh, or waits for one. `snapshot.merge` and `schedule.RefreshSche
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import anyio
@@ -47,6 +48,7 @@ class Metadata:
         self._everything = False
         self._listeners: list[Listener] = []
         self._asked = anyio.Event()  # set to let `run` look at the schedule again
+        self._sleeps_until = -math.inf  # when `run` looks by itself
         self._changed = anyio.Event()  # set, and replaced, when a refresh ends or the snapshot changes
         self._failed: KafkaError | None = None  # the client ended: whoever waits is told
 
@@ -69,7 +71,7 @@ class Metadata:
     def _ask_for_new(self, topic: str) -> None:
         if topic not in self.cluster.topics:
             self._schedule.request(f"topic {topic!r} is new here", anyio.current_time(), urgent=True)
-            self._asked.set()
+            self._look_sooner()
 
     def want_all(self, everything: bool = True) -> None:
         """Ask for every topic of the cluster, or no longer."""
@@ -102,8 +104,13 @@ class Metadata:
     def request_update(self, reason: str) -> int:
         """Ask for a refresh and do not wait; requests before it starts share it. Gives the refresh's number."""
         number = self._schedule.request(reason, anyio.current_time())
-        self._asked.set()
+        self._look_sooner()
         return number
+
+    def _look_sooner(self) -> None:
+        """Wake `run`, unless it wakes in time: with every broker down all who miss one ask again and again."""
+        if self._schedule.due() < self._sleeps_until:
+            self._asked.set()
 
     async def update(self, timeout: float | None = None) -> Cluster:
         """A snapshot from an answer to a question that was asked after this call.
@@ -211,6 +218,7 @@ class Metadata:
             self._asked = anyio.Event()
             due = self._schedule.due()
             if due > anyio.current_time():
+                self._sleeps_until = due
                 with anyio.CancelScope(deadline=due):
                     await self._asked.wait()
                 if self._schedule.due() > anyio.current_time():
@@ -245,7 +253,7 @@ class Metadata:
         self._schedule.succeeded(number, now, changed=changed)
         if any(_unsettled(new, name) for name in wanted or new.topics):
             self._schedule.request("a topic is not settled", now)
-            self._asked.set()
+            self._look_sooner()
         self._replace(new)
 
     def update_leader(

@@ -2,7 +2,7 @@
 
 Whatever may wait at a broker (fetches, joins) has a lane of its own, since a broker handles the requests of a
 connection one at a time. A connection attempt runs in the client's task group; whoever wants the connection waits for
-that attempt, and may stop waiting without harm to the others.
+that attempt, and may stop waiting without harm to the others. While a node cannot be reached, one lane tries for all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 MAIN = "main"
 COORDINATOR = "coordinator"
 JOIN = "join"  # a JoinGroup or SyncGroup is answered when the others of the group have come, too
+
+# Where an attempt ended that tells about every lane's; later ones concern the broker behind the connection.
+UNREACHED = frozenset({"resolve", "connect"})
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -54,6 +57,13 @@ class Slot:
     def ready(self) -> Connection | None:
         connection = self.connection
         return connection if connection is not None and connection.ready else None
+
+    def blame(self, other: Slot) -> None:
+        """The node cannot be reached, as the attempt of another lane found: it counts as one of this lane's."""
+        self.failures = max(self.failures, other.failures)
+        self.not_before = max(self.not_before, other.not_before)
+        self.backoff.attempts = max(self.backoff.attempts, other.backoff.attempts)
+        self.last_error = other.last_error
 
     def forgive(self) -> None:
         """The node can be reached: what failed before counts no more, and nobody goes on pausing."""
@@ -129,6 +139,7 @@ class Nodes:
         if slot.settled is None:
             self._note_loss(slot)
             await self._pause(slot, node_id, deadline)
+            await self._let_another_try(node_id, timeout, deadline)
             slot = self._slot(node_id, lane)  # while it waited, others may have come first, or the node may have moved
         if slot.ready is not None:
             return slot.ready
@@ -180,6 +191,21 @@ class Nodes:
         with anyio.move_on_after(wait):
             await slot.revived.wait()
 
+    async def _let_another_try(self, node_id: int, timeout: float, deadline: float) -> None:
+        """Wait for the attempt of any lane at a node that could not be reached the last time.
+
+        Raises: ConnectionFailed: it failed again, or the time is over.
+        """
+        slots = (slot for (owner, _), slot in self._slots.items() if owner == node_id)
+        trying = next((slot for slot in slots if slot.settled is not None and slot.failures), None)
+        if trying is None or trying.settled is None:
+            return
+        settled = trying.settled
+        with anyio.CancelScope(deadline=deadline):
+            await settled.wait()
+        if trying.ready is None:
+            raise self._unreachable(node_id, trying, timeout, in_time=settled.is_set())
+
     def _begin(self, node_id: int, lane: str, slot: Slot) -> None:
         address = self._addresses[node_id]
         connection = self.new_connection(address, node_id)
@@ -203,6 +229,8 @@ class Nodes:
             slot.last_error = error.with_traceback(None)
             slot.failures += 1
             slot.not_before = anyio.current_time() + slot.backoff.next()
+            if isinstance(error, ConnectionFailed) and error.stage in UNREACHED:
+                self._blame_others(connection.node_id, slot)
             logger.log(
                 logging.WARNING if slot.failures == 1 else logging.DEBUG, "cannot use %s: %s", connection.who, error
             )
@@ -262,6 +290,12 @@ class Nodes:
         for (owner, _), slot in self._slots.items():
             if owner == node_id and slot is not reached and slot.settled is None and slot.ready is None:
                 slot.forgive()
+
+    def _blame_others(self, node_id: int | None, failed: Slot) -> None:
+        """The node's address leads nowhere, whatever the lane."""
+        for (owner, _), slot in self._slots.items():
+            if owner == node_id and slot is not failed and slot.settled is None and slot.ready is None:
+                slot.blame(failed)
 
     def _unreachable(self, node_id: int, slot: Slot, timeout: float, *, in_time: bool) -> KafkaError:
         address = self._addresses.get(node_id)

@@ -125,6 +125,7 @@ class Coordination:
         self._commits = commits
         self._listener: RebalanceListener | None = None
         self._pattern: Pattern | None = None
+        self._patterned = anyio.Event()  # set while there is a pattern
         self._broker_pattern: str | None = None
         self._membership: Membership | None = None
         self._is_committing = False  # the automatic commit's task runs
@@ -176,9 +177,11 @@ class Coordination:
         if pattern is not None and self._pattern is None:
             self._client.metadata.want_all()
             self._client.metadata.add_listener(self._on_metadata)
+            self._patterned.set()
         elif pattern is None and self._pattern is not None:
             self._client.metadata.want_all(False)
             self._client.metadata.remove_listener(self._on_metadata)
+            self._patterned = anyio.Event()
         self._pattern = pattern
 
     def start(self) -> None:
@@ -323,6 +326,7 @@ class Coordination:
 
     async def _look_around(self) -> None:
         while True:
+            await self._patterned.wait()
             await anyio.sleep(look_interval(len(self._client.cluster.topics)))
             if self._pattern is not None:
                 self._client.metadata.request_update("a subscription by pattern looks for topics")

@@ -321,6 +321,10 @@ class Upkeep:
             else:
                 state.fail(error)
                 self._reader.buffer.report(state)
+        if transient:  # who was asked about together is asked about together again
+            again = max((state.retry_at for state in states), default=0.0)
+            for state in states:
+                state.retry_at = again
         self.wake()
 
     def _on_error(self, state: PartitionState, error: BrokerError) -> None:

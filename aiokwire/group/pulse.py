@@ -38,6 +38,9 @@ OnAnswer: TypeAlias = Callable[["Beat", Response | KafkaError], None]
 
 # When the first beat of an eager term is due (seconds); the next one after as much again, and so on.
 FIRST_EAGER: Final = 0.1
+# After a failure the user's loop, unless it is blocked, looks for the coordinator and says when it is found. Without a
+# word the same place is tried again after so many times the pause that a word would have cut short.
+ALONE: Final = 3
 # A coordinator that took so long to answer (seconds) may have taken members for dead meanwhile.
 SLOW: Final = 1.0
 
@@ -209,6 +212,8 @@ class _Heart:
         self._stirs = 0
         self._since = 0.0  # when the last beat went out, or the term began
         self._retry_at: float | None = None  # after a failure
+        self._retry_alone_at = 0.0  # when no new beat was wanted at once since
+        self._failed_for = 0  # how many of those there were then
         self._last: Response | None = None
         # of the application's progress
         self._polls = -1
@@ -267,7 +272,7 @@ class _Heart:
 
     def _due(self, order: _Order, now: float) -> float:
         if self._retry_at is not None:
-            return self._retry_at
+            return self._retry_at if order.urgent > self._failed_for else self._retry_alone_at
         if order.urgent > self._served:
             return now
         interval = order.beat.interval
@@ -301,7 +306,10 @@ class _Heart:
             return
         self._since = sent_at
         if isinstance(outcome, KafkaError):
-            self._retry_at = anyio.current_time() + min(self._backoff.next(), order.beat.interval)
+            pause = self._backoff.next()
+            self._retry_at = anyio.current_time() + min(pause, order.beat.interval)
+            self._retry_alone_at = anyio.current_time() + min(ALONE * pause, order.beat.interval)
+            self._failed_for = order.urgent
         else:
             if self._retry_at is not None or anyio.current_time() - sent_at >= SLOW:
                 self._eager_since = self._since = anyio.current_time()

@@ -95,6 +95,53 @@ async def test_after_the_pause_the_node_is_tried_again(clusters: Clusters) -> No
         assert (await client.connection(2, "fetch")).ready
 
 
+async def test_while_a_node_is_away_one_lane_tries_for_all(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[int | None] = []
+    connect = Connection.connect
+
+    async def counted(self: Connection, timeout: float | None = None) -> None:
+        attempts.append(self.node_id)
+        await connect(self, timeout)
+
+    async with clusters(2) as cluster, client_of(cluster) as client:
+        node = cluster.nodes[1]
+        node.stop()
+        monkeypatch.setattr(Connection, "connect", counted)
+        rounds, failures = 20, 0
+
+        async def want(lane: str) -> None:
+            nonlocal failures
+            for _ in range(rounds):
+                with pytest.raises(ConnectionFailed, match="Connection refused"):
+                    await client.connection(2, lane)
+                failures += 1
+
+        lanes = ("fetch", "fetch-1", "coordinator")
+        async with anyio.create_task_group() as group:
+            for lane in lanes:
+                group.start_soon(want, lane)
+        assert failures == rounds * len(lanes)
+        assert rounds <= attempts.count(2) <= rounds + 2 * len(lanes), "at first each lane tries by itself"
+        await node.start()
+        found = [await client.connection(2, lane) for lane in lanes]
+        assert len(set(map(id, found))) == len(lanes)
+
+
+async def test_a_lane_that_a_broker_hangs_up_on_is_its_own_affair(clusters: Clusters) -> None:
+    """The broker was reached: what it does with one connection says nothing about another."""
+    async with (
+        clusters(2) as cluster,
+        client_of(cluster, reconnect_backoff_ms=30_000, reconnect_backoff_max_ms=30_000) as client,
+    ):
+        node = cluster.nodes[1]
+        node.silent = {ApiKey.API_VERSIONS}
+        with pytest.raises(ConnectionFailed):
+            await client.connection(2, "fetch", timeout=0.05)
+        node.silent = set()
+        with anyio.fail_after(5):
+            assert (await client.connection(2, "main")).ready
+
+
 async def test_a_node_that_is_not_known_is_said(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         with pytest.raises(ConnectionFailed, match=r"node 9 is not in the metadata \(known: \[1\]\)"):

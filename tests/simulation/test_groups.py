@@ -52,6 +52,29 @@ def test_an_idle_member_hardly_wakes_the_loop_and_survives_a_long_outage(protoco
     simulate(main)
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer", None])
+def test_who_waits_for_records_through_an_outage_hardly_wakes_the_loop(protocol: str | None) -> None:
+    """Lanes, look-ups and heartbeats do not each try to reach the dead broker on their own."""
+    options = {} if protocol is None else {"group_id": "g", "group_protocol": protocol}
+
+    async def main(world: World) -> None:
+        async with world.consumer(**options) as consumer, anyio.create_task_group() as tasks:
+            assert await consumer.getmany(timeout=5) == []
+
+            async def read() -> None:
+                assert (await consumer.getone()).value == b"a:0:"
+
+            tasks.start_soon(read)
+            await world.host.die(power=False)
+            assert await world.turns_per_second(600) < 25
+            await world.host.revive()
+            with anyio.fail_after(10):
+                async with world.producer() as producer:
+                    await producer.send(TOPIC, b"a:0:")
+
+    simulate(main)
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_what_is_added_is_read_within_seconds_however_old_the_metadata_may_become(protocol: str) -> None:
     configs = {"group_consumer_heartbeat_interval_ms": 500, "group_consumer_min_heartbeat_interval_ms": 500}

@@ -71,7 +71,53 @@ def test_beats_go_on_when_a_broker_is_back(silent: bool) -> None:
             back = anyio.current_time()
             await anyio.sleep(10)
             first = next(moment for moment, outcome in told if moment > back and not isinstance(outcome, KafkaError))
-            assert first - back < 7, "an attempt that is under way, and the longest pause"
+            assert first - back < 5 + INTERVAL + 1, "an attempt that is under way, and the longest pause"
+
+    simulate(main)
+
+
+def test_a_coordinator_that_was_found_again_is_asked_before_the_pause_of_one_who_is_told_nothing_is_over() -> None:
+    async def first_after(world: World, told: list[tuple[float, Response | KafkaError]], back: float) -> float:
+        await anyio.sleep(INTERVAL + 1)
+        return next(moment for moment, outcome in told if moment > back and not isinstance(outcome, KafkaError)) - back
+
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with pulsing(told) as pulse:
+            pulse.start(beat(), now=True)
+            for tell, least, most in ((False, 1.5, INTERVAL), (True, 0.0, 1.3)):
+                await anyio.sleep(10)
+                await world.host.die(power=False)
+                await anyio.sleep(60)
+                failed = len(told)
+                while len(told) == failed:  # noqa: ASYNC110 - just after an attempt, in simulated time
+                    await anyio.sleep(0.1)
+                await world.host.revive()
+                if tell:
+                    pulse.update(beat(), now=True)
+                assert least <= await first_after(world, told, anyio.current_time()) <= most
+
+    simulate(main)
+
+
+def test_a_coordinator_that_is_said_to_be_found_again_and_again_is_not_asked_without_pause() -> None:
+    """The user's loop reaches it, and the thread does not."""
+
+    async def main(world: World) -> None:
+        told: list[tuple[float, Response | KafkaError]] = []
+        async with Client(ClientConfig(bootstrap_servers=BOOTSTRAP), rng=random.Random(1)) as client:
+
+            def on_answer(_beat: Beat, outcome: Response | KafkaError) -> None:
+                told.append((anyio.current_time(), outcome))
+                pulse.update(beat(), now=True)
+
+            pulse = Pulse(client, on_answer)
+            client.spawn(pulse.run)
+            await world.host.die(power=False)
+            pulse.start(beat(), now=True)
+            await anyio.sleep(100)
+            assert 80 < len(told) < 140, "once a second when it was long"
+            assert all(isinstance(outcome, KafkaError) for _, outcome in told)
 
     simulate(main)
 
