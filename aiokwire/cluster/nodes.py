@@ -42,7 +42,7 @@ class Spawn(Protocol):
 class Slot:
     """The place of one node's connection in one lane."""
 
-    __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "revived", "settled")
+    __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "revived", "settled", "unreached")
 
     def __init__(self, backoff: Backoff) -> None:
         self.connection: Connection | None = None  # ready, or closed and not replaced yet
@@ -50,6 +50,7 @@ class Slot:
         self.failures = 0  # attempts that failed in a row
         self.not_before = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
+        self.unreached = False  # the last attempt, of this or another lane, did not come as far as the broker
         self.revived = anyio.Event()  # set, and replaced, when the node proves reachable: the pause is over
         self.settled: anyio.Event | None = None  # set when the attempt that is under way ends; None without one
 
@@ -64,10 +65,12 @@ class Slot:
         self.not_before = max(self.not_before, other.not_before)
         self.backoff.attempts = max(self.backoff.attempts, other.backoff.attempts)
         self.last_error = other.last_error
+        self.unreached = True
 
     def forgive(self) -> None:
         """The node can be reached: what failed before counts no more, and nobody goes on pausing."""
         self.failures = 0
+        self.unreached = False
         self.not_before = 0.0
         self.backoff.reset()
         self.revived.set()
@@ -194,16 +197,17 @@ class Nodes:
     async def _let_another_try(self, node_id: int, timeout: float, deadline: float) -> None:
         """Wait for the attempt of any lane at a node that could not be reached the last time.
 
-        Raises: ConnectionFailed: it failed again, or the time is over.
+        Raises: ConnectionFailed: it could not be reached again, or the time is over.
         """
-        slots = (slot for (owner, _), slot in self._slots.items() if owner == node_id)
-        trying = next((slot for slot in slots if slot.settled is not None and slot.failures), None)
-        if trying is None or trying.settled is None:
+        for (owner, _), trying in self._slots.items():
+            if owner == node_id and trying.unreached and trying.settled is not None:
+                settled = trying.settled
+                break
+        else:
             return
-        settled = trying.settled
         with anyio.CancelScope(deadline=deadline):
             await settled.wait()
-        if trying.ready is None:
+        if trying.unreached:
             raise self._unreachable(node_id, trying, timeout, in_time=settled.is_set())
 
     def _begin(self, node_id: int, lane: str, slot: Slot) -> None:
@@ -229,7 +233,8 @@ class Nodes:
             slot.last_error = error.with_traceback(None)
             slot.failures += 1
             slot.not_before = anyio.current_time() + slot.backoff.next()
-            if isinstance(error, ConnectionFailed) and error.stage in UNREACHED:
+            slot.unreached = isinstance(error, ConnectionFailed) and error.stage in UNREACHED
+            if slot.unreached:
                 self._blame_others(connection.node_id, slot)
             logger.log(
                 logging.WARNING if slot.failures == 1 else logging.DEBUG, "cannot use %s: %s", connection.who, error
@@ -237,6 +242,7 @@ class Nodes:
         else:
             slot.connection = connection
             slot.last_error = None
+            slot.unreached = False
             self._note_age(connection)
             self._forgive_others(connection.node_id, slot)
         finally:

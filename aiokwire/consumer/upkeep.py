@@ -312,19 +312,17 @@ class Upkeep:
             report(state, before, after, reason, self._plug)
 
     def _on_failure(self, states: Sequence[PartitionState], error: KafkaError) -> None:
-        transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
-        if transient:
+        if isinstance(error, (ConnectionFailed, RequestTimedOut)):
             self._client.metadata.request_update(f"looking up positions: {error}")
-        for state in states:
-            if transient:
+            for state in states:
                 self._intake.back_off(state, str(error))
-            else:
+            together = max((state.retry_at for state in states), default=0.0)
+            for state in states:
+                state.retry_at = together  # one question for all of them again
+        else:
+            for state in states:
                 state.fail(error)
                 self._reader.buffer.report(state)
-        if transient:  # who was asked about together is asked about together again
-            again = max((state.retry_at for state in states), default=0.0)
-            for state in states:
-                state.retry_at = again
         self.wake()
 
     def _on_error(self, state: PartitionState, error: BrokerError) -> None:

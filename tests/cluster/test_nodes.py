@@ -127,19 +127,34 @@ async def test_while_a_node_is_away_one_lane_tries_for_all(clusters: Clusters, m
         assert len(set(map(id, found))) == len(lanes)
 
 
-async def test_a_lane_that_a_broker_hangs_up_on_is_its_own_affair(clusters: Clusters) -> None:
+async def test_a_lane_whose_handshake_fails_is_its_own_affair(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The broker was reached: what it does with one connection says nothing about another."""
-    async with (
-        clusters(2) as cluster,
-        client_of(cluster, reconnect_backoff_ms=30_000, reconnect_backoff_max_ms=30_000) as client,
-    ):
-        node = cluster.nodes[1]
-        node.silent = {ApiKey.API_VERSIONS}
-        with pytest.raises(ConnectionFailed):
-            await client.connection(2, "fetch", timeout=0.05)
-        node.silent = set()
-        with anyio.fail_after(5):
-            assert (await client.connection(2, "main")).ready
+    connect = Connection.connect
+    attempts = 0
+    under_way, release = anyio.Event(), anyio.Event()
+
+    async def troubled(self: Connection, timeout: float | None = None) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise ConnectionFailed("hung up on", stage="handshake")
+        if attempts == 2:
+            under_way.set()
+            await release.wait()
+        await connect(self, timeout)
+
+    async with clusters(2) as cluster, client_of(cluster) as client:
+        monkeypatch.setattr(Connection, "connect", troubled)
+        with pytest.raises(ConnectionFailed, match="hung up on"):
+            await client.connection(2, "fetch")
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.connection, 2, "fetch")
+            await under_way.wait()
+            with anyio.fail_after(5):
+                assert (await client.connection(2, "fetch-1")).ready
+            release.set()
 
 
 async def test_a_node_that_is_not_known_is_said(clusters: Clusters) -> None:
