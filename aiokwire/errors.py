@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from aiokwire._text import printable
 from aiokwire.error_codes import ErrorCode
 
 
 class KafkaError(Exception):
-    """The root of every error that this package raises on purpose."""
+    """The root of every error that this package raises on purpose.
+
+    Its text is one line: control characters, which may come from the wire, are escaped.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 # --- the program or its configuration is wrong: fix it --------------------------------------------------------------

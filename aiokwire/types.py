@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, Self
 
+from aiokwire._text import printable
 from aiokwire.errors import ConfigurationError
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -18,7 +19,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]"
+        return f"{printable(self.topic)}[{self.partition}]"
 
 
 class RecordMetadata(NamedTuple):

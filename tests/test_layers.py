@@ -17,7 +17,7 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 
 # Who may import whom: a package sees itself, the root modules, and what stands here.
 ROOT_MODULES = {
-    "_version", "backoff", "clock", "config", "error_codes", "errors", "hooks", "machine", "threads", "types",
+    "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "hooks", "machine", "threads", "types",
     "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
@@ -38,11 +38,11 @@ MAY_IMPORT = {
 # Within layer 1: which root modules lean on which.
 ROOT_MAY_IMPORT = {
     "error_codes": set(),
-    "errors": {"error_codes"},
+    "errors": {"_text", "error_codes"},
     "backoff": {"errors"},
     "config": {"errors"},
     "machine": {"errors"},
-    "types": {"errors"},
+    "types": {"_text", "errors"},
     "hooks": {"types"},
 }
 

@@ -10,6 +10,7 @@ import logging
 
 import anyio
 
+from aiokwire._text import printable
 from aiokwire.cluster import JOIN, Client, Cluster
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, error_for
@@ -214,7 +215,11 @@ class ClassicMember:
         )
         self._generation = generation
         logger.info(
-            "%s: joined generation %d as %s%s", self._who, generation.number, self._id.current, " (leader)" * is_leader
+            "%s: joined generation %d as %s%s",
+            self._who,
+            generation.number,
+            printable(self._id.current),
+            " (leader)" * is_leader,
         )
         self._heartbeats.start(heartbeat_request(self._identity, generation.number))
         return MemberEvent.JOINED
@@ -346,7 +351,7 @@ class ClassicMember:
         try:
             await self._link.ask(leaving.request, version=leaving.version, timeout=self._client.config.request_timeout)
         except KafkaError as error:
-            logger.info("%s: member %s could not leave: %s", self._who, member_id, error)
+            logger.info("%s: member %s could not leave: %s", self._who, printable(member_id), error)
 
     async def _let_go(self) -> None:
         """The generation is gone."""

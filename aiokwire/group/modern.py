@@ -14,6 +14,7 @@ import logging
 
 import anyio
 
+from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, error_for
@@ -187,7 +188,7 @@ class ModernMember:
         self._backoff.reset()
         self._take(answer)
         self._acknowledge = False
-        logger.info("%s: joined as %s with epoch %d", self._who, self._member_id, self._epoch)
+        logger.info("%s: joined as %s with epoch %d", self._who, printable(self._member_id), self._epoch)
         await self._beats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
         if self._wanted != wanted:
             self._beats.say()
@@ -276,7 +277,7 @@ class ModernMember:
         try:
             await self._link.ask(leaving(place), timeout=self._client.config.request_timeout)
         except KafkaError as error:
-            logger.info("%s: member %s could not leave: %s", self._who, place.member_id, error)
+            logger.info("%s: member %s could not leave: %s", self._who, printable(place.member_id), error)
 
     async def _let_go(self) -> None:
         """The epoch is gone."""

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from aiokwire._text import printable
 from aiokwire.errors import ConfigurationError
 
 DEFAULT_PORT = 9092
@@ -18,7 +19,8 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        host = printable(self.host)  # brokers advertise what they like
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 def parse_addresses(value: str | Iterable[str]) -> list[Address]:

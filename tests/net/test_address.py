@@ -53,3 +53,7 @@ def test_duplicates_are_named_once() -> None:
 def test_what_is_no_address_is_named(text: object, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         parse_addresses(text)  # type: ignore[arg-type]  # what users may write
+
+
+def test_an_advertised_host_name_cannot_forge_a_log_line() -> None:
+    assert str(Address("evil\nERROR root hacked", 9092)) == r"evil\nERROR root hacked:9092"
