@@ -99,6 +99,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = self._writable = True
         self._transport = None
+        self._reader.discard()  # up to socket.request.max.bytes, which a cycle would keep until a garbage collection
         self._wake.set()
         if self._scope is not None:
             self._scope.cancel()

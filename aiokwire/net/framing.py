@@ -87,6 +87,12 @@ class FrameReader:
             self._view = memoryview(b"")
             self._on_frame(frame)
 
+    def discard(self) -> None:
+        """Free what came of an unfinished frame: the stream has ended."""
+        self._frame = None
+        self._view = memoryview(b"")
+        self._filled = self._have = 0
+
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Take bytes that were read elsewhere (tests, transports that own their buffers).
 

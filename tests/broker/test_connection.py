@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import struct
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -125,6 +128,27 @@ async def test_a_reader_that_does_not_read_holds_back_its_next_requests_only(bro
         assert len(values_of(answer.responses[0].partitions[0])[0] or b"") == 900_000
     await client.close()
     await other.close()
+
+
+async def test_half_a_frame_is_freed_when_its_connection_closes(broker: Broker) -> None:
+    size = 30 << 20
+    gc.disable()  # else a collection hides what a cycle keeps
+    tracemalloc.start()
+    try:
+        client = await RawClient.connect(broker)
+        client.writer.write(struct.pack(">i", size) + bytes(1 << 16))
+        await _until(lambda: tracemalloc.get_traced_memory()[0] > size)
+        await client.close()
+        await _until(lambda: tracemalloc.get_traced_memory()[0] < size // 2)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(PATIENCE):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_an_idle_connection_is_closed() -> None:

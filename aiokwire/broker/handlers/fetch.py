@@ -6,7 +6,8 @@ Version notes:
 - v0-1 are answered in message format 0, v2-3 in format 1
 - v3: a limit for the whole answer; partitions are served in the order of the request
 - v4: isolation level, aborted transactions; v5: log start offset; v7: sessions (KIP-227)
-- v9: leader epochs (KIP-320); v10: zstd; v12: truncation is detected (KIP-595)
+- v9: leader epochs (KIP-320); v10: zstd, which Kafka 4.3.1 serves to older versions too
+- v12: truncation is detected (KIP-595)
 - v13: topics by id; v18: high watermark of followers, there are none
 
 The first batch comes whole even when it is larger than the limits, so that a consumer always gets on; every limit is
@@ -30,11 +31,11 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
 from aiokwire.protocol.messages import fetch
 from aiokwire.records import convert, scan_batches
-from aiokwire.types import Compression
 
 logger = logging.getLogger(__name__)
 
 READ_COMMITTED = 1
+FORMAT_2_SINCE = 4  # the first version that is answered in message format 2
 
 
 class Served(NamedTuple):
@@ -171,10 +172,8 @@ def _read(row: FetchRow, partition: Partition, call: Call, limits: _Limits, *, c
     if records:
         limits.nothing_yet = False
         limits.room -= len(records)
-        if call.version < 10:
-            code, records = _for_old_client(records, call.version)
-            if code is not ErrorCode.NONE:
-                return _fault(row, code, partition)
+        if call.version < FORMAT_2_SINCE:
+            records = _in_old_format(records, call.version)
     data.records = records
     if committed:
         data.aborted_transactions = [
@@ -184,15 +183,11 @@ def _read(row: FetchRow, partition: Partition, call: Call, limits: _Limits, *, c
     return Served(row, data, partition, len(records), urgent=False)
 
 
-def _for_old_client(records: bytes, version: int) -> tuple[ErrorCode, bytes]:
+def _in_old_format(records: bytes, version: int) -> bytes:
     batches = scan_batches(records)
-    if version < 4:
-        # A batch that was cut off cannot be converted; the client asks for it again.
-        whole = memoryview(records)[: batches[-1].position + batches[-1].size] if batches else b""
-        return ErrorCode.NONE, convert(whole, 0 if version < 2 else 1)
-    if any(batch.compression is Compression.ZSTD for batch in batches):
-        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, b""
-    return ErrorCode.NONE, records
+    # A batch that was cut off cannot be converted; the client asks for it again.
+    whole = memoryview(records)[: batches[-1].position + batches[-1].size] if batches else b""
+    return convert(whole, 0 if version < 2 else 1)
 
 
 def _partition_data(partition: Partition, row: FetchRow, *, committed: bool) -> fetch.PartitionData:

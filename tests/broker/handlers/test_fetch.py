@@ -54,11 +54,12 @@ async def test_old_versions_get_old_formats(client: RawClient, version: int, mag
     assert found == [(0, b"k", b"a"), (1, None, b"b"), (2, None, b"c")]
 
 
-async def test_zstd_is_kept_from_clients_that_do_not_know_it(client: RawClient) -> None:
-    await produce_one(client, "t", batch([b"a"], compression=Compression.ZSTD))
-    data = await _fetch_one(client, fetch_request("t"), 9)
-    assert data.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert values_of(await _fetch_one(client, fetch_request("t"), 10)) == [b"a"]
+@pytest.mark.parametrize("version", range(4, 13))
+async def test_zstd_is_served_to_clients_of_every_version(broker: Broker, client: RawClient, version: int) -> None:
+    await broker.create_topic("z", 1, configs={"compression.type": "zstd"})
+    for topic in ("t", "z"):
+        await produce_one(client, topic, batch([b"a"], compression=Compression.ZSTD))
+        assert values_of(await _fetch_one(client, fetch_request(topic), version)) == [b"a"]
 
 
 async def test_an_offset_within_a_batch_gets_the_whole_batch(client: RawClient) -> None:
