@@ -23,7 +23,7 @@ from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, 
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.errors import ProtocolViolation
-from aiokwire.net import FrameReader
+from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Response, encode_response
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         elif sum(map(len, chunks)) <= JOIN_BELOW:
             self._transport.write(b"".join(chunks))
         else:
-            self._transport.writelines(chunks)
+            write_scattered(self._transport, chunks, WRITE_AHEAD)
 
     async def drive(self) -> None:
         """Wait for the requests that cannot be answered at once. Runs in the server's task group."""

@@ -4,6 +4,7 @@ address    "host:port" lists            framing    bytes to frames, without I/O
 dial       names to transports          in_flight  which answer belongs to whom, without I/O
 handshake  ApiVersions and after        wire       the protocol object of one transport
 racing     first success wins           connection what `aiokwire.cluster` uses
+writing    chunks to a transport
 
 Names load when first asked for: the embedded broker takes the framing alone, and starts sooner without the rest.
 """
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from aiokwire.net.in_flight import Receiver
     from aiokwire.net.racing import Race
     from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
-    from aiokwire.net.wire import Wire, join_small
+    from aiokwire.net.wire import Wire
+    from aiokwire.net.writing import join_small, write_scattered
 
 __all__ = [
     "DEFAULT_PORT",
@@ -41,6 +43,7 @@ __all__ = [
     "explain_foreign",
     "join_small",
     "parse_addresses",
+    "write_scattered",
 ]
 
 _HOMES = {
@@ -69,9 +72,10 @@ _HOMES = {
         "ConnectionEvent",
         "ConnectionState",
     ),
-    "wire": (
-        "Wire",
+    "wire": ("Wire",),
+    "writing": (
         "join_small",
+        "write_scattered",
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -14,11 +14,9 @@ from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, Req
 from aiokwire.net.dial import describe_os_error
 from aiokwire.net.framing import FrameReader
 from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
+from aiokwire.net.writing import join_small, scatters, write_scattered
 from aiokwire.protocol import Request, Response, decode_response, encode_request
 
-# Chunks below this are joined before they are written. Measured on loopback: a system call, or a buffer more in a
-# scatter write, costs as much as copying 64 (uvloop) to 200 KiB (asyncio); a copy beyond that costs more.
-JOIN_BELOW = 64 * 1024
 # Timers may fire this much (seconds) before their time; a deadline so near has ended.
 TIMER_SLACK = 0.001
 
@@ -182,7 +180,7 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # create_connection makes nothing but Transports
-        self._scatters = type(transport).writelines is not asyncio.WriteTransport.writelines  # type: ignore[attr-defined]  # as above
+        self._scatters = scatters(transport)
         self._transport.set_write_buffer_limits(high=self._write_high_water)  # type: ignore[union-attr]  # set above
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -227,7 +225,7 @@ class Wire(asyncio.BufferedProtocol):
         try:
             pieces = join_small(chunks)
             if self._scatters and len(pieces) > 1:
-                transport.writelines(pieces)
+                write_scattered(transport, pieces, self._write_high_water)
             else:
                 for piece in pieces:
                     transport.write(piece)
@@ -300,22 +298,3 @@ class Wire(asyncio.BufferedProtocol):
     def _lost(self, reason: str) -> ConnectionFailed:
         message = reason if self._who in reason else f"{self._who}: {reason}"
         return ConnectionFailed(message, address=self._who, stage="ready")
-
-
-def join_small(chunks: list[Any]) -> list[Any]:
-    """The chunks in order, neighbours below the limit joined; large ones are left as they are, uncopied."""
-    if len(chunks) == 1:
-        return chunks
-    pieces: list[Any] = []
-    small: list[Any] = []
-    for chunk in chunks:
-        if len(chunk) < JOIN_BELOW:
-            small.append(chunk)
-        else:
-            if small:
-                pieces.append(small[0] if len(small) == 1 else b"".join(small))
-                small = []
-            pieces.append(chunk)
-    if small:
-        pieces.append(small[0] if len(small) == 1 else b"".join(small))
-    return pieces

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import struct
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
@@ -222,3 +224,28 @@ async def test_what_was_sent_without_an_answer_is_done_though_the_client_is_gone
             found += values_of(answer.responses[0].partitions[0])
         assert found == [b"a", b"b", b"c"]
         await reader.close()
+
+
+async def test_a_client_that_reads_nothing_is_asked_no_further_until_it_reads() -> None:
+    """Without back-pressure the broker would hold every answer in memory (gh-127655 on asyncio's own loop)."""
+    async with Broker(topics={"large": 1, "after": 1}) as broker:
+        client = await RawClient.connect(broker)
+        for _ in range(4):
+            await produce_one(client, "large", batch([b"x" * 900_000]))
+        transport = cast("asyncio.ReadTransport", client.writer.transport)
+        transport.pause_reading()
+        fetches = range(20)
+        for _ in fetches:
+            client.send(fetch_request("large", max_wait_ms=0), 12)
+        client.send(produce_request("after", batch([b"a"])), 9)
+        other = await RawClient.connect(broker)
+        for _ in range(50):
+            await other.ask(metadata.MetadataRequest(topics=[]), 9)
+        assert not broker.records("after"), "the request behind unread answers waits"
+        transport.resume_reading()
+        for number in fetches:
+            await client.receive(fetch.FetchResponse, 12, 5 + number)
+        await client.receive(produce.ProduceResponse, 9)
+        assert [record.value for record in broker.records("after")] == [b"a"]
+        await other.close()
+        await client.close()

@@ -11,7 +11,7 @@ import pytest
 
 from aiokwire.errors import ConnectionFailed, KafkaError
 from aiokwire.net import Address, Wire, join_small
-from aiokwire.net.wire import JOIN_BELOW
+from aiokwire.net.writing import JOIN_BELOW
 from aiokwire.protocol.messages import metadata
 
 Serve = Callable[..., AbstractAsyncContextManager[Address]]
