@@ -1,7 +1,19 @@
 # Everything a checkout needs, made inside the checkout. `make` alone lists the targets.
 SHELL := /bin/bash
 PYTHON ?= python3
-BIN := .venv/bin
+# One environment for each interpreter: .venv, and .venv-3.X for a PYTHON=... of another version.
+VENV := .venv
+ifneq ($(origin PYTHON),file)
+PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+ifeq ($(PYTHON_VERSION),)
+$(error PYTHON=$(PYTHON) is not an interpreter that runs)
+endif
+ifneq ($(PYTHON_VERSION),$(shell test -x .venv/bin/python && .venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+VENV := .venv-$(PYTHON_VERSION)
+endif
+endif
+BIN := $(VENV)/bin
+TESTS ?=
 KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
@@ -10,59 +22,59 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 # The environment is made anew when the dependencies change; nothing is fetched otherwise.
-.venv/base.stamp: pyproject.toml
+$(VENV)/base.stamp: pyproject.toml
 	@command -v $${CC:-cc} >/dev/null || { echo "aiokwire: a C compiler is needed to build the record kernel (Debian: apt-get install build-essential)"; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1' 'setuptools>=77' 'cython>=3.1'
 	$(BIN)/python -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e '.[uvloop,arrow,cli]' --group demo
-	@touch $@ .venv/kernel.stamp
+	@touch $@ $(VENV)/kernel.stamp
 
-.venv/dev.stamp: .venv/base.stamp
+$(VENV)/dev.stamp: $(VENV)/base.stamp
 	$(BIN)/python -m pip install -q --no-build-isolation --group test --group lint
 	@touch $@
 
 # PySpark is 450 MB: only what needs it waits for it.
-.venv/spark.stamp: .venv/base.stamp
+$(VENV)/spark.stamp: $(VENV)/base.stamp
 	$(BIN)/python -m pip install -q --group spark
 	@touch $@
 
-.venv/kernel.stamp: .venv/base.stamp $(KERNEL)
+$(VENV)/kernel.stamp: $(VENV)/base.stamp $(KERNEL)
 	$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
 	@touch $@
 
-build: .venv/kernel.stamp ## compile the kernel in place
+build: $(VENV)/kernel.stamp ## compile the kernel in place
 
 demo: build ## the main job on real data: 336,776 flights through the embedded broker
 	$(BIN)/aiokwire demo
 
-demo-spark: build .venv/spark.stamp ## hourly delays of the flights on Spark, exactly once through a SIGKILL (Java 17)
+demo-spark: build $(VENV)/spark.stamp ## hourly delays of the flights on Spark, exactly once through a SIGKILL (Java 17)
 	$(BIN)/aiokwire spark demo
 
-test: build .venv/dev.stamp ## every test of the package
-	$(BIN)/python -m pytest
+test: build $(VENV)/dev.stamp ## every test of the package (PYTHON=python3.13: on that interpreter; TESTS=tests/net: some of them)
+	$(BIN)/python -m pytest $(TESTS)
 
-integration: build .venv/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
+integration: build $(VENV)/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
 	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark/test_kills.py
 
-integration-spark: build .venv/dev.stamp ## the pipelines by their commands on both brokers, stopped and killed in the middle
+integration-spark: build $(VENV)/dev.stamp ## the pipelines by their commands on both brokers, stopped and killed in the middle
 	$(BIN)/python -m pytest integration/spark
 
-lint: build .venv/dev.stamp ## ruff and mypy --strict
+lint: build $(VENV)/dev.stamp ## ruff and mypy --strict
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: .venv/dev.stamp ## ruff format and its fixes
+format: $(VENV)/dev.stamp ## ruff format and its fixes
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: build .venv/dev.stamp ## aiokwire beside its peers on a real Kafka
+bench: build $(VENV)/dev.stamp ## aiokwire beside its peers on a real Kafka
 	$(BIN)/python -m integration.bench
 
-soak: build .venv/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
+soak: build $(VENV)/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
 	$(BIN)/python -m integration.soak --minutes $(or $(MINUTES),5)
 
-chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once; groups through restarts (SEED=1 RECORDS= MINUTES=)
+chaos: build $(VENV)/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once; groups through restarts (SEED=1 RECORDS= MINUTES=)
 	$(BIN)/python -m integration.chaos produce --broker embedded --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
@@ -77,17 +89,17 @@ chaos: build .venv/dev.stamp ## 10 M records through five kills, on both brokers
 	$(BIN)/python -m integration.spark --json build/kills.json
 	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
 
-spark-versions: build .venv/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
+spark-versions: build $(VENV)/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
 	$(BIN)/python -m integration.spark.versions
 
-generate: .venv/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
+generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, and the drawings of state machines
 	$(BIN)/python -m aiokwire.protocol.generate
 	$(BIN)/python -m tests.machines
 
-check-generated: .venv/dev.stamp ## fail when the committed messages differ from Kafka's definitions
+check-generated: $(VENV)/dev.stamp ## fail when the committed messages differ from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate --check
 
-asan: build .venv/dev.stamp ## the fuzz tests of the kernel under AddressSanitizer
+asan: build $(VENV)/dev.stamp ## the fuzz tests of the kernel under AddressSanitizer
 	$(BIN)/python integration/asan/run.py
 
 wheel: build ## build a wheel and try it outside the checkout
@@ -95,7 +107,7 @@ wheel: build ## build a wheel and try it outside the checkout
 	$(BIN)/python integration/wheel.py dist
 
 clean: ## remove what was built, but not the environment
-	rm -rf build dist *.egg-info demo-output
+	rm -rf build dist *.egg-info demo-output .venv*/kernel.stamp
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
 .PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate check-generated asan wheel clean
