@@ -87,14 +87,14 @@ class Commits:
             self._is_busy = True
             self._client.spawn(self._commit_soon, name="commit")
 
-    def ack(self, tp: TopicPartition, offset: int) -> None:
-        """See `Navigation.ack`."""
+    def ack(self, tp: TopicPartition, offset: int, leader_epoch: int) -> None:
+        """See `Navigation.ack`; `leader_epoch` is the record's, -1 when it is unknown."""
         state = self._subscription.states.get(tp)
         if state is None or state.began is None or offset < state.began.offset:
             return  # of an earlier assignment: others may have come further since
         before = self._acked.get(tp)
         if before is None or before.offset <= offset:
-            self._acked[tp] = OffsetAndMetadata(offset + 1)
+            self._acked[tp] = OffsetAndMetadata(offset + 1, leader_epoch=leader_epoch)
 
     def covers(self, tp: TopicPartition, offset: int) -> bool:
         """Whether what lies at an offset was acked or committed."""

@@ -241,7 +241,12 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
 
     async def close(self, timeout: float | None = None) -> None:
         """Stop; every reader that waits ends. A member commits what is finished and leaves its group before. May be
-        called from any task, and again. Takes `timeout` seconds at most, 5 when it is not told."""
+        called from any task, and again. Takes `timeout` seconds at most, 5 when it is not told.
+
+        Raises: InvalidArgument: a rebalance listener awaits it.
+        """
+        if self._coordination is not None:
+            self._coordination.check_outside_listener("close()")
         deadline = Deadline(CLOSE_TIMEOUT if timeout is None else timeout, "closing the consumer")
         if self._coordination is not None and self._started and not self._client.closed and not self._client.forked:
             self._client.check_place()
@@ -301,9 +306,11 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         """Read these partitions and nothing else; positions of partitions that stay are kept. A member leaves
         its group.
 
-        Raises: BrokerError: a topic does not exist or is forbidden.
+        Raises: BrokerError: a topic does not exist or is forbidden; InvalidArgument: a rebalance listener awaits it.
         """
         wanted = checked_partitions(partitions)
+        if self._coordination is not None:
+            self._coordination.check_outside_listener("assign()")
         if self._started:
             await self._find_topics({tp.topic for tp in wanted})
             if self._coordination is not None:

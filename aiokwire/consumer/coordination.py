@@ -129,6 +129,7 @@ class Coordination:
         self._broker_pattern: str | None = None
         self._membership: Membership | None = None
         self._is_committing = False  # the automatic commit's task runs
+        self._listening: int | None = None  # the task that runs the listener now
 
     # --- told by the consumer -----------------------------------------------------------------------------------------
 
@@ -211,6 +212,18 @@ class Coordination:
         """Have the group rebalanced."""
         if self._membership is not None:
             self._membership.rejoin(reason)
+
+    def check_outside_listener(self, call: str) -> None:
+        """Refuse a `call` that ends the membership, which waits for the listener, which would wait for the call.
+
+        Raises: InvalidArgument: the rebalance listener makes it.
+        """
+        if self._listening == anyio.get_current_task().id:
+            raise InvalidArgument(
+                f"{call} cannot be awaited in a rebalance listener: it waits until the listener has returned; call it "
+                "from another task (start one, or set an event that the task which reads waits for); subscribe, pause, "
+                "resume, seek, position and commit work here"
+            )
 
     def settle(self) -> None:
         """The consumer is being closed: what is finished now is what is committed."""
@@ -309,7 +322,11 @@ class Coordination:
             return
         timeout = self._config.rebalance_listener_timeout_ms / 1000
         call: Callable[[frozenset[TopicPartition]], Awaitable[object]] = getattr(self._listener, method)
-        error = await call_listener(call, frozenset(partitions), timeout if limit is None else min(timeout, limit))
+        self._listening = anyio.get_current_task().id
+        try:
+            error = await call_listener(call, frozenset(partitions), timeout if limit is None else min(timeout, limit))
+        finally:
+            self._listening = None
         if error is not None:
             self._reader.tell(error)
 

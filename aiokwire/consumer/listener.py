@@ -20,8 +20,9 @@ class RebalanceListener:
     """Told when partitions come and go; make a subclass and give it to `subscribe`.
 
     The methods run in a background task, one at a time, within `rebalance_listener_timeout_ms` each; the consumer can
-    be used in them: commit, seek, pause, position. What they raise is raised at the reader's next await; the rebalance
-    goes on.
+    be used in them: commit, seek, pause, resume, position, subscribe. `assign` and `close` raise InvalidArgument there:
+    they wait for the listener to return, so call them from another task. What the methods raise is raised at the
+    reader's next await; the rebalance continues.
     """
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:

@@ -217,7 +217,8 @@ class Navigation:
 
         Raises: ConfigurationError: there is no `group_id`.
         """
-        self._committer().ack(TopicPartition(record.topic, record.partition), record.offset)
+        tp = TopicPartition(record.topic, record.partition)
+        self._committer().ack(tp, record.offset, record.leader_epoch)
 
     def group_metadata(self) -> GroupMetadata:
         """Who commits, for transactions: the group; the member and its generation when it is one.

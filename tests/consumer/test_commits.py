@@ -146,6 +146,18 @@ async def test_what_is_in_hand_at_the_end_comes_again_unless_it_was_acked(kafka_
     assert await committed(kafka_broker) == [6]
 
 
+async def test_an_ack_commits_the_leader_epoch_of_its_record(kafka_broker: Broker) -> None:
+    """Without it, a consumer that resumes there cannot notice that an unclean leader election truncated the log."""
+    await fill(kafka_broker, 1)
+    async with member(kafka_broker, enable_auto_commit="acked") as reader:
+        record = await reader.getone(timeout=5)
+        assert record.leader_epoch >= 0
+        reader.ack(record)
+    async with member(kafka_broker) as reader:
+        (offset,) = (await reader.committed(*t(0))).values()
+        assert offset == OffsetAndMetadata(1, "", record.leader_epoch)
+
+
 async def test_with_acked_only_nothing_else_is_committed(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker, enable_auto_commit="acked", auto_commit_interval_ms=10) as reader:
