@@ -16,6 +16,7 @@ from typing import Self
 
 import anyio
 
+from aiokwire.broker.adoption import INTERNAL
 from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
 from aiokwire.broker.controls import Controls
 from aiokwire.broker.listeners import Listeners
@@ -24,7 +25,7 @@ from aiokwire.broker.maintenance import Maintenance
 from aiokwire.broker.nodes import Endpoint
 from aiokwire.broker.server import parse_endpoint
 from aiokwire.broker.state import BrokerState
-from aiokwire.broker.topics import INTERNAL, Topic, name_fault
+from aiokwire.broker.topics import Topic, name_fault
 from aiokwire.config import require_bool, require_int
 from aiokwire.errors import BrokerClosed, ConfigurationError
 from aiokwire.threads import run_in_thread
@@ -55,19 +56,22 @@ class Broker(Controls):
         nodes: int = 1,
         journal: int = 0,
         cluster_id: str | None = None,
+        apply_retention: bool = False,
         storage: Storage | None = None,
         rng: random.Random | None = None,
         **configs: object,
     ) -> None:
         """`advertised` is the address told to clients when it differs from `listen`; `storage` replaces `data_dir`.
         `nodes` brokers are played, with ids from `node_id` on, each at a port of its own, over the same topics. The
-        last `journal` requests are kept for tests.
+        last `journal` requests are kept for tests. `apply_retention` ends the hold on topics of a directory that Kafka
+        wrote, whose records are kept because their configs could not be found out.
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
         if data_dir is not None and storage is not None:
             raise ConfigurationError("give data_dir or storage, not both")
         require_bool("auto_create_topics", auto_create_topics)
+        require_bool("apply_retention", apply_retention)
         require_int("num_partitions", num_partitions, minimum=1, maximum=MAX_PARTITIONS)
         require_int("node_id", node_id, minimum=0, maximum=2**31 - 1)
         require_int("nodes", nodes, minimum=1, maximum=MAX_NODES)
@@ -91,6 +95,7 @@ class Broker(Controls):
         self._node_id = node_id
         self._node_ids = range(node_id, node_id + nodes)
         self._cluster_id = cluster_id
+        self._apply_retention = apply_retention
         self._rng = rng if rng is not None else random.Random()
         self._supervisor: asyncio.Task[None] | None = None
         self._closing: anyio.Event | None = None
@@ -167,6 +172,8 @@ class Broker(Controls):
         for name, partitions in self._wanted.items():
             if state.topics.get(name) is None:
                 state.topics.create(name, partitions, {})
+        if self._apply_retention:
+            state.topics.apply_retention()
         await state.topics.save()
         listeners = Listeners(state)
         try:

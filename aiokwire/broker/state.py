@@ -93,7 +93,8 @@ class BrokerState:
             # A directory that a Kafka wrote knows producers, and has no file that says which ids were given out.
             known = (max(log.producers.states, default=-1) for log in self.logs.logs.values())
             highest = max(known, default=-1)
-            self.producer_ids.load(max(highest, self.transactions.highest_producer_id) + 1)
+            used = max(highest, self.transactions.highest_producer_id) + 1
+            self.producer_ids.load(max(used, self.topics.next_producer_id))
         except BaseException:
             self.logs.close(wall_ms())
             raise

@@ -1,8 +1,8 @@
 """Topics: names, ids, configs and partitions, kept in one file of the data directory.
 
 The file (`aiokwire-topics.json`) is what makes a topic exist; it is written before a topic is reported as created and
-before its partitions are deleted. Partition directories without an entry, as in a directory that a Kafka wrote, are
-taken in with the id that they carry. Used by the handlers through `BrokerState.topics`.
+before its partitions are deleted. Partition directories without an entry, as in a directory that Kafka wrote, are
+adopted: `adoption` decides with which configs. Used by the handlers through `BrokerState.topics`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,26 @@ from typing import NamedTuple, Self
 
 import anyio
 
+from aiokwire.broker.adoption import (
+    INTERNAL,
+    FoundTopic,
+    is_broker_hold_over,
+    log_adoption,
+    plan_adoption,
+    without_broker_hold,
+    without_hold,
+)
+from aiokwire.broker.cluster_metadata import METADATA_TOPIC, ClusterMetadata, read_cluster_metadata
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.log import LogConfig, LogManager, PartitionLog, Storage, write_atomically
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, StorageError, error_for
+from aiokwire.errors import BrokerError, CorruptRecord, StorageError, error_for
 from aiokwire.threads import run_in_thread
 from aiokwire.types import Compression
 
 FILE = "aiokwire-topics.json"
 MAX_NAME = 249  # Java: Topic.MAX_NAME_LENGTH, so that a directory name with the partition fits a file system
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -171,6 +180,8 @@ class TopicRegistry:
         self._by_id: dict[bytes, Topic] = {}
         self._doomed: set[bytes] = set()  # ids whose partitions are to be deleted, until a later save forgets them
         self._leaving: set[str] = set()  # names whose partitions are not all out of the way yet
+        self._held: set[str] = set()  # adopted topics that keep all records for now; "" for the broker's default
+        self.next_producer_id = 0  # above every id that an adopted Kafka may have given out
         self._version = 0  # of what is in memory
         self._saved = 0  # of what is in the file
         self._saving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
@@ -208,15 +219,19 @@ class TopicRegistry:
         try:
             known = json.loads(content) if content is not None else {"topics": {}}
             self._doomed = {bytes.fromhex(one) for one in known.get("doomed", ())}
+            self._held = {str(name) for name in known.get("held", ())}
+            self.next_producer_id = int(known.get("next_producer_id", 0))
             for name, values in known.get("brokers", {}).items():
                 self._configs.set_dynamic(str(name), dict(values))
             topics = {
                 str(name): (bytes.fromhex(entry["id"]), int(entry["partitions"]), dict(entry["configs"]))
                 for name, entry in known["topics"].items()
+                if name != METADATA_TOPIC
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageError(f"{FILE} in the data directory is damaged: {error!r}") from error
         self._end_deletions()
+        self._end_broker_hold()
         for name, (topic_id, count, configs) in topics.items():
             self._add(Topic(name, topic_id, configs), count)
         self._adopt()
@@ -232,14 +247,59 @@ class TopicRegistry:
         self._doomed.clear()
 
     def _adopt(self) -> None:
-        found: dict[str, int] = {}
-        for key in self._logs.logs:
+        """Take over the partitions that the file does not know.
+
+        Raises: StorageError.
+        """
+        found: dict[str, dict[int, bytes]] = {}
+        for key, log in self._logs.logs.items():
             if key.topic not in self._by_name:
-                found[key.topic] = max(found.get(key.topic, 0), key.partition + 1)
-        for name, count in found.items():
-            ids = (log.topic_id for key, log in self._logs.logs.items() if key.topic == name)
-            self._add(Topic(name, next((one for one in ids if any(one)), self._new_id()), {}), count)
-            self._version += 1
+                found.setdefault(key.topic, {})[key.partition] = log.topic_id
+        if not found:
+            return
+        metadata, reason = self._read_cluster_metadata()
+        adoption = plan_adoption((FoundTopic(*one) for one in found.items()), metadata, self._configs.static)
+        for broker, values in adoption.broker_configs.items():
+            self._configs.set_dynamic(broker, {**values, **self._configs.dynamic.get(broker, {})})
+        self.next_producer_id = max(self.next_producer_id, adoption.next_producer_id)
+        self._logs.raise_leader_epoch(adoption.leader_epoch)
+        for topic in adoption.topics:
+            self._add(Topic(topic.name, topic.id or self._new_id(), topic.configs), topic.partitions)
+        self._held |= {topic.name for topic in adoption.topics if topic.is_held}
+        self._held |= {""} if adoption.is_broker_held else set()
+        self._version += 1
+        log_adoption(adoption, reason)
+
+    def _read_cluster_metadata(self) -> tuple[ClusterMetadata | None, str]:
+        """Kafka's metadata, or None and why there is none."""
+        try:
+            metadata = read_cluster_metadata(self._storage)
+        except CorruptRecord as error:
+            return None, f"Kafka's metadata log cannot be read: {error}"
+        missing = f"{METADATA_TOPIC}-0, Kafka's metadata log, is not in the data directory"
+        return metadata, "not in Kafka's metadata log" if metadata is not None else missing
+
+    def _end_broker_hold(self) -> None:
+        if "" in self._held and is_broker_hold_over(self._configs.dynamic.get("", {}), self._configs.static):
+            self._release_broker()
+
+    def _release_broker(self) -> None:
+        self._configs.set_dynamic("", without_broker_hold(self._configs.dynamic.get("", {})))
+        self._held.discard("")
+        self._version += 1
+
+    def apply_retention(self) -> list[str]:
+        """Let retention and compaction work on adopted topics that were held so far; gives their names."""
+        if "" in self._held:
+            self._release_broker()
+        released = sorted(self._held & self._by_name.keys())
+        self._held.clear()
+        for topic in self:
+            if topic.name in released:
+                self.set_configs(topic, without_hold(topic.configs))
+            else:
+                topic.apply(self._configs)
+        return released
 
     def _encode(self) -> bytes:
         state = {
@@ -249,6 +309,8 @@ class TopicRegistry:
                 for topic in self
             },
             "brokers": self._configs.dynamic,
+            "held": sorted(self._held),
+            "next_producer_id": self.next_producer_id,
             "doomed": sorted(one.hex() for one in self._doomed),
         }
         return json.dumps(state, indent=1).encode()

@@ -1,32 +1,117 @@
-"""`aiokwire broker`: a broker until Ctrl-C."""
+"""`aiokwire broker`: a broker until Ctrl-C, or until whoever started it closes its standard input."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
 
 from aiokwire.cli.options import pairs_option, parse_settings, parse_topic_partitions
 from aiokwire.cli.running import run
+from aiokwire.threads import start_thread
+
+if TYPE_CHECKING:
+    from aiokwire.broker import Broker
+
+
+_OWN_OPTIONS = frozenset(
+    (
+        "advertised",
+        "apply_retention",
+        "cluster_id",
+        "data_dir",
+        "journal",
+        "listen",
+        "nodes",
+        "rng",
+        "storage",
+        "topics",
+    )
+)
+
+
+def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
+    configs = {name.replace(".", "_"): value for name, value in parse_settings(given).items()}
+    for name in _OWN_OPTIONS & configs.keys():
+        raise click.BadParameter(f"{name} is not a broker config; it may have an option of its own, see --help")
+    return configs
 
 
 @click.command("broker")
 @click.option(
-    "--listen", default="127.0.0.1:9092", show_default=True, metavar="HOST:PORT", help="Port 0 picks a free one."
+    "--listen",
+    default="127.0.0.1:9092",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Port 0 picks a free one; localhost is 127.0.0.1 and ::1.",
 )
+@click.option("--advertised", metavar="HOST:PORT", help="The address that clients are told, where it differs.")
 @click.option("--data-dir", type=click.Path(file_okay=False), help="Where the log lives; without it, in memory only.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", help="Create a topic; may be repeated.")
-@pairs_option("--set", "settings", help="A broker config in snake_case", parse=parse_settings)
-def command(listen: str, data_dir: str | None, topics: tuple[str, ...], settings: dict[str, Any]) -> None:
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Play that many brokers, each at a port of its own: --listen's and the ports after it.",
+)
+@pairs_option(
+    "--set",
+    "--config",
+    "settings",
+    help="A broker config by Kafka's name, as log.retention.hours=24 (underscores are taken too)",
+    parse=_parse_configs,
+)
+@click.option(
+    "--apply-retention",
+    is_flag=True,
+    help="Let retention and compaction work on topics of a Kafka's data directory whose configs are unknown.",
+)
+@click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
+@click.option("--ready-json", is_flag=True, help="Print one line of JSON when it is ready: addresses, ids, process id.")
+@click.option("--exit-with-stdin", is_flag=True, help="End cleanly when standard input is closed, for test harnesses.")
+def command(
+    *, topics: tuple[str, ...], settings: dict[str, Any], ready_json: bool, exit_with_stdin: bool, **options: Any
+) -> None:
     """Run a broker: a real log on disk in Kafka's own format, for any Kafka client."""
     wanted = dict(parse_topic_partitions(topic) for topic in topics)
 
     async def serve() -> None:
         from aiokwire.broker import Broker
 
-        async with Broker(data_dir, listen=listen, topics=wanted, **settings) as broker:
-            print(f"listening on {broker.bootstrap_servers}", flush=True)
-            await anyio.sleep_forever()
+        async with Broker(topics=wanted, **options, **settings) as broker:
+            print(_ready_line(broker) if ready_json else f"listening on {broker.bootstrap_servers}", flush=True)
+            await (_stdin_closed() if exit_with_stdin else anyio.sleep_forever())
 
     run(serve)
+
+
+def _ready_line(broker: Broker) -> str:
+    ready = {
+        "event": "ready",
+        "bootstrap_servers": broker.bootstrap_servers,
+        "port": broker.port,
+        "nodes": [
+            {"id": node_id, "address": address}
+            for node_id, address in enumerate(broker.bootstrap_servers.split(","), broker.node_id)
+        ],
+        "cluster_id": broker.cluster_id,
+        "pid": os.getpid(),
+    }
+    return json.dumps(ready)
+
+
+async def _stdin_closed() -> None:
+    """Wait for the end of standard input, whether it is a pipe, a file or a terminal."""
+    await asyncio.wrap_future(start_thread(_read_stdin, name="aiokwire stdin"))
+
+
+def _read_stdin() -> None:
+    stdin = sys.__stdin__
+    while stdin is not None and os.read(stdin.fileno(), 1 << 16):
+        pass

@@ -6,7 +6,7 @@
 The messages themselves are generated modules, one per API: `from aiokwire.protocol.messages import produce`.
 """
 
-from aiokwire.protocol._codec import PlainReader, PlainWriter
+from aiokwire.protocol._codec import CompactReader, CompactWriter, PlainReader, PlainWriter
 from aiokwire.protocol.api import (
     NO_VERSION,
     ZERO_UUID,
@@ -36,6 +36,8 @@ __all__ = [
     "ZERO_UUID",
     "ApiKey",
     "Buffer",
+    "CompactReader",
+    "CompactWriter",
     "Data",
     "Message",
     "PlainReader",

@@ -34,6 +34,7 @@ from aiokwire.types import TopicPartition
 
 LEADER_EPOCH = "aiokwire-leader-epoch"  # there since the first unclean stop
 _DIRECTORY = re.compile(r"(.+)-(\d+)\Z")
+_NOT_OURS = "__cluster_metadata"  # of a Kafka that wrote the directory: only read, so that Kafka may take it back
 _DOOMED = "-delete"
 _LONGEST_NAME = 255  # of a file, on every common file system
 
@@ -121,7 +122,7 @@ class LogManager:
                 doomed.append(name)
                 continue
             match = _DIRECTORY.match(name)
-            if match is None or not self.storage.is_directory(name):
+            if match is None or match[1] == _NOT_OURS or not self.storage.is_directory(name):
                 continue
             tp = TopicPartition(match[1], int(match[2]))
             topic_id = unpack_partition_metadata(self.storage.read(f"{name}/{PARTITION_METADATA}"))
@@ -163,6 +164,15 @@ class LogManager:
         for log in self._logs.values():
             if log.end_offset > 0:
                 log.leader_epochs.assign(self.leader_epoch, log.end_offset)
+
+    def raise_leader_epoch(self, above: int) -> None:
+        """Let new leaders begin after epoch `above`, which clients have heard of.
+
+        Raises: StorageError.
+        """
+        if above >= self.leader_epoch:
+            self.leader_epoch = above + 1
+            write_atomically(self.storage, LEADER_EPOCH, str(self.leader_epoch).encode())
 
     def _drop_half_made(self, directory: str) -> None:
         """Delete the directory of a log whose creation was interrupted: nothing was ever appended to it."""

@@ -1,0 +1,74 @@
+"""`aiokwire broker` as a process: what it says when it is ready, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from click.testing import CliRunner
+
+from aiokwire.cli.main import cli
+
+
+@contextmanager
+def _started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aiokwire", "broker", "--listen", "127.0.0.1:0", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(20)
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+def test_one_line_of_json_says_that_it_is_ready_and_closing_stdin_ends_it() -> None:
+    with _started("--ready-json", "--exit-with-stdin", "--nodes", "2", "--set", "node.id=5") as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        ready = json.loads(process.stdout.readline())
+        assert (ready["event"], ready["pid"]) == ("ready", process.pid)
+        assert [node["id"] for node in ready["nodes"]] == [5, 6]
+        assert ready["bootstrap_servers"] == ",".join(node["address"] for node in ready["nodes"])
+        assert ready["nodes"][0]["address"] == f"127.0.0.1:{ready['port']}"
+        assert len(ready["cluster_id"]) == 22
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert process.stdout.read() == ""
+
+
+def test_it_ends_by_sigterm_while_stdin_is_open() -> None:
+    with _started("--ready-json", "--exit-with-stdin") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "ready"
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize("name", ["log.retention.hour", "log_retention_hour"])
+def test_a_mistyped_config_is_named_with_the_nearest_one(name: str) -> None:
+    result = CliRunner().invoke(cli, ["broker", "--listen", "127.0.0.1:0", "--set", f"{name}=1"])
+    assert result.exit_code == 1
+    assert "did you mean 'log.retention.hours'" in result.stderr
+
+
+def test_an_option_of_its_own_is_not_a_config() -> None:
+    result = CliRunner().invoke(cli, ["broker", "--set", "nodes=3"])
+    assert result.exit_code == 2
+    assert "nodes is not a broker config" in result.stderr
+
+
+def test_help_shows_nodes_configs_and_journal() -> None:
+    result = CliRunner().invoke(cli, ["broker", "--help"])
+    for option in ("--nodes", "--set", "--journal", "--ready-json", "--exit-with-stdin", "--apply-retention"):
+        assert option in result.output
