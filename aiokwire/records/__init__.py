@@ -6,6 +6,7 @@ The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the b
 
 from __future__ import annotations
 
+from aiokwire.records._avro import AvroField, AvroPlan, AvroRows, framed_ids
 from aiokwire.records._batch import RecordBatch, fill_columns, read_batches, scan_batches
 from aiokwire.records._builder import BatchBuilder, estimate_size
 from aiokwire.records._columns import Columns, Spare
@@ -23,6 +24,9 @@ from aiokwire.records.visible import Visible, select_visible
 
 __all__ = [
     "ArrowRows",
+    "AvroField",
+    "AvroPlan",
+    "AvroRows",
     "BatchBuilder",
     "Columns",
     "DeserializedRecord",
@@ -41,6 +45,7 @@ __all__ = [
     "estimate_size",
     "fill_columns",
     "find_offset_for_timestamp",
+    "framed_ids",
     "max_timestamp_record",
     "murmur2",
     "need_arrow",

@@ -35,13 +35,17 @@ Rejected: TypeAlias = Mapping[int, Fault]
 
 
 def check_decoding(schema: spark.StructType, decoding: Decoding) -> None:
-    """Find out on the driver what a task could not decode.
+    """Find out on the driver what a task could not decode, and log what it will decode slowly.
 
     Raises: ConfigurationError: a schema has types that cannot be had from JSON.
     """
     for side, chosen in decoding.sides:
         if chosen.format is Format.JSON and side in schema.names:
             coerce_for(schema[side].dataType, f"{side}.schema")
+        if chosen.format is Format.AVRO and side in schema.names:
+            from aiokwire.spark.avro_decoding import log_if_slow
+
+            log_if_slow(chosen, f"{side}.schema")
 
 
 class Decoder:

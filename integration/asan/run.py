@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("asan", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("asan")
 """
-TESTS = ["tests/records/test_fuzz.py", "tests/records/test_arrow.py"]
-MODULES = ("_hash", "_record", "_columns", "_arrow_c", "_message_set", "_builder", "_batch", "_rows")
+TESTS = ["tests/records/test_fuzz.py", "tests/records/test_arrow.py", "tests/records/test_avro.py"]
+MODULES = ("_hash", "_record", "_columns", "_arrow_c", "_message_set", "_builder", "_batch", "_rows", "_avro")
 
 
 def copy_sources(target: pathlib.Path) -> None:

@@ -95,9 +95,9 @@ def show(console: Console, case: Case, said: dict[str, dict[str, Any]], rows: in
 
 @contextlib.contextmanager
 def session() -> Iterator[SparkSession]:
-    """Spark as a user would start it, with the jars of spark-sql-kafka."""
+    """Spark as a user would start it, with the jars of spark-sql-kafka and spark-avro."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    jars = sorted(libs("spark-4.2.0").glob("*.jar"))
+    jars = sorted(jar for name in ("spark-4.2.0", "spark-avro-4.1.1") for jar in libs(name).glob("*.jar"))
     builder: Any = SparkSession.builder
     spark = (
         builder.master("local[2]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro
 
 from integration.spark.bench_limit import Limit
-from integration.spark.bench_topics import PARTITIONS, Topics, values
+from integration.spark.bench_topics import ORDER, PARTITIONS, Topics, values
 
 TUNED: Final = {
     "kafka.max.partition.fetch.bytes": "4194304",
@@ -55,6 +57,12 @@ class Case(NamedTuple):
 _VALUE: Final = {"columns": "value"}
 _READERS: Final = (JVM, JVM_TUNED, OURS)
 _VALUES: Final = (JVM, JVM_TUNED, Contender("aiokwire columns=value", "aiokwire", _VALUE))
+_DECODERS: Final = (
+    JVM,
+    JVM_TUNED,
+    Contender("aiokwire and Spark's from_avro", "aiokwire", _VALUE),
+    Contender("aiokwire", "aiokwire", {**_VALUE, "value.format": "avro", "value.schema": json.dumps(ORDER)}),
+)
 _WRITERS: Final = (
     JVM,
     Contender("spark-sql-kafka linger, batch", "kafka", _BATCHED),
@@ -95,6 +103,7 @@ CASES: Final = (
     ),
     Case("random", "other", "noop read, 1 KiB random values", "read", JVM_TUNED.name, _READERS, "random"),
     Case("zstd", "other", "noop read, zstd", "read", JVM_TUNED.name, _READERS, "zstd"),
+    Case("avro", "avro", "noop read, Avro of eight fields", "avro", JVM_TUNED.name, _DECODERS, "avro"),
 )
 NAMES: Final = tuple(dict.fromkeys(name for case in CASES for name in (case.group, case.name)))
 
@@ -124,8 +133,16 @@ class Actions:
         if case.task == "headers":
             options["includeHeaders"] = "true"
         frame = self._spark.read.format(contender.format).options(**options).load()
+        if case.task == "avro":
+            decoded = (
+                frame
+                if "value.format" in options
+                else frame.select(from_avro("value", json.dumps(ORDER)).alias("value"))
+            )
+            frame = decoded.select("value.*")
         return {
             "read": lambda: self._noop(frame, count),
+            "avro": lambda: self._noop(frame, count),
             "headers": lambda: self._noop(frame, count),
             "sum": lambda: self._sum(frame, count),
             "archive": lambda: self._parquet(frame, count),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import io
 import random
 import secrets
 from typing import Any, Final
 
+import fastavro
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -23,7 +27,23 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "headers": {"headers": True},
     "random": {"size": 1024, "random": 1.0, "share": 4},
     "zstd": {"codec": "zstd"},
+    "avro": {"avro": True},
 }
+ORDER: Final = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "customer", "type": "string"},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "PAID", "SENT"]}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}},
+        {"name": "quantity", "type": "int"},
+        {"name": "weight", "type": ["null", "double"]},
+        {"name": "note", "type": ["null", "string"]},
+    ],
+}
+"""What a record of the topic `avro` is: a flat schema, as most are."""
 
 
 def values(size: int, random_part: float) -> list[bytes]:
@@ -32,6 +52,28 @@ def values(size: int, random_part: float) -> list[bytes]:
     part = int(size * random_part)
     text = (b"order-%d " % size) * size
     return [text[: size - part] + noise.randbytes(part) for _ in range(_VALUES)]
+
+
+def orders() -> list[bytes]:
+    """Different records of `ORDER`; the same in each run."""
+    noise = random.Random(5)
+    schema = fastavro.parse_schema(ORDER)
+    found = []
+    for number in range(_VALUES):
+        out = io.BytesIO()
+        order = {
+            "id": 10**9 + number,
+            "customer": f"customer-{noise.randrange(10**6)}",
+            "state": ("NEW", "PAID", "SENT")[number % 3],
+            "at": datetime.datetime.fromtimestamp(1_700_000_000 + number, datetime.UTC),
+            "price": decimal.Decimal(noise.randrange(10**6)) / 100,
+            "quantity": noise.randrange(100),
+            "weight": noise.random() if number % 2 else None,
+            "note": f"note {noise.randrange(10**9)}" if number % 3 else None,
+        }
+        fastavro.schemaless_writer(out, schema, order)
+        found.append(out.getvalue())
+    return found
 
 
 class Topics:
@@ -83,7 +125,7 @@ class Topics:
                 "log_level": 0,
             }
         )
-        contents = values(how.get("size", 100), how.get("random", 0.5))
+        contents = orders() if how.get("avro") else values(how.get("size", 100), how.get("random", 0.5))
         headers = _HEADERS if how.get("headers") else None
         for number in range(count):
             value, partition = contents[number % _VALUES], number % PARTITIONS

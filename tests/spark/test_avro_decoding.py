@@ -6,7 +6,7 @@ import datetime
 import decimal
 import io
 import json
-from typing import Any
+from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.avro_decoding import AvroDecoder
+from aiokwire.spark.avro_decoding import AvroDecoder, log_if_slow
+from aiokwire.spark.avro_plan import flat_schema
 from aiokwire.spark.avro_types import avro_schema, spark_type
 from aiokwire.spark.columns import Faults
 from aiokwire.spark.decoding_options import Format, Side
 from aiokwire.spark.schema import arrow_schema
 
 ITEM = {"type": "record", "name": "Item", "fields": [{"name": "sku", "type": "string"}]}
-ORDER = {
+ORDER: dict[str, Any] = {
     "type": "record",
     "name": "Order",
     "namespace": "shop",
@@ -170,6 +171,117 @@ def test_each_record_is_read_by_the_schema_whose_id_it_has() -> None:
     assert faults[4].startswith("SchemaResolutionError")
     assert faults[5] == faults[6] == "ValueError: it does not begin with a zero byte and a schema's id"
     assert 7 not in faults
+
+
+# --- flat schemas, which the kernel decodes ---------------------------------------------------------------------------
+
+FLAT: dict[str, Any] = ORDER | {
+    "fields": [
+        {"name": "first", "type": "boolean"},
+        *(field for field in ORDER["fields"] if field["name"] not in ("times", "items", "first", "tags", "wide")),
+        {"name": "single", "type": ["double"]},
+        {"name": "cents", "type": {"type": "fixed", "name": "C", "size": 4, "logicalType": "decimal", "precision": 9}},
+        {"name": "local_micros", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
+    ]
+}
+FLAT_WRITTEN = {name: value for name, value in WRITTEN.items() if name not in ("times", "items", "tags", "wide")} | {
+    "first": True,
+    "single": 0.25,
+    "cents": decimal.Decimal(-5),
+    "local_micros": AT.replace(tzinfo=None),
+}
+FLAT_READ = FLAT_WRITTEN | {"hour": READ["hour"]}
+
+
+def read_by_fastavro(side: Side, column: pa.Array[Any]) -> tuple[pa.Array[Any], Faults]:
+    """The same schema made one that has no plan: by a field behind it that the data get, too."""
+    schema = json.loads(side.schema)
+    schema = schema | {"fields": [*schema["fields"], {"name": "end", "type": {"type": "array", "items": "int"}}]}
+    nested = decoder(avro(schema))
+    values = [None if value is None else value + b"\0" for value in column.to_pylist()]
+    found, faults = nested(pa.array(values, pa.binary()))
+    flat: Any = found
+    names = [field.name for field in flat.type][:-1]
+    made = pa.StructArray.from_arrays([flat.field(name) for name in names], names=names, mask=flat.is_null())
+    return made, faults
+
+
+def bits(column: Any) -> Any:
+    """Numbers that are not numbers are equal by their bits only."""
+    kinds = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+    return column.view(kinds[column.type]) if column.type in kinds else column
+
+
+def test_a_flat_record_is_read_by_its_schema() -> None:
+    flat_schema(avro_schema(json.dumps(FLAT), "value.schema").expanded)
+    found, faults = decoded(avro(FLAT), datum(FLAT, FLAT_WRITTEN), None)
+    assert found == [FLAT_READ, None]
+    assert not faults
+
+
+HARM = st.tuples(
+    st.integers(0, 80), st.integers(0, 3), st.binary(max_size=3) | st.sampled_from([b"\xff" * 9 + b"\1", b"\x80" * 10])
+)
+
+
+@given(st.lists(st.none() | HARM, min_size=1, max_size=10))
+def test_rows_and_errors_of_a_flat_schema_are_those_of_fastavro(harms: list[tuple[int, int, bytes] | None]) -> None:
+    good = datum(FLAT, FLAT_WRITTEN)
+    values: list[bytes | None] = [good]
+    for harm in harms:
+        place, cut, junk = harm or (0, 0, b"")
+        values.append(None if harm is None else good[:place] + junk + good[place + cut :])
+    column = pa.array(values, pa.binary())
+    found, faults = decoder(avro(FLAT))(column)
+    found.validate(full=True)
+    oracle, oracle_faults = read_by_fastavro(avro(FLAT), column)
+    for mine, its in zip(cast("Any", found).flatten(), cast("Any", oracle).flatten(), strict=True):
+        assert bits(mine).equals(bits(its))
+    assert found.is_null().equals(oracle.is_null())
+    assert faults.keys() == oracle_faults.keys()
+
+
+def test_what_the_kernel_refuses_and_fastavro_reads_stands_in_its_place() -> None:
+    schema = {"type": "record", "name": "R", "fields": [{"name": "b", "type": "boolean"}]}
+    column: Any = pa.array([b"", b"\0", b"\2", None, b"\1", b"\7", b""], pa.binary())
+    found, faults = decoder(avro(schema))(column.slice(1))
+    assert found.to_pylist() == [{"b": False}, {"b": True}, None, {"b": True}, {"b": True}, None]
+    assert list(faults) == [5]
+
+
+def test_schemas_that_differ_only_in_words_are_read_alike() -> None:
+    again = FLAT | {"doc": "orders", "fields": [field | {"doc": "of"} for field in FLAT["fields"]]}
+    assert flat_schema(avro_schema(json.dumps(again), "").expanded) == flat_schema(
+        avro_schema(json.dumps(FLAT), "").expanded
+    )
+    side = avro(FLAT, registry="schemas", schemas={1: json.dumps(again), 2: json.dumps(FLAT)})
+    good = datum(FLAT, FLAT_WRITTEN)
+    assert decoded(side, framed(1, good), None, framed(2, good)) == ([FLAT_READ, None, FLAT_READ], {})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"fields": [{"name": "at", "type": "long"}]},
+        {"name": "Other"},
+        {"fields": [{"name": "other", "type": {"type": "long", "logicalType": "timestamp-millis"}}]},
+        {"fields": [{"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]}]},
+    ],
+)
+def test_schemas_whose_data_are_read_otherwise_are_not_alike(other: dict[str, Any]) -> None:
+    at = {"type": "record", "name": "At", "fields": [{"name": "at", "type": FLAT["fields"][6]["type"]}]}
+    both = [flat_schema(avro_schema(json.dumps(schema), "").expanded) for schema in (at, at | other)]
+    assert both[0] != both[1]
+
+
+def test_a_nested_schema_says_once_that_it_is_slow(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        log_if_slow(avro(ORDER), "nested.schema")
+        log_if_slow(avro(FLAT), "flat.schema")
+    (line,) = caplog.messages
+    assert line.startswith("nested.schema: field 'times' is of type map: fastavro decodes the records one at a time")
+    log_if_slow(avro(NEW, writer_schema=json.dumps(OLD)), "evolved.schema")
+    assert caplog.messages[1].startswith("evolved.schema: evolved.schema.writer differs: fastavro")
 
 
 # --- schemas that cannot be columns ---------------------------------------------------------------------------------
