@@ -2,8 +2,8 @@
 
 Kafka mutes a channel while it works on a request, so that answers leave in the order of the requests; here a request
 that must wait (a long poll, a flush) keeps the next ones in the queue, and the socket is read no further than the next
-whole frame. Everything else is answered within the read event, without a task. Each connection has one driver, which
-does the waiting.
+whole frame. Everything else is answered within the read event, without a task, or in the connection's turn when it asks
+for more than its share (`turns`). Each connection has one driver, which does the waiting.
 
     socket -> FrameReader -> queue -> dispatch -> handler --answer--> socket
                                                         `-awaitable-> driver --answer--> socket
@@ -22,6 +22,7 @@ import anyio
 from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, read_call
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
+from aiokwire.broker.turns import SHARE, cost_of
 from aiokwire.errors import ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Response, encode_response
@@ -52,9 +53,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._queue: deque[bytearray] = deque()  # whole requests that nobody looked at yet
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._peer = ""
+        self.peer = "?"
         self._local: Endpoint | None = None
         self._pumping = False  # within `_pump`: a frame that comes now waits for its turn
+        self._in_line = False  # for its next turn
+        self._turn = -1.0  # when `_left` was full: uvloop's clock stands still within one turn of the loop
+        self._left = 0  # of this turn's share
         self._writable = True
         self._reading = True
         self._closed = False  # by the broker: what is in the queue is dropped
@@ -76,7 +80,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_AHEAD)
         peer, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
+        self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         self._local = Endpoint(local[0], local[1]) if local else None
         self._server.opened(self)
 
@@ -99,6 +103,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = self._writable = True
         self._transport = None
+        self._state.unread.discard(self)
         self._reader.discard()  # up to socket.request.max.bytes, which a cycle would keep until a garbage collection
         self._wake.set()
         if self._scope is not None:
@@ -108,27 +113,56 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writable = False
+        self._state.unread.add(self)
 
     def resume_writing(self) -> None:
         self._writable = True
+        self._state.unread.discard(self)
         self._pump()
+
+    @property
+    def unread(self) -> int:
+        """Bytes of answers that the client has not read."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     # --- requests in, answers out -------------------------------------------------------------------------------------
 
     def _on_frame(self, frame: bytearray) -> None:
         self._queue.append(frame)
 
+    @property
+    def _is_ready(self) -> bool:
+        return bool(self._queue) and self._writable and self._waiting is None and not self._closed
+
     def _pump(self) -> None:
-        """Handle what is in the queue, as far as it may be handled now."""
-        if self._pumping:
+        """Handle what is in the queue, as far as it may be handled in this turn of the loop."""
+        if self._pumping or self._in_line:
             return
         self._pumping = True
+        now = self._loop.time()
+        if now != self._turn:
+            self._turn, self._left = now, SHARE
+        turns = self._server.turns
         try:
-            while self._queue and self._writable and self._waiting is None and not self._closed:
-                self._handle(self._queue.popleft())
+            while self._is_ready and self._left > 0:
+                cost = self._handle(self._queue.popleft())
+                self._left = self._left - cost if not turns.is_contended else 0
         finally:
             self._pumping = False
+        if self._is_ready:
+            self._in_line = True
+            turns.join(self)
         self._read_while_empty()
+
+    def take_turn(self) -> tuple[int, bool]:
+        """Handle one request; for `Turns`."""
+        cost = self._handle(self._queue.popleft()) if self._is_ready else 0
+        self._in_line = self._is_ready
+        if not self._in_line:
+            self._read_while_empty()
+            if self._gone:
+                self._wake.set()  # the driver stayed for what was in the queue
+        return cost, self._in_line
 
     def _read_while_empty(self) -> None:
         transport = self._transport
@@ -140,32 +174,36 @@ class ServerConnection(asyncio.BufferedProtocol):
             transport.resume_reading()
         self._reading = not self._reading
 
-    def _handle(self, frame: bytearray) -> None:
+    def _handle(self, frame: bytearray) -> int:
+        """Answer a request or leave it to the driver; return what it cost."""
         self.last_used = self._loop.time()
+        answered = 0
         try:
             call, work = read_call(
                 self._state,
                 frame,
-                peer=self._peer,
+                peer=self.peer,
                 local=self._local,
                 connection_id=self.connection_id,
                 node=self._node,
             )
             result = work()
             if result is None or isinstance(result, Response):
-                self._answer(call, result)
+                answered = self._answer(call, result)
             else:
                 self._waiting = (call, result)
                 self._wake.set()
         except (CloseConnection, ProtocolViolation) as error:
             self._fail(str(error))
         except Exception:
-            logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
+            logger.exception("connection from %s: a request failed in the broker; closing", self.peer)
             self.close()
+        return cost_of(len(frame), answered)
 
-    def _answer(self, call: Call, response: Answer) -> None:
+    def _answer(self, call: Call, response: Answer) -> int:
+        """Write an answer; return the bytes that were encoded for it, without records."""
         if response is None or self._transport is None:
-            return
+            return 0
         chunks = encode_response(response, call.version, call.correlation_id)
         if len(chunks) == 1:
             self._transport.write(chunks[0])
@@ -173,6 +211,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(chunks))
         else:
             write_scattered(self._transport, chunks, WRITE_AHEAD)
+        return len(chunks[0])
 
     async def drive(self) -> None:
         """Wait for the requests that cannot be answered at once. Runs in the server's task group."""
@@ -183,7 +222,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     self._waiting = None
                     self.last_used = self._loop.time()
                     self._pump()
-                elif self._closed or self._gone:
+                elif self._closed or (self._gone and not self._queue):
                     return
                 else:
                     await self._wake.wait()
@@ -205,15 +244,24 @@ class ServerConnection(asyncio.BufferedProtocol):
         except FallSilent:
             self._fall_silent()
         except Exception:
-            logger.exception("connection from %s: a request failed in the broker; closing", self._peer)
+            logger.exception("connection from %s: a request failed in the broker; closing", self.peer)
             self.close()
         self._scope = None
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _fail(self, why: str) -> None:
-        logger.warning("connection from %s closed: %s", self._peer, why)
+        self._state.peer_log.warn(self.peer, why)
         self.close()
+
+    def abort_unread(self, held: int, limit: int) -> None:
+        """Drop the connection, because all slow readers together hold `held` bytes."""
+        why = (
+            f"{self.unread} bytes of answers unread since {self._loop.time() - self.last_used:.1f} s, and all slow "
+            f"readers hold {held} bytes, more than {limit}; the client may connect again"
+        )
+        self._state.peer_log.warn(self.peer, why)
+        self.abort()
 
     def _fall_silent(self) -> None:
         """Answer nothing and look at nothing any more, until the client hangs up."""
@@ -236,4 +284,4 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def __repr__(self) -> str:
-        return f"<ServerConnection {self.connection_id} from {self._peer}>"
+        return f"<ServerConnection {self.connection_id} from {self.peer}>"

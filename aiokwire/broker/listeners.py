@@ -9,6 +9,7 @@ import anyio.abc
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.server import Server
 from aiokwire.broker.state import BrokerState
+from aiokwire.broker.turns import Turns
 
 
 class Listeners:
@@ -19,6 +20,7 @@ class Listeners:
         self._servers: dict[int, Server] = {}
         self._bound: dict[int, Endpoint] = {}
         self._connection_ids = itertools.count(1)  # one row for all: a journal tells connections apart by it
+        self._turns = Turns()
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def listen(self, endpoint: Endpoint) -> Endpoint:
@@ -32,7 +34,7 @@ class Listeners:
         return self._bound[self._state.nodes.first.id]
 
     async def _bind(self, node: Node, endpoint: Endpoint) -> Server:
-        server = self._servers[node.id] = Server(self._state, node, self._connection_ids)
+        server = self._servers[node.id] = Server(self._state, node, self._connection_ids, self._turns)
         backlog = self._state.configs.integer("socket.listen.backlog.size")
         self._bound[node.id] = await server.listen(endpoint, backlog)
         return server
@@ -76,3 +78,4 @@ class Listeners:
         async with anyio.create_task_group() as tasks:
             for server in self._servers.values():
                 tasks.start_soon(server.close)
+        self._state.peer_log.flush()

@@ -18,6 +18,7 @@ import anyio.lowlevel
 from aiokwire.broker.connection import ServerConnection
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
+from aiokwire.broker.turns import Turns
 from aiokwire.errors import ConfigurationError, ConnectionFailed
 
 logger = logging.getLogger(__name__)
@@ -60,14 +61,21 @@ async def _resolve(host: str, port: int) -> list[str]:
 class Server:
     """Listens, and keeps the connections."""
 
-    def __init__(self, state: BrokerState, node: Node | None = None, ids: Iterator[int] | None = None) -> None:
-        """`ids` numbers the connections, where several listeners share one row."""
+    def __init__(
+        self,
+        state: BrokerState,
+        node: Node | None = None,
+        ids: Iterator[int] | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        """`ids` numbers the connections and `turns` is their line, where several listeners share one."""
         self._state = state
         self._node = node if node is not None else state.nodes.first
         self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
         self._servers: list[asyncio.Server] = []
         self._connections: dict[ServerConnection, None] = {}  # in the order they came
         self._ids = ids if ids is not None else itertools.count(1)
+        self.turns = turns if turns is not None else Turns()
         self._empty = anyio.Event()  # set when the last connection is gone
 
     @property
@@ -113,8 +121,9 @@ class Server:
         if self._tasks is None:
             connection.abort()
             return
-        if len(self._connections) >= self._state.configs.integer("max.connections"):
-            logger.warning("%s refused: max.connections is reached", connection)
+        most = self._state.configs.integer("max.connections")
+        if len(self._connections) >= most:
+            self._state.peer_log.warn(connection.peer, f"max.connections ({most}) is reached")
             connection.abort()
             return
         self._connections[connection] = None

@@ -17,9 +17,11 @@ from aiokwire.broker.groups import GroupCoordinator
 from aiokwire.broker.log import LogConfig, LogManager, Storage, Work
 from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
+from aiokwire.broker.peer_log import PeerLog
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.topics import Partition, Topic, TopicRegistry
 from aiokwire.broker.transactions import TransactionCoordinator
+from aiokwire.broker.unread import UnreadAnswers
 from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
 from aiokwire.threads import run_in_thread
@@ -70,6 +72,8 @@ class BrokerState:
         self.offsets = OffsetStore(self.topics, configs)
         self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
+        self.unread = UnreadAnswers()
+        self.peer_log = PeerLog()
         self.control: Control | None = None  # faults on demand and the journal, where somebody asked for them
 
     @property

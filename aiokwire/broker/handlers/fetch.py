@@ -126,7 +126,8 @@ async def _more_came(partitions: list[Partition], missing: int) -> None:
 
 
 def _serve(plan: FetchPlan, request: fetch.FetchRequest, call: Call) -> list[Served]:
-    limits = _Limits(min(request.max_bytes, call.state.configs.integer("fetch.max.bytes")))
+    most = call.state.configs.integer("fetch.max.bytes")
+    limits = _Limits(min(request.max_bytes, most, call.state.unread.room()))
     committed = request.isolation_level == READ_COMMITTED
     return [_serve_row(row, call, limits, committed=committed) for row in plan.rows]
 

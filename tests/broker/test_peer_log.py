@@ -1,0 +1,59 @@
+"""Warnings about bad peers: escaped, and a few for each address and minute."""
+
+from __future__ import annotations
+
+import logging
+import struct
+
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.broker.peer_log import MOST_ADDRESSES, PER_WINDOW, PeerLog
+from tests.broker.raw import RawClient, batch, produce_request
+
+
+async def test_one_address_gets_five_lines_and_then_a_sum(caplog: pytest.LogCaptureFixture) -> None:
+    peers = PeerLog()
+    for port in range(346):
+        peers.warn(f"10.0.0.1:{port}", "nonsense")
+    peers.warn("10.0.0.2:1", "nonsense")
+    assert len(caplog.records) == PER_WINDOW + 1
+    peers.flush()
+    assert len(caplog.records) == PER_WINDOW + 2
+    assert "connections from 10.0.0.1: 341 more were closed" in caplog.text
+    caplog.clear()
+    peers.warn("10.0.0.1:1", "nonsense")
+    assert len(caplog.records) == 1, "a new window"
+    peers.flush()
+
+
+async def test_the_addresses_that_are_counted_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    peers = PeerLog()
+    for number in range(3 * MOST_ADDRESSES):
+        peers.warn(f"fe80::{number:x}:1", "nonsense")
+    assert len(caplog.records) == MOST_ADDRESSES + PER_WINDOW
+    peers.flush()
+    assert f"other addresses: {2 * MOST_ADDRESSES - PER_WINDOW} more" in caplog.text
+
+
+async def test_bad_requests_of_a_client_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "aiokwire.broker"):
+        async with Broker() as broker:
+            for _ in range(20):
+                client = await RawClient.connect(broker)
+                client.writer.write(struct.pack(">ihhi", 8, 999, 0, 1))
+                assert await client.closed_by_broker()
+                await client.close()
+    assert len(caplog.records) == PER_WINDOW + 1
+    assert "15 more were closed" in caplog.text
+
+
+async def test_names_in_requests_cannot_forge_a_line_of_the_log(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "\x1b[31mred\r\nFAKE LOG LINE\x00\u202e"
+    client.send(produce_request(name, batch([b"a"]), acks=0), 9)
+    assert await client.closed_by_broker()
+    [record] = caplog.records
+    assert record.getMessage().isprintable()
+    assert r"\x1b[31mred\r\nFAKE LOG LINE\x00\u202e" in record.getMessage()

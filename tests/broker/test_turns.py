@@ -1,0 +1,119 @@
+"""Fair turns: what one client pipelines does not keep the others waiting."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.broker.turns import SHARE, Turns, cost_of
+from aiokwire.protocol import encode_request
+from aiokwire.protocol.messages import api_versions, metadata
+from tests.broker.raw import PATIENCE, RawClient, batch, fetch_request, produce_request, values_of
+
+FLOOD = 380  # requests that one read of the broker takes up
+
+
+@contextlib.asynccontextmanager
+async def _connected(broker: Broker, count: int) -> AsyncIterator[list[RawClient]]:
+    clients = [await RawClient.connect(broker) for _ in range(count)]
+    yield clients
+    for client in clients:
+        await client.close()
+
+
+def _frames(count: int, first: int = 1) -> bytes:
+    request = metadata.MetadataRequest(topics=None)
+    return b"".join(b"".join(encode_request(request, 1, number, None)) for number in range(first, first + count))
+
+
+async def test_a_client_is_answered_while_others_have_hundreds_of_requests_waiting() -> None:
+    async with (
+        Broker(topics={f"t{number}": 8 for number in range(8)}, journal=10_000) as broker,
+        _connected(broker, 6) as (victim, *flooding),
+    ):
+        await victim.ask(api_versions.ApiVersionsRequest(), 0)
+        broker.journal.clear()
+        for client in flooding:
+            client.writer.write(_frames(FLOOD))
+        await victim.ask(api_versions.ApiVersionsRequest(), 0)
+        handled = len(broker.journal)
+        assert handled < 5 * FLOOD // 2, "the victim waits for a few shares, not for all of the flood"
+        for client in flooding:
+            for number in range(1, FLOOD + 1):
+                await client.receive(metadata.MetadataResponse, 1, number)
+
+
+async def test_a_client_is_answered_between_the_requests_of_one_that_never_stops_sending(broker: Broker) -> None:
+    async with _connected(broker, 2) as (victim, flooding):
+
+        async def flood() -> None:
+            number = 1
+            while True:
+                flooding.writer.write(_frames(FLOOD, number))
+                await flooding.writer.drain()
+                for one in range(number, number + FLOOD):
+                    await flooding.receive(metadata.MetadataResponse, 1, one)
+                number += FLOOD
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(flood)
+            with anyio.fail_after(PATIENCE):
+                for _ in range(20):
+                    await victim.ask(api_versions.ApiVersionsRequest(), 0)
+            tasks.cancel_scope.cancel()
+
+
+async def test_requests_of_a_client_that_left_are_done_in_its_turns(broker: Broker) -> None:
+    async with _connected(broker, 2) as (client, reader):
+        for number in range(FLOOD):
+            client.send(produce_request("t", batch([b"%d" % number]), acks=0), 9)
+        await client.writer.drain()
+        await client.close()
+        found: list[bytes | None] = []
+        while len(found) < FLOOD:
+            answer = await reader.ask(fetch_request("t", len(found), max_wait_ms=5000), 12)
+            found += values_of(answer.responses[0].partitions[0])
+        assert found == [b"%d" % number for number in range(FLOOD)]
+
+
+class _Member:
+    """Has a number of requests of one cost."""
+
+    def __init__(self, name: str, requests: int, cost: int, turns: list[str]) -> None:
+        self.name, self.left, self.cost, self.turns = name, requests, cost, turns
+
+    def take_turn(self) -> tuple[int, bool]:
+        self.left -= 1
+        self.turns.append(self.name)
+        return self.cost, self.left > 0
+
+
+async def test_members_of_the_line_take_turns_of_one_request() -> None:
+    taken: list[str] = []
+    line = Turns()
+    for name, requests in (("a", 4), ("b", 2), ("c", 1)):
+        line.join(_Member(name, requests, 1, taken))
+    assert line.is_contended
+    await anyio.lowlevel.checkpoint()
+    assert taken == ["a", "b", "c", "a", "b", "a", "a"]
+    assert not line.is_contended
+
+
+async def test_the_line_gets_one_share_of_each_turn_of_the_loop() -> None:
+    taken: list[str] = []
+    line = Turns()
+    line.join(_Member("a", 10, SHARE // 2, taken))
+    for turn in range(1, 6):
+        await anyio.lowlevel.checkpoint()
+        assert len(taken) == 2 * turn
+    assert not line.is_contended
+
+
+@pytest.mark.parametrize(("request_size", "answer_size"), [(0, 0), (50, 400), (1 << 20, 60)])
+def test_every_request_costs_something(request_size: int, answer_size: int) -> None:
+    assert cost_of(request_size, answer_size) > 0
