@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from aiokwire.spark import planning
 from aiokwire.spark.convert import Converter
 from aiokwire.spark.dead_letters import DeadLetters
+from aiokwire.spark.failures import one_sentence
 from aiokwire.spark.fetching import LostData
 from aiokwire.spark.lookup import Lookup
 from aiokwire.spark.offsets import Offsets
@@ -50,6 +51,11 @@ def read_task(options: SourceOptions, schema: StructType, task: InputPartition) 
     """
     if not isinstance(task, Task):
         return  # what Spark makes up when there is nothing to read
+    with one_sentence():
+        yield from _read(options, schema, task)
+
+
+def _read(options: SourceOptions, schema: StructType, task: Task) -> Iterator[pa.RecordBatch]:
     session = session_for(options.consumer)
     scan = Scan(session, options, task.ranges, task.topic_ids)
     pieces = scan.pieces()
@@ -111,9 +117,10 @@ class BatchReader(DataSourceReader):
         return self._plan()
 
     def _plan(self) -> list[Any]:
-        session = session_for(self._options.consumer)
-        plan = _Plan(Lookup(session.client, self._options), self._options, self._bounds)
-        return list(session.wait(plan.tasks()))
+        with one_sentence():
+            session = session_for(self._options.consumer)
+            plan = _Plan(Lookup(session.client, self._options), self._options, self._bounds)
+            return list(session.wait(plan.tasks()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in the tasks."""

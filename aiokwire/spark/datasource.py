@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from aiokwire.errors import KafkaError
+from aiokwire.spark.failures import one_sentence
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -32,15 +35,23 @@ class AiokwireSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """The columns, by the options."""
-        from aiokwire.spark.options import parse_shape
+        """The columns, by the options: called by `load()`, so that nearly all that is wrong with them ends there.
+
+        Raises: ConfigurationError: an option is wrong, whether in a batch or in a stream.
+        """
+        from aiokwire.spark.options import parse_source
         from aiokwire.spark.schema import ddl
         from aiokwire.spark.schema_files import with_schemas
 
-        columns, decoding = parse_shape(self.options)
-        return ddl(columns, with_schemas(decoding))
+        with one_sentence():
+            options = parse_source(self.options, streaming=None)
+            return ddl(options.columns, with_schemas(options.decoding))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        with one_sentence():
+            return self._reader(schema)
+
+    def _reader(self, schema: StructType) -> DataSourceReader:
         from aiokwire.spark.batch import BatchReader
 
         options = self._source_options(schema, streaming=False)
@@ -57,12 +68,16 @@ class AiokwireSource(DataSource):
         from aiokwire.spark import compat
 
         compat.require(compat.HAS_STREAM_READS, "reading streams, whose microbatches need limits, takes", "4.2")
-        from aiokwire.spark.stream import StreamReader
+        from aiokwire.spark.stream import RefusedReader, StreamReader
 
-        return StreamReader(self._source_options(schema, streaming=True), schema)
+        try:
+            return StreamReader(self._source_options(schema, streaming=True), schema)
+        except KafkaError as error:
+            # Raised here, Spark buries it under an UnboundLocalError: it stops a reader that it never got.
+            return RefusedReader(error)
 
     def _source_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
-        """All that is said of the source, checked on the driver, with the schemas that it names."""
+        """The options of the source, checked on the driver, with the schemas that they name."""
         from aiokwire.spark.decoding import check_decoding
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.schema import check_schema
@@ -78,13 +93,15 @@ class AiokwireSource(DataSource):
         from aiokwire.spark.options import parse_sink
         from aiokwire.spark.writer import batch_writer
 
-        return batch_writer(parse_sink(self.options), schema, overwrite)
+        with one_sentence():
+            return batch_writer(parse_sink(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from aiokwire.spark import compat
         from aiokwire.spark.options import parse_sink
 
-        compat.require(compat.HAS_STREAM_WRITES, "writing streams takes", "4.1")
-        from aiokwire.spark.stream_writer import stream_writer
+        with one_sentence():
+            compat.require(compat.HAS_STREAM_WRITES, "writing streams takes", "4.1")
+            from aiokwire.spark.stream_writer import stream_writer
 
-        return stream_writer(parse_sink(self.options), schema)
+            return stream_writer(parse_sink(self.options), schema)

@@ -5,6 +5,7 @@ Used by the readers. Decisions about the answers are in `planning`.
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,7 +50,9 @@ class Lookup:
     async def partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
         """The job's partitions as they are now, and its topics' ids as far as they have any.
 
-        Raises: ConfigurationError: a topic or partition that the job names is not there.
+        Partitions that `assign` names and the cluster does not have are left out, as spark-sql-kafka does.
+
+        Raises: ConfigurationError: a topic that the job names is not there, or none of the partitions.
         """
         chosen = self._options.topics
         described = await self._described(chosen)
@@ -59,10 +62,7 @@ class Lookup:
             TopicPartition(name, each.partition_index) for name, topic in described.items() for each in topic.partitions
         )
         if chosen.partitions:
-            missing = sorted(chosen.partitions - set(found))
-            if missing:
-                raise ConfigurationError(f"assign names {_some(missing)}, which the cluster does not have")
-            found = sorted(chosen.partitions)
+            found = _assigned(chosen.partitions, found)
         ids = {name: topic.topic_id for name, topic in described.items() if topic.topic_id != ZERO_UUID}
         return found, ids
 
@@ -118,20 +118,24 @@ class Lookup:
         *,
         is_end: bool,
     ) -> Offsets:
-        """A place as offsets.
+        """A place as offsets. Partitions that it does not name are read from their start, or to their end.
 
-        Raises: ConfigurationError: it names other partitions than there are, or a time after the last record.
+        Raises: ConfigurationError: it names a partition that is not read, or a time after the last record; times are
+            given for some partitions only.
         """
         if place.kind is Kind.EARLIEST:
             return dict(earliest)
         if place.kind is Kind.LATEST:
             return dict(latest)
         if place.kind is not Kind.TIMESTAMP:
-            _check_same(place, partitions)
+            _check_named(place, partitions, self._options.topics.partitions)
         if place.kind is Kind.OFFSETS:
             edges = {EARLIEST: earliest, LATEST: latest}
-            return {tp: edges[offset][tp] if offset in edges else offset for tp, offset in place.by_partition.items()}
-        found = await self._at(place.timestamps(partitions))
+            unnamed = LATEST if is_end else EARLIEST
+            offsets = {tp: place.by_partition.get(tp, unnamed) for tp in partitions}
+            return {tp: edges[offset][tp] if offset in edges else offset for tp, offset in offsets.items()}
+        times = place.timestamps(partitions)
+        found = await self._at({tp: times[tp] for tp in partitions})
         late = sorted(tp for tp, offset in found.items() if offset < 0)
         if late and not is_end and not self._options.fall_back_to_latest:
             raise ConfigurationError(
@@ -186,12 +190,32 @@ def _not_there(topic: metadata.MetadataResponseTopic) -> Exception:
     return ConfigurationError(f"topic {topic.name!r} is not there, or has no partitions")
 
 
-def _check_same(place: Place, partitions: Collection[TopicPartition]) -> None:
+def _assigned(wanted: Collection[TopicPartition], found: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """The wanted partitions that there are.
+
+    Raises: ConfigurationError: there is none of them.
+    """
+    there = set(found)
+    missing = sorted(tp for tp in wanted if tp not in there)
+    if len(missing) == len(wanted):
+        raise ConfigurationError(f"assign names {_some(missing)}, which the cluster does not have")
+    if missing:
+        _warn_missing(_some(missing))
+    return sorted(there.intersection(wanted))
+
+
+@functools.lru_cache(maxsize=64)  # once for each: a stream looks before every microbatch
+def _warn_missing(partitions: str) -> None:
+    logger.warning("assign names %s, which the cluster does not have: the others are read", partitions)
+
+
+def _check_named(place: Place, partitions: Collection[TopicPartition], assigned: Collection[TopicPartition]) -> None:
+    """Raises: ConfigurationError: the place names a partition that is not read, or has times for some only."""
     there, named = set(partitions), set(place.by_partition)
-    if there - named:
+    if place.kind is Kind.TIMESTAMPS and there - named:
         raise ConfigurationError(f"{place.option} must name every partition: {_some(sorted(there - named))} is missing")
-    if named - there:
-        raise ConfigurationError(f"{place.option} names {_some(sorted(named - there))}, which is not read")
+    if unread := sorted(named - there - set(assigned)):
+        raise ConfigurationError(f"{place.option} names {_some(unread)}, which is not read")
 
 
 def _some(partitions: list[TopicPartition]) -> str:

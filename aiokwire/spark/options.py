@@ -123,14 +123,18 @@ class SinkOptions:
     checkpoint_location: str | None
 
 
-def parse_source(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    """The options of `spark.read` or `spark.readStream`.
+def parse_source(options: Mapping[str, str], *, streaming: bool | None) -> SourceOptions:
+    """Parse the options of `spark.read` or `spark.readStream`.
+
+    `streaming` is None while it is not known which of the two: then everything but the rules of that one is checked.
 
     Raises: ConfigurationError: an option is unknown (with the nearest name), contradicts another, or has a value that
         it cannot have.
     """
     given = _Given(options, _SOURCE, "source")
-    start, end = _places(given, streaming)
+    start, end = _places(given, streaming=bool(streaming))
+    if streaming is not None:
+        _check_mode(given, start, end, streaming=streaming)
     topics, decoding = _topics(given), _decoding(given)
     _refuse_loop(topics, decoding.dead_letter_topic)
     return SourceOptions(
@@ -171,15 +175,6 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         begin_ledger=given.text("ledger", "required", ("required", "begin")) == "begin",
         checkpoint_location=given.options.get("checkpointlocation"),
     )
-
-
-def parse_shape(options: Mapping[str, str]) -> tuple[tuple[str, ...], Decoding]:
-    """Only what says which columns there are: Spark asks for them before it tells whether it is a stream.
-
-    Raises: ConfigurationError: as `parse_source`.
-    """
-    given = _Given(options, _SOURCE, "source")
-    return _columns(given), _decoding(given)
 
 
 class _Given:
@@ -282,14 +277,20 @@ def _refuse_loop(topics: Topics, dead_letter_topic: str) -> None:
         raise ConfigurationError(f"deadLetterTopic cannot be {dead_letter_topic!r}, which is read: it would never end")
 
 
-def _places(given: _Given, streaming: bool) -> tuple[Place, Place]:
+def _places(given: _Given, *, streaming: bool) -> tuple[Place, Place]:
     default = Place(Kind.LATEST if streaming else Kind.EARLIEST, option="startingOffsets")
-    start = _place(given, "starting", default)
-    end = _place(given, "ending", Place(Kind.LATEST, option="endingOffsets"))
+    return _place(given, "starting", default), _place(given, "ending", Place(Kind.LATEST, option="endingOffsets"))
+
+
+def _check_mode(given: _Given, start: Place, end: Place, *, streaming: bool) -> None:
+    """Refuse what a stream, or a batch, cannot have.
+
+    Raises: ConfigurationError.
+    """
     if streaming:
         for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
             given.refuse(name, "has no meaning in a stream: use it with spark.read")
-        return start, end
+        return
     for name in (
         "maxOffsetsPerTrigger",
         "minOffsetsPerTrigger",
@@ -302,7 +303,6 @@ def _places(given: _Given, streaming: bool) -> tuple[Place, Place]:
         raise ConfigurationError("startingOffsets cannot be latest in a batch: nothing would be read")
     if end.kind is Kind.EARLIEST or (end.kind is Kind.OFFSETS and EARLIEST in end.by_partition.values()):
         raise ConfigurationError("endingOffsets cannot be earliest in a batch: nothing would be read")
-    return start, end
 
 
 def _place(given: _Given, side: str, default: Place) -> Place:

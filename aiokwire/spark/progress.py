@@ -17,6 +17,7 @@ from aiokwire.errors import KafkaError
 from aiokwire.group import GroupOffsets
 from aiokwire.spark import planning
 from aiokwire.spark.batch import Task, on_loss, tasks_of
+from aiokwire.spark.failures import one_sentence
 from aiokwire.spark.lookup import Lookup
 from aiokwire.spark.offsets import Offsets, from_json, to_json
 from aiokwire.spark.options import SourceOptions
@@ -28,6 +29,15 @@ T = TypeVar("T")
 Kept = dict[str, Any]  # an offset as Spark keeps it
 
 logger = logging.getLogger(__name__)
+
+
+def _run(options: SourceOptions, coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        session = session_for(options.consumer)
+    except BaseException:
+        coroutine.close()
+        raise
+    return session.wait(coroutine)
 
 
 class Progress:
@@ -44,8 +54,12 @@ class Progress:
         self._committed: Offsets = {}  # what the group was told
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run to the end on the process's loop."""
-        return session_for(self._options.consumer).wait(coroutine)
+        """Run to the end on the process's loop.
+
+        Raises: KafkaError: what the coroutine raises, or no broker could be reached.
+        """
+        with one_sentence():
+            return _run(self._options, coroutine)
 
     @property
     def _lookup(self) -> Lookup:

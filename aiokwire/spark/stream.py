@@ -8,7 +8,7 @@ Needs PySpark 4.2: before it, a Python source cannot limit what a microbatch tak
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -20,7 +20,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from aiokwire.errors import KafkaError
 from aiokwire.spark.batch import read_task
+from aiokwire.spark.failures import one_sentence
 from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.progress import Progress
 
@@ -87,3 +89,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A task's records."""
         return read_task(self._options, self._schema, partition)
+
+
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Stands for a source whose options are wrong: the first question that Spark asks it raises the error."""
+
+    def __init__(self, error: KafkaError) -> None:
+        self._error = error
+
+    def _refuse(self) -> NoReturn:
+        with one_sentence():
+            raise self._error
+
+    def initialOffset(self) -> dict[str, Any]:
+        self._refuse()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        self._refuse()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        self._refuse()

@@ -59,6 +59,46 @@ def test_spark_shows_what_is_wrong(kafka: Kafka, read: Reads, case: str) -> None
         read(**given).collect()
 
 
+def test_mistakes_in_options_end_in_one_sentence_at_load(kafka: Kafka, read: Reads) -> None:
+    """Not at the first action, and without a traceback of what Spark called."""
+    for options, said in (
+        ({"maxBytesPerPartition": "much"}, "maxBytesPerPartition must be a number of bytes"),
+        ({"startingOffsets": "{"}, "startingOffsets must look like"),
+        ({"kafka.fetch.max.bytes": "-x"}, "kafka.fetch.max.bytes must be a number"),
+        ({"assign": '{"orders":[0]}'}, "one of subscribe, assign and subscribePattern must be set"),
+    ):
+        with pytest.raises(PySparkException, match=f"aiokwire.errors.ConfigurationError: {said}") as caught:
+            read("orders", **options)
+        assert "Traceback" not in str(caught.value)
+
+
+def test_a_missing_topic_is_one_sentence_too(kafka: Kafka, read: Reads) -> None:
+    with pytest.raises(PySparkException, match="ConfigurationError: topic 'nowhere' is not there") as caught:
+        read("nowhere", kafka__default__api__timeout__ms="200").collect()
+    assert "Traceback" not in str(caught.value)
+
+
+def start(spark: SparkSession, servers: str, topic: str, folder: Path, **options: str) -> None:
+    frame = spark.readStream.format("aiokwire").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    out = frame.options(**options).load().writeStream.format("noop").trigger(availableNow=True)
+    out.option("checkpointLocation", str(folder)).start().awaitTermination(60)
+
+
+@pytest.mark.skipif(not compat.HAS_STREAM_READS, reason="streams are read from PySpark 4.2 on")
+def test_mistakes_in_the_options_of_a_stream_are_not_buried_by_spark(
+    kafka: Kafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    for options, said in (
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "must not be more than maxOffsetsPerTrigger"),
+        ({"endingOffsets": "latest"}, "endingOffsets has no meaning in a stream"),
+    ):
+        with pytest.raises(PySparkException, match=f"aiokwire.errors.ConfigurationError: .*{said}") as caught:
+            start(spark, kafka.servers, topic, tmp_path, **options)
+        assert "UnboundLocalError" not in str(caught.value)
+        assert "Traceback" not in str(caught.value)
+
+
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 
 

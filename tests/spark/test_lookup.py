@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -51,11 +52,25 @@ async def test_a_pattern_is_of_whole_names(make_peer: Make) -> None:
         assert [tp.topic for tp in partitions] == ["orders", "orders-eu"]
 
 
-async def test_a_partition_that_is_not_there_cannot_be_assigned(make_peer: Make) -> None:
+async def test_an_assigned_partition_that_is_not_there_is_left_out(
+    make_peer: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with make_peer() as peer:
+        topic = f"orders-{uuid.uuid4()}"
+        peer.log(topic, 0)
+        for _ in range(2):  # a stream looks again before each microbatch, and warns once
+            found, _ = await partitions_of(peer, assign=f'{{"{topic}":[0,7]}}')
+            assert found == [TopicPartition(topic, 0)]
+        assert [record.message for record in caplog.records if "assign" in record.message] == [
+            f"assign names {topic}[7], which the cluster does not have: the others are read"
+        ]
+
+
+async def test_partitions_none_of_which_is_there_cannot_be_assigned(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders", 0)
         with pytest.raises(ConfigurationError, match=r"assign names orders\[7\], which the cluster does not have"):
-            await partitions_of(peer, assign='{"orders":[0,7]}')
+            await partitions_of(peer, assign='{"orders":[7]}')
 
 
 async def test_a_topic_that_is_forbidden_is_an_error_at_once(make_peer: Make) -> None:

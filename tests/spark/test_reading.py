@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("no_sessions")]
 class Job:
     """A batch read by its options."""
 
-    def __init__(self, servers: str, topic: str, **options: str) -> None:
-        named = {"kafka.bootstrap.servers": servers, "subscribe": topic}
+    def __init__(self, servers: str, topic: str | None, **options: str) -> None:
+        named = {"kafka.bootstrap.servers": servers} | ({} if topic is None else {"subscribe": topic})
         named |= {name.replace("__", "."): text for name, text in options.items()}
         self.options = parse_source(named, streaming=False)
         columns = columns_of(self.options)
@@ -185,13 +185,31 @@ def test_a_missing_topic_is_named(kafka: Kafka) -> None:
         Job(kafka.servers, "nowhere", kafka__default__api__timeout__ms="200").reader.partitions()
 
 
-def test_offsets_must_name_every_partition_and_no_other(kafka: Kafka) -> None:
+def test_partitions_that_the_offsets_do_not_name_are_read_from_start_to_end(kafka: Kafka) -> None:
+    topic = kafka.topic(3)
+    for partition in range(3):
+        kafka.produce(topic, numbered(4), partition)
+    places = {"startingOffsets": f'{{"{topic}":{{"1":3}}}}', "endingOffsets": f'{{"{topic}":{{"2":1}}}}'}
+    rows = Job(kafka.servers, topic, **places).rows()
+    assert sorted((row["partition"], row["offset"]) for row in rows) == [
+        (0, 0), (0, 1), (0, 2), (0, 3), (1, 3), (2, 0),
+    ]  # fmt: skip
+
+
+def test_offsets_of_an_assigned_partition_that_is_not_there_are_passed_over(kafka: Kafka) -> None:
+    topic = kafka.topic(1)
+    kafka.produce(topic, numbered(4))
+    chosen = {"assign": f'{{"{topic}":[0,5]}}', "startingOffsets": f'{{"{topic}":{{"0":2,"5":7}}}}'}
+    assert [row["offset"] for row in Job(kafka.servers, None, **chosen).rows()] == [2, 3]
+
+
+def test_offsets_name_no_other_partition_and_times_name_each(kafka: Kafka) -> None:
     topic = kafka.topic(2)
-    with pytest.raises(ConfigurationError, match=rf"must name every partition: {topic}\[1\] is missing"):
-        Job(kafka.servers, topic, startingOffsets=f'{{"{topic}":{{"0":0}}}}').reader.partitions()
     everything = f'{{"{topic}":{{"0":0,"1":0}},"elsewhere":{{"0":1}}}}'
     with pytest.raises(ConfigurationError, match=r"names elsewhere\[0\], which is not read"):
         Job(kafka.servers, topic, startingOffsets=everything).reader.partitions()
+    with pytest.raises(ConfigurationError, match=rf"must name every partition: {topic}\[1\] is missing"):
+        Job(kafka.servers, topic, startingOffsetsByTimestamp=f'{{"{topic}":{{"0":5}}}}').reader.partitions()
 
 
 def test_offsets_that_are_not_there_fail_or_are_skipped(kafka: Kafka, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,8 @@ import pytest
 from pyspark.sql.types import IntegerType, StructType
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.options import SourceOptions, parse_shape, parse_source
+from aiokwire.spark.decoding_options import Decoding
+from aiokwire.spark.options import SourceOptions, parse_source
 from aiokwire.spark.schema import check_schema, ddl
 from tests.spark.conftest import columns_of
 
@@ -15,8 +16,13 @@ def options(**given: str) -> SourceOptions:
     return parse_source(SERVERS | {name.replace("__", "."): text for name, text in given.items()}, streaming=False)
 
 
+def _shape(given: dict[str, str]) -> tuple[tuple[str, ...], Decoding]:
+    parsed = parse_source(SERVERS | given, streaming=None)
+    return parsed.columns, parsed.decoding
+
+
 def test_columns_are_told_to_spark_as_ddl() -> None:
-    assert ddl(*parse_shape({"columns": "value,timestampType", "includeHeaders": "true"})) == (
+    assert ddl(*_shape({"columns": "value,timestampType", "includeHeaders": "true"})) == (
         "`value` binary, `timestampType` int, `headers` array<struct<key:string,value:binary>>"
     )
     decoded = {
@@ -25,7 +31,7 @@ def test_columns_are_told_to_spark_as_ddl() -> None:
         "value.format": "json",
         "value.schema": "a int, b string",
     }
-    assert ddl(*parse_shape(decoded | {"columnNameOfCorruptRecord": "b`d"})) == (
+    assert ddl(*_shape(decoded | {"columnNameOfCorruptRecord": "b`d"})) == (
         "`key` string, `value` struct<a int, b string>, `b``d` binary"
     )
 
@@ -33,9 +39,9 @@ def test_columns_are_told_to_spark_as_ddl() -> None:
 def test_a_schema_may_be_sparks_own_json() -> None:
     schema = StructType().add("a", IntegerType())
     decoded = {"columns": "value", "value.format": "json", "value.schema": schema.json()}
-    assert ddl(*parse_shape(decoded)) == "`value` struct<a:int>"
+    assert ddl(*_shape(decoded)) == "`value` struct<a:int>"
     with pytest.raises(ConfigurationError, match=r"value\.schema is no schema"):
-        ddl(*parse_shape(decoded | {"value.schema": '{"type":"struct"}'}))
+        ddl(*_shape(decoded | {"value.schema": '{"type":"struct"}'}))
 
 
 def test_the_columns_that_spark_parsed_are_the_sources() -> None:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 LOOK: Final = 0.1
 
 # How an error of ours reads in the trace that Spark makes of what happened in a task.
-_OURS: Final = re.compile(r"^(?:\S*: )?aiokwire\.[\w.]+: (.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"(?:^|: )aiokwire\.[\w.]+: (.+)$", re.MULTILINE)
 _ANY: Final = re.compile(r"^(?:: )?([\w.]+(?:Error|Exception|Failed|Warning): .+)$", re.MULTILINE)
 
 

@@ -45,6 +45,10 @@ def test_the_reason_of_a_failure_is_our_own_line_where_there_is_one() -> None:
         "\tat org.apache.spark.Foo\n"
     )
     assert reason(trace) == "orders[0]: 3 is gone"
+    without_traceback = (
+        "[X] Failed to create it: aiokwire.errors.ConfigurationError: no option 'a': try 'b'\n SQLSTATE: 1"
+    )
+    assert reason(without_traceback) == "no option 'a': try 'b'"
     assert reason("Traceback\nKeyError: 'x'\nValueError: bad\n\tat z") == "ValueError: bad"
     assert reason("An error occurred.\n: org.spark.NotFoundException: [X] no\n\tat y") == (
         "org.spark.NotFoundException: [X] no"
