@@ -197,5 +197,6 @@ def _sort_error(answers: Answers[messages.PartitionData], tp: TopicPartition, of
         )
     what = f"{who} was asked for {tp} at offset {offset}"
     error = error_for(code, what, topic=tp.topic, partition=tp.partition, request="Fetch")
-    again = error.retriable and code != ErrorCode.CORRUPT_MESSAGE  # what a broker's own disk has does not mend itself
+    # what a broker's own disk has does not mend itself
+    again = (error.retriable and code != ErrorCode.CORRUPT_MESSAGE) or error.code is ErrorCode.UNKNOWN_SERVER_ERROR
     (answers.again if again else answers.refused)[tp] = error

@@ -106,7 +106,8 @@ def _sort_error(answers: Answers[OffsetAndTimestamp], tp: TopicPartition, code: 
         partition=tp.partition,
         request="ListOffsets",
     )
-    (answers.again if error.retriable else answers.refused)[tp] = error
+    again = error.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # a broker in trouble; as Fetch does
+    (answers.again if again else answers.refused)[tp] = error
 
 
 async def ask_leader(

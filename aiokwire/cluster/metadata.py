@@ -6,6 +6,7 @@ asks for a refresh, or waits for one. `snapshot.merge` and `schedule.RefreshSche
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -15,7 +16,7 @@ import anyio
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.schedule import RefreshSchedule
-from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, merge
+from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, LeaderHint, merge
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, RequestTimedOut, error_for
 from aiokwire.hooks import Hooks
@@ -47,6 +48,7 @@ class Metadata:
         self._pinned: frozenset[str] = frozenset()  # wanted until told otherwise
         self._everything = False
         self._listeners: list[Listener] = []
+        self._hints: dict[TopicPartition, LeaderHint] = {}  # that came in this turn of the loop
         self._asked = anyio.Event()  # set to let `run` look at the schedule again
         self._sleeps_until = -math.inf  # when `run` looks by itself
         self._changed = anyio.Event()  # set, and replaced, when a refresh ends or the snapshot changes
@@ -58,9 +60,13 @@ class Metadata:
         """Keep these topics in refreshes for `metadata_max_idle_ms` from now; ask for those that are not known."""
         now = anyio.current_time()
         for topic in topics:
-            if topic not in self._wanted:
-                self._ask_for_new(topic)
-            self._wanted[topic] = now
+            self.keep(topic, now)
+
+    def keep(self, topic: str, now: float) -> None:
+        """Do the same for one topic at a time that the caller has at hand: cheap enough for each batch of records."""
+        if topic not in self._wanted:
+            self._ask_for_new(topic)
+        self._wanted[topic] = now
 
     def pin(self, topics: Collection[str]) -> None:
         """Keep exactly these topics in refreshes until the next call, beside those that are wanted for a while."""
@@ -259,13 +265,28 @@ class Metadata:
     def update_leader(
         self, tp: TopicPartition, leader_id: int, leader_epoch: int, host: str | None = None, port: int = 0
     ) -> None:
-        """A broker named a partition's new leader in passing (KIP-951), perhaps with its address."""
-        broker = None if host is None else Broker(leader_id, host, port)
-        moved = self.cluster.with_leader(tp, leader_id, leader_epoch, broker)
+        """A broker named a partition's new leader in passing (KIP-951), perhaps with its address.
+
+        The hints of one turn of the loop become one snapshot at its end: one response may move thousands of partitions.
+        """
+        if not self._hints:
+            asyncio.get_running_loop().call_soon(self._apply_hints)
+        before = self._hints.get(tp)
+        if before is None or before.leader_epoch < leader_epoch:
+            broker = None if host is None else Broker(leader_id, host, port)
+            self._hints[tp] = LeaderHint(leader_id, leader_epoch, broker)
+
+    def _apply_hints(self) -> None:
+        hints, self._hints = self._hints, {}
+        if self._failed is not None:
+            return
+        moved = self.cluster.with_leaders(hints)
         if moved is not None:
             self._replace(moved)
-        elif leader_id not in self.cluster.brokers:
-            self.request_update(f"node {leader_id} leads {tp} and is not known")
+        for tp, hint in hints.items():
+            if hint.leader_id not in self.cluster.brokers:
+                self.request_update(f"node {hint.leader_id} leads {tp} and is not known")
+                return
 
     def fail(self, error: KafkaError) -> None:
         """The client ended: nobody waits any longer."""

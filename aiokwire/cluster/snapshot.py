@@ -65,6 +65,14 @@ class Topic(NamedTuple):
     unknown_since: float | None = None  # the loop's clock: since when brokers answer that there is no such topic
 
 
+class LeaderHint(NamedTuple):
+    """A partition's new leader, as a broker names it in passing (KIP-951); `broker` when it also says where that is."""
+
+    leader_id: int
+    leader_epoch: int
+    broker: Broker | None = None
+
+
 @dataclasses.dataclass(frozen=True)
 class Cluster:
     """The brokers, and the topics that somebody asked for. `version` grows with each change of the snapshot."""
@@ -100,24 +108,34 @@ class Cluster:
     def _names(self) -> dict[bytes, str]:
         return {topic.topic_id: topic.name for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
 
-    def with_leader(
-        self, tp: TopicPartition, leader_id: int, leader_epoch: int, broker: Broker | None = None
-    ) -> Cluster | None:
-        """A snapshot in which another node leads; None when that is no news. Leader epochs never go back."""
-        known = self.partition(tp)
-        if known is None or leader_epoch <= known.leader_epoch or leader_id < 0:
+    def with_leaders(self, hints: Mapping[TopicPartition, LeaderHint]) -> Cluster | None:
+        """Return a snapshot in which other nodes lead, None when no hint is news. Leader epochs never go back.
+
+        Topics that no hint changes are the same objects as before.
+        """
+        brokers = dict(self.brokers)
+        moved: dict[str, list[Partition]] = {}
+        for tp, hint in hints.items():
+            known = self.partition(tp)
+            if known is None or hint.leader_epoch <= known.leader_epoch or hint.leader_id < 0:
+                continue
+            if hint.leader_id not in brokers and hint.broker is None:
+                continue  # an address is needed first: a refresh brings both
+            if hint.broker is not None:
+                brokers[hint.leader_id] = hint.broker
+            partitions = moved.get(tp.topic)
+            if partitions is None:
+                partitions = moved[tp.topic] = list(self.topics[tp.topic].partitions)
+            partitions[tp.partition] = known._replace(
+                leader=hint.leader_id, leader_epoch=hint.leader_epoch, error_code=0
+            )
+        if not moved:
             return None
-        brokers = self.brokers
-        if broker is not None:
-            brokers = {**brokers, broker.node_id: broker}
-        if leader_id not in brokers:
-            return None  # an address is needed first: a refresh brings both
-        topic = self.topics[tp.topic]
-        moved = known._replace(leader=leader_id, leader_epoch=leader_epoch, error_code=0)
-        partitions = (*topic.partitions[: tp.partition], moved, *topic.partitions[tp.partition + 1 :])
-        topics = {**self.topics, tp.topic: topic._replace(partitions=partitions)}
+        topics = dict(self.topics)
+        for name, partitions in moved.items():
+            topics[name] = topics[name]._replace(partitions=tuple(partitions))
         return dataclasses.replace(
-            self, brokers=MappingProxyType(dict(brokers)), topics=MappingProxyType(topics), version=self.version + 1
+            self, brokers=MappingProxyType(brokers), topics=MappingProxyType(topics), version=self.version + 1
         )
 
 

@@ -326,7 +326,7 @@ class Upkeep:
         self.wake()
 
     def _on_error(self, state: PartitionState, error: BrokerError) -> None:
-        if error.retriable:
+        if error.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
             self._client.metadata.request_update(str(error))
             self._intake.back_off(state, str(error))
         else:

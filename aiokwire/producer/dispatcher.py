@@ -151,6 +151,7 @@ class Dispatcher:
         batch = partition.open
         assert batch is not None
         self._opened.append((batch, partition))
+        self.topics.keep(batch)
         if self._config.linger_ms == 0:
             self.soon()
         self._wake_at(batch.created + self._config.linger)

@@ -43,6 +43,7 @@ class Topics:
         self._on_ready = on_ready
         self._on_unknown = on_unknown
         self._formats: dict[int, int] = {}  # message format by node id
+        self._followed = client.cluster  # the snapshot whose changes were taken over last
 
     def follow(self) -> None:
         """Begin to listen to the metadata."""
@@ -51,6 +52,10 @@ class Topics:
     def unfollow(self) -> None:
         """Listen no longer."""
         self._client.metadata.remove_listener(self._on_cluster)
+
+    def keep(self, batch: Batch) -> None:
+        """A topic that records are sent to stays in the metadata (Java's ProducerMetadata does the same)."""
+        self._client.metadata.keep(batch.topic, batch.created)
 
     async def resolve(self, topic: Topic) -> None:
         """Find a new topic's partitions; what waits for them is placed, or fails with the reason."""
@@ -98,10 +103,11 @@ class Topics:
         return connection
 
     def _on_cluster(self, cluster: Cluster) -> None:
-        """New metadata: leaders may have moved, partitions been added."""
+        """New metadata: leaders may have moved, partitions been added. Topics that did not change are skipped."""
+        before, self._followed = self._followed, cluster
         for topic in list(self._accumulator.topics.values()):
             known = cluster.topics.get(topic.name)
-            if topic.count and known is not None and known.partitions:
+            if topic.count and known is not None and known.partitions and known is not before.topics.get(topic.name):
                 self._set_partitions(cluster, topic)
 
     def _set_partitions(self, cluster: Cluster, topic: Topic) -> None:

@@ -81,3 +81,10 @@ def test_what_was_left_out_is_asked_again_and_what_nobody_asked_for_is_ignored()
     answers = read_list_offsets(answer((U0, {"offset": 1})), {T0: LATEST}, "node 1")
     assert answers.found == {}
     assert list(answers.again) == [T0]
+
+
+def test_a_server_error_is_asked_again_as_by_a_fetch() -> None:
+    """Kafka answers UNKNOWN_SERVER_ERROR while it rolls a log or loads tiered metadata; Java's client retries it."""
+    answers = read_list_offsets(answer((T0, {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR})), {T0: LATEST}, "node 1")
+    assert list(answers.again) == [T0]
+    assert not answers.refused

@@ -257,14 +257,35 @@ async def test_a_leader_hint_moves_the_leader_or_asks(clusters: Clusters) -> Non
         async with client_of(cluster) as client:
             await client.metadata.wait_for_topics(["t"])
             client.metadata.update_leader(TP, 2, 6)
+            client.metadata.update_leader(TP, 1, 5)
+            await anyio.lowlevel.checkpoint()
             assert client.cluster.leader(TP) == 2
             client.metadata.update_leader(TP, 1, 5)
+            await anyio.lowlevel.checkpoint()
             assert client.cluster.leader(TP) == 2
             asked = cluster.count(ApiKey.METADATA)
             client.metadata.update_leader(TP, 7, 9)
             await cluster.until(lambda: cluster.count(ApiKey.METADATA) > asked)
             client.metadata.update_leader(TP, 7, 9, "h", 1)
+            await anyio.lowlevel.checkpoint()
             assert client.cluster.leader(TP) == 7
+
+
+async def test_the_leader_hints_of_one_response_are_one_snapshot(clusters: Clusters) -> None:
+    """Each of a thousand hints made a snapshot of 3,000 partitions, and each listener looked at all of it: 13 s."""
+    seen: list[Cluster] = []
+    async with clusters(2) as cluster:
+        cluster.topic("t", [1] * 3000, epochs=[5] * 3000)
+        async with client_of(cluster) as client:
+            before = await client.metadata.wait_for_topics(["t"])
+            client.metadata.add_listener(seen.append)
+            for partition in range(1000):
+                client.metadata.update_leader(TopicPartition("t", partition), 2, 6)
+            await anyio.lowlevel.checkpoint()
+            [after] = seen
+            assert after is client.cluster
+            assert after.version == before.version + 1
+            assert [partition.leader for partition in after.topics["t"].partitions] == [2] * 1000 + [1] * 2000
 
 
 async def test_a_partition_without_a_leader_is_looked_at_again(clusters: Clusters) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from aiokwire.cluster import Broker, Cluster
-from aiokwire.cluster.snapshot import DELETED_AFTER, merge
+from aiokwire.cluster.snapshot import DELETED_AFTER, LeaderHint, merge
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation
 from aiokwire.protocol import ZERO_UUID
@@ -156,13 +156,23 @@ def test_a_partition_number_beyond_reason_is_a_violation(number: int) -> None:
 
 def test_a_leader_hint_counts_when_its_epoch_is_newer() -> None:
     cluster = after(answer(topic([1], [5])))
-    assert cluster.with_leader(TP, 2, 5) is None
-    assert cluster.with_leader(TP, 9, 6) is None, "node 9 has no address"
-    assert cluster.with_leader(TopicPartition("t", 9), 2, 6) is None
-    moved = cluster.with_leader(TP, 2, 6)
+    assert cluster.with_leaders({TP: LeaderHint(2, 5)}) is None
+    assert cluster.with_leaders({TP: LeaderHint(9, 6)}) is None, "node 9 has no address"
+    assert cluster.with_leaders({TopicPartition("t", 9): LeaderHint(2, 6)}) is None
+    moved = cluster.with_leaders({TP: LeaderHint(2, 6)})
     assert moved is not None
     assert (moved.leader(TP), moved.version) == (2, cluster.version + 1)
-    named = cluster.with_leader(TP, 9, 6, Broker(9, "h9", 9009))
+    named = cluster.with_leaders({TP: LeaderHint(9, 6, Broker(9, "h9", 9009))})
     assert named is not None
     assert named.brokers[9].host == "h9"
     assert 9 not in cluster.brokers
+
+
+def test_leader_hints_leave_the_topics_that_they_do_not_name_as_they_are() -> None:
+    cluster = after(answer(topic([1, 1, 1], [5, 5, 5]), topic([1], [5], name="u", topic_id=ID_2)), wanted=("t", "u"))
+    hints = {TopicPartition("t", 0): LeaderHint(2, 6), TopicPartition("t", 2): LeaderHint(2, 7)}
+    moved = cluster.with_leaders(hints)
+    assert moved is not None
+    assert [partition.leader for partition in moved.topics["t"].partitions] == [2, 1, 2]
+    assert moved.topics["u"] is cluster.topics["u"]
+    assert moved.version == cluster.version + 1
