@@ -1,43 +1,145 @@
-"""Options: from keyword arguments to a frozen dataclass, with errors that name the nearest valid option."""
+"""Options: from keyword arguments to a frozen dataclass, with errors that say what to write instead.
+
+`from_options` builds the dataclass; `convert_text` accepts values from the environment; `documents_options` shows every
+option in `help()` and in the signature of the class that takes them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Mapping
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from aiokwire.errors import ConfigurationError
+from aiokwire.errors import ConfigurationError, InvalidArgument
 
 ConfigT = TypeVar("ConfigT")
+ClassT = TypeVar("ClassT", bound=type)
 
 INT32_MAX = 2**31 - 1
+
+# --- building ---------------------------------------------------------------------------------------------------------
 
 
 def from_options(cls: type[ConfigT], options: Mapping[str, Any]) -> ConfigT:
     """Build the config dataclass `cls` from keyword options.
 
-    Raises: ConfigurationError: for an unknown option (with the nearest valid name) or a bad value.
+    Raises: ConfigurationError: an option is unknown (with what to write instead), or its value is not valid.
     """
-    valid = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]  # a dataclass by contract
+    valid = _names(cls)
     for name in options:
         if name not in valid:
             raise ConfigurationError(unknown_option(name, valid, cls.__name__))
+    return cls(**options)
+
+
+def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]) -> ConfigT:
+    """Return the `config` that a client was given, or build one from its keyword options; None leaves one out.
+
+    Raises: InvalidArgument: both were given; ConfigurationError: as `from_options`, or `config` is of another class.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if config is None:
+        built: ConfigT = from_options(cls, given)
+        return built
+    if given:
+        raise InvalidArgument(
+            f"config and keyword options ({', '.join(given)}) exclude each other: use "
+            f"dataclasses.replace(config, {next(iter(given))}=...)"
+        )
+    require_type("config", config, cls, f"a {cls.__name__}")
+    return config
+
+
+def unknown_option(name: str, valid: Iterable[str], owner: str) -> str:
+    """Return the sentence for an option that `owner` does not have, with the advice that fits it best.
+
+    Dots and dashes of Kafka's own spelling are understood. The advice is, in this order: our spelling of it, what to do
+    instead of another client's option, the class that has it, the nearest name, where all names are listed.
+    """
+    valid = list(valid)
+    told = f"{owner.removesuffix('Config')} has no option {name!r}"
+    ours = name.strip().replace(".", "_").replace("-", "_").lower()
+    if ours in valid:
+        return f"{told}; did you mean {ours!r}?"
+    advice = importlib.import_module("aiokwire.option_advice").ADVICE.get(ours)
+    if advice is not None:
+        return f"{told}: {advice}"
+    other = _class_with_option(ours, owner)
+    if other is not None:
+        return f"{told}: {ours} is an option of {other}"
+    nearest = difflib.get_close_matches(ours, valid, n=1, cutoff=0.5)
+    if nearest:
+        return f"{told}; did you mean {nearest[0]!r}?"
+    if len(valid) <= 10:
+        return f"{told}; valid options: {', '.join(valid)}"
+    return f"{told}; help(aiokwire.{owner}) lists all {len(valid)}"
+
+
+def _class_with_option(name: str, owner: str) -> str | None:
+    """Return the class that has an option, where its config is not `owner`. Imported on the way to an error only."""
+    package = importlib.import_module("aiokwire")
+    for other in ("Producer", "Consumer"):
+        config = f"{other}Config"
+        if config != owner and name in _names(getattr(package, config)):
+            return other
+    return None
+
+
+def _names(cls: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(cls) if field.init]
+
+
+# --- values from the environment --------------------------------------------------------------------------------------
+
+
+def convert_text(config: Any) -> None:
+    """Replace texts by numbers, True and False, where an option of the frozen dataclass `config` takes nothing else.
+
+    `linger_ms=os.environ["LINGER_MS"]` works; an option that takes a str too keeps its text for its own parser. A text
+    that is no such value stays, for the check of the option to refuse.
+    """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, str):
+            parse = _PARSERS.get(str(field.type).removesuffix(" | None"))
+            if parse is not None:
+                object.__setattr__(config, field.name, parse(value))
+
+
+def parse_bool(text: str) -> bool | str:
+    """Return True or False for such a text, and any other text as it is."""
+    return {"true": True, "false": False}.get(text.strip().lower(), text)
+
+
+def _parse_int(text: str) -> int | str:
     try:
-        return cls(**options)
-    except TypeError as error:
-        raise ConfigurationError(f"{cls.__name__}: {error}") from error
+        return int(text)
+    except ValueError:
+        return text
 
 
-def unknown_option(name: str, valid: list[str], owner: str) -> str:
-    """The sentence for an option that does not exist; dots and dashes of Kafka's own spelling are understood."""
-    nearest = difflib.get_close_matches(name.replace(".", "_").replace("-", "_").lower(), valid, n=1, cutoff=0.5)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; valid options: {', '.join(valid)}"
-    return f"{owner} has no option {name!r}{hint}"
+def _parse_number(text: str) -> float | str:
+    whole = _parse_int(text)
+    if isinstance(whole, int):
+        return whole
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
+
+
+_PARSERS: Mapping[str, Callable[[str], object]] = {"int": _parse_int, "float": _parse_number, "bool": parse_bool}
+
+# --- checks -----------------------------------------------------------------------------------------------------------
 
 
 def require_int(name: str, value: object, *, minimum: int | None = None, maximum: int | None = None) -> int:
-    """`value` as an int within its bounds.
+    """Return `value` as an int within its bounds.
 
     Raises: ConfigurationError: naming the option, the value and the bounds.
     """
@@ -48,7 +150,7 @@ def require_int(name: str, value: object, *, minimum: int | None = None, maximum
 
 
 def require_number(name: str, value: object, *, minimum: float | None = None, maximum: float | None = None) -> float:
-    """`value` as an int or float within its bounds (milliseconds may have a fraction).
+    """Return `value` as an int or float within its bounds (milliseconds may have a fraction).
 
     Raises: ConfigurationError: naming the option, the value and the bounds.
     """
@@ -80,3 +182,87 @@ def require_bool(name: str, value: object) -> None:
     Raises: ConfigurationError: naming the option and the value.
     """
     require_type(name, value, bool, "True or False")
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def documents_options(config: type | None = None) -> Callable[[ClassT], ClassT]:
+    """Decorate a class so that its docstring lists the options of `config`, itself by default.
+
+    A class that takes another one's options gets them in its signature, too. Both are made when they are first read.
+    """
+
+    def decorate(cls: ClassT) -> ClassT:
+        cls.__doc__ = _OptionsDoc(cls.__doc__ or "", config if config is not None else cls)  # type: ignore[assignment]  # a descriptor
+        if config is not None:
+            cls.__signature__ = _OptionsSignature(config)  # type: ignore[attr-defined]  # `inspect.signature` reads it
+        return cls
+
+    return decorate
+
+
+class _OptionsDoc:
+    """A docstring that is completed when somebody reads it: `help()`, an editor, a notebook."""
+
+    def __init__(self, text: str, config: type) -> None:
+        self._text = text
+        self._config = config
+
+    def __get__(self, instance: object, owner: type | None = None) -> str:
+        options = [
+            f"  {name}: {kind} = {default}\n{text}" for name, kind, default, text in described_options(self._config)
+        ]
+        return "\n".join([inspect.cleandoc(self._text), "", "Options:", "", *options])
+
+
+class _OptionsSignature:
+    """The signature of a class that takes the options of a config as keywords."""
+
+    def __init__(self, config: type) -> None:
+        self._config = config
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        own = list(inspect.signature(owner.__init__).parameters.values())[1:]  # type: ignore[misc]  # of the class
+        named = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken = {parameter.name for parameter in named}
+        options = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for field in dataclasses.fields(self._config)
+            if field.init and field.name not in taken
+        ]
+        return inspect.Signature([*named, *options])
+
+
+def described_options(config: type) -> list[tuple[str, str, str, str]]:
+    """Return (name, type, default, indented text) of every option, the texts read from the source of `config`."""
+    texts: dict[str, str] = {}
+    for cls in reversed(config.__mro__):
+        if dataclasses.is_dataclass(cls):
+            texts.update(_attribute_docstrings(cls))
+    return [
+        (field.name, str(field.type), repr(field.default), _indented(texts.get(field.name, "")))
+        for field in dataclasses.fields(config)
+        if field.init
+    ]
+
+
+def _attribute_docstrings(cls: type) -> dict[str, str]:
+    import ast
+    import textwrap
+
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError):  # installed without sources
+        return {}
+    assert isinstance(body, ast.ClassDef)
+    return {
+        first.target.id: str(second.value.value)
+        for first, second in zip(body.body, body.body[1:], strict=False)
+        if isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name)
+        and isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant)
+    }  # fmt: skip
+
+
+def _indented(text: str) -> str:
+    return "".join(f"      {line}\n" for line in inspect.cleandoc(text).splitlines())

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from aiokwire._text import printable
 from aiokwire.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # Keys and values are bytes where no serializer or deserializer says otherwise.
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
 
 Headers = Sequence[tuple[str, bytes | None]]
 

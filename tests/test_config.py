@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import re
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from aiokwire.config import from_options, require_bool, require_int, require_number
+from aiokwire.admin import Admin
+from aiokwire.cluster import Client, ClientConfig, ClientOptions
+from aiokwire.config import described_options, from_options, require_bool, require_int, require_number
+from aiokwire.consumer import Consumer, ConsumerConfig
+from aiokwire.consumer.config import ConsumerOptions
 from aiokwire.errors import ConfigurationError
+from aiokwire.option_advice import ADVICE
+from aiokwire.producer import Producer, ProducerConfig
+from aiokwire.producer.config import ProducerOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +39,65 @@ def test_known_options_are_taken() -> None:
 def test_an_unknown_option_names_the_nearest_valid_one(spelling: str) -> None:
     with pytest.raises(ConfigurationError, match=r"no option .*did you mean 'linger_ms'"):
         from_options(Settings, {spelling: 1})
+
+
+@pytest.mark.parametrize(
+    ("owner", "option", "advice"),
+    [
+        (Consumer, "linger_ms", "linger_ms is an option of Producer"),
+        (Producer, "max_poll_records", "max_poll_records is an option of Consumer"),
+        (Producer, "retries", "set these instead"),
+        (Producer, "queue.buffering.max.ms", "use linger_ms"),
+        (Consumer, "loop", "leave it out"),
+        (Consumer, "enable.auto.offset.store", 'enable_auto_commit="acked"'),
+        (Admin, "api_version", "negotiated"),
+        (Client, "sasl_mechanism", "not supported yet"),
+        (Producer, "zzz", r"help\(aiokwire.ProducerConfig\) lists all \d+$"),
+    ],
+)
+def test_an_unknown_option_says_what_to_write_instead(owner: type[Any], option: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{owner.__name__} has no option '{option}'.*{advice}"):
+        owner(bootstrap_servers="localhost:9092", **{option: 1})
+
+
+def test_advice_about_other_clients_names_options_that_exist() -> None:
+    ours = {field.name for cls in (ProducerConfig, ConsumerConfig) for field in dataclasses.fields(cls)}
+    assert not ours & set(ADVICE)
+    named = {word for text in ADVICE.values() for word in re.findall(r"(?:use|set) (\w+_\w+)", text)}
+    assert named <= ours
+
+
+@pytest.mark.parametrize(
+    ("options", "config", "beside"),
+    [
+        (ClientOptions, ClientConfig, {"bootstrap_servers"}),
+        (ProducerOptions, ProducerConfig, {"bootstrap_servers", "key_serializer", "value_serializer"}),
+        (ConsumerOptions, ConsumerConfig, {"bootstrap_servers", "key_deserializer", "value_deserializer"}),
+    ],
+)
+def test_type_checkers_know_every_option_with_its_type(options: Any, config: Any, beside: set[str]) -> None:
+    typed = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
+    fields = {field.name: field.type for field in dataclasses.fields(config) if field.name not in beside}
+    assert typed == fields
+
+
+@pytest.mark.parametrize("owner", [Producer, Consumer, Admin, Client])
+def test_help_and_the_signature_show_every_option(owner: type[Any]) -> None:
+    config = {Producer: ProducerConfig, Consumer: ConsumerConfig}.get(owner, ClientConfig)
+    options = {field.name for field in dataclasses.fields(config)}
+    assert options <= set(inspect.signature(owner).parameters)
+    documented = inspect.getdoc(owner) or ""
+    assert options <= set(re.findall(r"^  (\w+): ", documented, re.MULTILINE))
+
+
+def test_every_option_has_a_description() -> None:
+    bare = [
+        f"{config.__name__}.{name}"
+        for config in (ClientConfig, ProducerConfig, ConsumerConfig)
+        for name, _, _, text in described_options(config)
+        if not text
+    ]
+    assert not bare
 
 
 def test_an_option_like_no_other_lists_the_valid_ones() -> None:

@@ -13,6 +13,7 @@ import anyio
 
 from aiokwire.admin.calls import milliseconds
 from aiokwire.admin.cluster import ClusterDescription, read_cluster, read_cluster_from_metadata
+from aiokwire.admin.config import AdminConfig
 from aiokwire.admin.configs import (
     Changes,
     ConfigEntry,
@@ -43,6 +44,7 @@ from aiokwire.admin.topics import (
 )
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster import ANY, CONTROLLER, Node, Target, list_offsets
+from aiokwire.config import documents_options
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, InvalidArgument, UnsupportedVersion, error_for
 from aiokwire.protocol import Request, Response
@@ -54,6 +56,7 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
+@documents_options(AdminConfig)
 class Admin(GroupCalls):
     """Looks after topics, settings, groups and the cluster.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, Unpack
 
 from aiokwire.admin.config import AdminConfig
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import ANY, Client
-from aiokwire.config import from_options
+from aiokwire.cluster import ANY, Client, ClientOptions
+from aiokwire.config import config_of
 from aiokwire.errors import ClosedError, UnsupportedVersion
 from aiokwire.hooks import Hooks
 from aiokwire.protocol.messages import metadata
@@ -21,17 +21,18 @@ class Calls:
 
     def __init__(
         self,
-        bootstrap_servers: str | Sequence[str],
+        bootstrap_servers: str | Sequence[str] | None = None,
         *,
+        config: AdminConfig | None = None,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
-        **options: Any,
+        **options: Unpack[ClientOptions],
     ) -> None:
-        """Options as in `AdminConfig`. Needs no running event loop.
+        """Options are those of `AdminConfig`, or come as one `config`. Needs no running event loop.
 
         Raises: ConfigurationError: an option is unknown or wrong.
         """
-        self.config = from_options(AdminConfig, {"bootstrap_servers": bootstrap_servers, **options})
+        self.config: AdminConfig = config_of(AdminConfig, config, {"bootstrap_servers": bootstrap_servers, **options})
         self._client = Client(self.config, hooks=hooks, rng=rng)
         self._started = False
         self._closed = False

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from aiokwire.cluster import ClientConfig
+from aiokwire.config import documents_options
 
 
+@documents_options()
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdminConfig(ClientConfig):
-    """What `ClientConfig` takes; nothing more is needed."""
+    """Every option of an admin client: those of `ClientConfig`."""

@@ -11,5 +11,6 @@ public as `aiokwire.testing`).
 from aiokwire.broker.broker import Broker
 from aiokwire.broker.control import Hold, Observation, On, Rule
 from aiokwire.broker.journal import Journal, JournalEntry
+from aiokwire.broker.options import BrokerOptions
 
-__all__ = ["Broker", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]
+__all__ = ["Broker", "BrokerOptions", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]

@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import anyio
 
@@ -23,6 +23,7 @@ from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance
 from aiokwire.broker.nodes import Endpoint
+from aiokwire.broker.options import BrokerOptions
 from aiokwire.broker.server import parse_endpoint
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Topic, name_fault
@@ -59,7 +60,7 @@ class Broker(Controls):
         apply_retention: bool = False,
         storage: Storage | None = None,
         rng: random.Random | None = None,
-        **configs: object,
+        **configs: Unpack[BrokerOptions],
     ) -> None:
         """`advertised` is the address told to clients when it differs from `listen`; `storage` replaces `data_dir`.
         `nodes` brokers are played, with ids from `node_id` on, each at a port of its own, over the same topics. The

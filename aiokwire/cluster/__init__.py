@@ -9,7 +9,7 @@ fetch         a piece of a log, for who keeps state    supervisor  the task that
 """
 
 from aiokwire.cluster.client import Client
-from aiokwire.cluster.config import ClientConfig
+from aiokwire.cluster.config import ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import CoordinatorKind
 from aiokwire.cluster.fetch import Fetched
 from aiokwire.cluster.leaders import Answers
@@ -45,6 +45,7 @@ __all__ = [
     "Broker",
     "Client",
     "ClientConfig",
+    "ClientOptions",
     "Cluster",
     "Controller",
     "Coordinator",

@@ -12,14 +12,14 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Final, Self, TypeVar, TypeVarTuple
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 import anyio
 
 from aiokwire.backoff import Backoff
 from aiokwire.cluster.bootstrap import STAGGER, Bootstrap, ask_metadata, asks_to_rebootstrap, same_broker
-from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig
+from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import Coordinators
 from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched, Terms, fetch
 from aiokwire.cluster.list_offsets import list_offsets
@@ -29,6 +29,7 @@ from aiokwire.cluster.router import Router, Version
 from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, Target
+from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, ApiVersions, Connection, Race
@@ -45,11 +46,41 @@ logger = logging.getLogger(__name__)
 CLOSE_TIMEOUT: Final = 5.0
 
 
+@documents_options(ClientConfig)
 class Client:
     """A client. Making one needs no event loop; it belongs to the loop on which it is started."""
 
-    def __init__(self, config: ClientConfig, *, hooks: Hooks | None = None, rng: random.Random | None = None) -> None:
-        self.config = config
+    @overload
+    def __init__(
+        self, config: ClientConfig, /, *, hooks: Hooks | None = ..., rng: random.Random | None = ...
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] = ...,
+        *,
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        **options: Unpack[ClientOptions],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | ClientConfig | None = None,
+        *,
+        hooks: Hooks | None = None,
+        rng: random.Random | None = None,
+        **options: Any,
+    ) -> None:
+        """Create a client by the options of `ClientConfig`, or by one config in their place.
+
+        Raises: ConfigurationError: an option is unknown or wrong.
+        """
+        given = bootstrap_servers if isinstance(bootstrap_servers, ClientConfig) else None
+        if given is None:
+            options["bootstrap_servers"] = bootstrap_servers
+        self.config = config = config_of(ClientConfig, given, options)
         self.rng = rng if rng is not None else random.Random()
         self._hooks = hooks if type(hooks) is not Hooks else None
         self.nodes = Nodes(config, spawn=self._spawn_own, rng=self.rng, hooks=self._hooks)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
-from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.config import (
+    INT32_MAX,
+    convert_text,
+    documents_options,
+    require_bool,
+    require_int,
+    require_number,
+    require_type,
+)
 from aiokwire.errors import ConfigurationError
 from aiokwire.net import Address, ConnectionConfig, parse_addresses
 
@@ -32,9 +41,12 @@ _NOT_NEGATIVE = (
 )
 
 
+@documents_options()
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClientConfig:
-    """How to find the cluster and how patient to be; times in milliseconds, sizes in bytes.
+    """Options of every client: how to find the cluster, timeouts and retries; times in milliseconds, sizes in bytes.
+
+    A number, True or False may come as text, as environment variables have it.
 
     Raises: ConfigurationError: an option is out of its range, or contradicts another one.
     """
@@ -50,14 +62,17 @@ class ClientConfig:
     retry_backoff_ms: float = 100
     """The pause before the first retry; it doubles, spread by a fifth, up to `retry_backoff_max_ms`."""
     retry_backoff_max_ms: float = 1_000
+    """The longest pause between two retries."""
     reconnect_backoff_ms: float = 50
     """The pause before a broker that could not be reached is tried again; it grows to `reconnect_backoff_max_ms`, which
     is how much later than the broker a client may be back."""
     reconnect_backoff_max_ms: float = 1_000
+    """The longest pause between two attempts to connect to one broker."""
     socket_connection_setup_timeout_ms: float = 10_000
     """How long a connection may take, from the look-up of the name to the end of the handshake; it doubles with each
     failure in a row, up to `socket_connection_setup_timeout_max_ms`."""
     socket_connection_setup_timeout_max_ms: float = 30_000
+    """The longest time for one attempt to connect."""
     connections_max_idle_ms: float = 240_000
     """A connection without traffic for so long is closed: below what load balancers commonly allow."""
     metadata_max_age_ms: float = 300_000
@@ -72,11 +87,19 @@ class ClientConfig:
     """After so long without fresh metadata `bootstrap_servers` are asked although known brokers take connections."""
     receive_message_max_bytes: int = 100 * 1024 * 1024
     """The largest answer that is accepted."""
+    security_protocol: str = "PLAINTEXT"
+    """How to connect; "PLAINTEXT" is the only one so far."""
     allow_auto_create_topics: bool = False
     """Whether asking for an unknown topic may create it, where the broker allows that. Brokers before 0.11 decide
     alone."""
 
     def __post_init__(self) -> None:
+        convert_text(self)
+        if isinstance(self.bootstrap_servers, Mapping):
+            raise ConfigurationError(
+                'bootstrap_servers must be "host:port" or a list of them, not a dict: options are keyword arguments '
+                'with underscores, bootstrap_servers="localhost:9092", client_id="billing"'
+            )
         parse_addresses(self.bootstrap_servers)
         require_type("client_id", self.client_id, str, "a string")
         for name in _POSITIVE:
@@ -85,6 +108,11 @@ class ClientConfig:
             require_number(name, getattr(self, name), minimum=0, maximum=INT32_MAX)
         require_int("receive_message_max_bytes", self.receive_message_max_bytes, minimum=1024, maximum=INT32_MAX)
         require_bool("allow_auto_create_topics", self.allow_auto_create_topics)
+        if self.security_protocol != "PLAINTEXT":
+            raise ConfigurationError(
+                f'security_protocol must be "PLAINTEXT", not {self.security_protocol!r}: TLS and SASL are '
+                "not supported yet"
+            )
         if self.metadata_recovery_strategy not in (REBOOTSTRAP, NO_RECOVERY):
             raise ConfigurationError(
                 f"metadata_recovery_strategy must be {REBOOTSTRAP!r} or {NO_RECOVERY!r}, "
@@ -114,3 +142,26 @@ class ClientConfig:
             request_timeout=self.request_timeout,
             max_frame_size=self.receive_message_max_bytes,
         )
+
+
+class ClientOptions(TypedDict, total=False):
+    """Keyword options of every client, for type checkers (PEP 692); `ClientConfig` has their defaults and meanings."""
+
+    client_id: str
+    request_timeout_ms: float
+    default_api_timeout_ms: float
+    retry_backoff_ms: float
+    retry_backoff_max_ms: float
+    reconnect_backoff_ms: float
+    reconnect_backoff_max_ms: float
+    socket_connection_setup_timeout_ms: float
+    socket_connection_setup_timeout_max_ms: float
+    connections_max_idle_ms: float
+    metadata_max_age_ms: float
+    metadata_min_interval_ms: float
+    metadata_max_idle_ms: float
+    metadata_recovery_strategy: str
+    metadata_recovery_rebootstrap_trigger_ms: float
+    receive_message_max_bytes: int
+    security_protocol: str
+    allow_auto_create_topics: bool

@@ -137,5 +137,5 @@ def deserialize(
     return done, None
 
 
-def _apply(deserializer: Deserializer | None, data: bytes | None) -> Any:
+def _apply(deserializer: Deserializer[Any] | None, data: bytes | None) -> Any:
     return data if deserializer is None or data is None else deserializer(data)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, TypeVar
 
-from aiokwire.cluster import ClientConfig
-from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.cluster import ClientConfig, ClientOptions
+from aiokwire.config import (
+    INT32_MAX,
+    documents_options,
+    parse_bool,
+    require_bool,
+    require_int,
+    require_number,
+    require_type,
+)
 from aiokwire.consumer.reset_policy import ResetTarget, parse_reset
 from aiokwire.errors import ConfigurationError
 from aiokwire.group import ASSIGNORS, Assignor
-from aiokwire.types import GroupProtocol, IsolationLevel, OffsetReset
+from aiokwire.types import GroupProtocol, IsolationLevel, K, OffsetReset, V
+
+T = TypeVar("T")
 
 # What a fetch response may have beside its records.
 ENVELOPE_BYTES: Final = 64 * 1024
@@ -20,79 +30,85 @@ ENVELOPE_BYTES: Final = 64 * 1024
 # A choice of `enable_auto_commit`.
 ACKED: Final = "acked"
 
-Deserializer = Callable[[bytes], Any]
+# Returns the object that the bytes stand for, or an awaitable of it.
+Deserializer = Callable[[bytes], Awaitable[T] | T]
 
 
+@documents_options()
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConsumerConfig(ClientConfig):
-    """What a consumer can be told; everything that `ClientConfig` takes, and:
+class ConsumerConfig(ClientConfig, Generic[K, V]):
+    """Every option of a consumer; times in milliseconds, sizes in bytes.
 
-    `auto_offset_reset`: where to start without a position, or with one that the broker no longer has: "earliest",
-        "latest", "nearest" (the closer end of the log; without a position the earliest), "none" (an error), a point in
-        time (an aware datetime, or milliseconds since the epoch), or so long ago ("by_duration:PT1H", or a timedelta).
-    `isolation_level`: "read_committed" leaves out records of aborted and open transactions, "read_uncommitted"
-        does not.
-    `fetch_min_bytes`, `fetch_max_wait_ms`: a broker answers when it has that many bytes, or after that time.
-    `fetch_max_bytes`, `max_partition_fetch_bytes`: bounds of one answer; a larger batch still comes through.
-    `fetch_memory`: bytes held for all partitions together, fetches that are on their way counted. One batch that is
-        larger than its share may exceed it.
-    `client_rack`: where this client runs, as brokers call it (their `broker.rack`). Where the brokers have a
-        `replica.selector.class`, partitions are then read from a replica in that rack (KIP-392).
-    `check_crcs`: whether the checksum of each batch is verified.
-    `max_decompressed_bytes`: the most that one compressed batch may become.
-    `max_poll_records`: what `getmany` gives at most when it is not told.
-    `group_id`: with topics, the group that shares them out and that this consumer is a member of; with partitions, only
-        whose committed offsets say where they begin, and take what is committed.
-    `group_instance_id`: makes a static member, which keeps its partitions when it is back within the session timeout.
-    `group_protocol`: "classic": members share partitions out among themselves; "consumer": the coordinator does it
-        (KIP-848, Kafka 4.0), which stops nobody whose partitions stay; "auto": the second where the broker serves it,
-        else the first. With "consumer" the broker's configuration has the session timeout and the heartbeat interval.
-    `group_remote_assignor`: the coordinator's assignor ("uniform", "range"), for "consumer"; None: its own choice.
-    `partition_assignment_strategy`: for "classic", names of assignors ("range", "roundrobin", "sticky",
-        "cooperative-sticky"), or objects of their shape; the group uses the first that all members have. Members keep
-        their partitions while the group rebalances when all that they list allow it, as "cooperative-sticky" does.
-    `session_timeout_ms`, `heartbeat_interval_ms`: the coordinator takes a member for dead after the one without any
-        heartbeat; they are sent that often.
-    `max_poll_interval_ms`: the longest time between two records (or lists, or batches) that are asked for; after it
-        the member leaves its group until the next is. Also how long a rebalance waits for this member.
-    `enable_auto_commit`: True: a member commits on its own what the application has finished: all that it was handed
-        before the record, list or batch that it has in hand, and what it told `ack`. "acked": only what it told `ack`.
-        False: nothing.
-    `auto_commit_interval_ms`: how often; also when partitions are given up, and at the end.
-    `rebalance_listener_timeout_ms`: how long a method of the rebalance listener may take.
-    `stalled_after_ms`: a partition that should go on and has not for so long is told to be stalled, in the log, in
-        `Consumer.health` and as an event.
-    `key_deserializer`, `value_deserializer`: called with the bytes of each key and value that is not null.
+    Raises: ConfigurationError: an option is out of its range, or contradicts another one.
     """
 
     auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset = "latest"
+    """Where to start without a position, or with one that the broker does not have any more: "earliest", "latest",
+    "nearest" (the closer end of the log; without a position the earliest), "none" (an error), a point in time (an aware
+    datetime, or milliseconds since the epoch), or a time span before now ("by_duration:PT1H", or a timedelta)."""
     isolation_level: str | IsolationLevel = "read_committed"
+    """"read_committed" leaves out records of aborted and open transactions, "read_uncommitted" does not."""
     fetch_min_bytes: int = 1
+    """A broker responds when it has that many bytes, or after `fetch_max_wait_ms`."""
     fetch_max_wait_ms: float = 500
+    """How long a broker waits for `fetch_min_bytes`."""
     fetch_max_bytes: int = 50 * 1024 * 1024
+    """The largest response to one fetch; a single larger batch is still returned."""
     max_partition_fetch_bytes: int = 1024 * 1024
+    """The most of one partition in a response; a single larger batch is still returned."""
     fetch_memory: int = 64 * 1024 * 1024
+    """The bytes held for all partitions together, fetches in flight included. One batch that is larger than its share
+    may exceed it."""
     client_rack: str = ""
+    """Where this client runs, as brokers name it (their `broker.rack`). Where brokers have a `replica.selector.class`,
+    partitions are read from a replica in that rack (KIP-392)."""
     check_crcs: bool = True
+    """Whether the checksum of each batch is verified."""
     max_decompressed_bytes: int = 256 * 1024 * 1024
+    """The largest size of one batch after decompression."""
     max_poll_records: int = 500
-    key_deserializer: Deserializer | None = None
-    value_deserializer: Deserializer | None = None
+    """The most records that `getmany` returns without `max_records`."""
+    key_deserializer: Deserializer[K] | None = None
+    """Called with the bytes of each key that is not null; without it, keys are bytes."""
+    value_deserializer: Deserializer[V] | None = None
+    """Called with the bytes of each value that is not null; without it, values are bytes."""
     group_id: str | None = None
+    """With topics: the group that shares their partitions, of which this consumer is a member. With partitions: the
+    group whose committed offsets are the start, and which `commit` writes to."""
     group_instance_id: str | None = None
+    """Makes a static member, which keeps its partitions when it is back within the session timeout (KIP-345)."""
     group_protocol: str | GroupProtocol = "classic"
+    """"classic": the members assign partitions among themselves; "consumer": the coordinator does (KIP-848, Kafka
+    4.0), and a rebalance does not stop partitions that stay; "auto": "consumer" where the broker supports it, else
+    "classic". With "consumer" the broker's configuration has the session timeout and the heartbeat interval."""
     group_remote_assignor: str | None = None
+    """With `group_protocol="consumer"`, the coordinator's assignor ("uniform", "range"); None leaves it the choice."""
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = "cooperative-sticky"
+    """With `group_protocol="classic"`, names of assignors ("range", "roundrobin", "sticky", "cooperative-sticky") or
+    objects of their shape; the group uses the first that all members have. Members keep their partitions during a
+    rebalance when all assignors in the list allow it, as "cooperative-sticky" does."""
     session_timeout_ms: float = 45_000
+    """After this time without a heartbeat the coordinator removes a member from its group."""
     heartbeat_interval_ms: float = 3_000
+    """The time between two heartbeats."""
     max_poll_interval_ms: float = 300_000
+    """The longest time between two requests of the application for records; after it the member leaves its group
+    until the next one. Also how long a rebalance waits for this member."""
     enable_auto_commit: bool | str = True
+    """True: a member commits what the application has finished: all that it received before the record, list or batch
+    that it holds now, and what it passed to `ack`. "acked": only what it passed to `ack`. False: nothing."""
     auto_commit_interval_ms: float = 5_000
+    """The time between two automatic commits; partitions are also committed when they are revoked, and at the end."""
     rebalance_listener_timeout_ms: float = 60_000
+    """How long a method of the rebalance listener may take."""
     stalled_after_ms: float = 30_000
+    """A partition without progress for this long, although it has data or should have, is reported as stalled in the
+    log, in `Consumer.health` and as an event."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if isinstance(self.enable_auto_commit, str):
+            object.__setattr__(self, "enable_auto_commit", parse_bool(self.enable_auto_commit))
         self._check_group()
         for name, parse in (
             ("auto_offset_reset", parse_reset),
@@ -183,3 +199,31 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
     if not names or len(set(names)) < len(names):
         raise ConfigurationError(f"partition_assignment_strategy: name each assignor once, at least one, not {names}")
     return tuple(chosen)
+
+
+class ConsumerOptions(ClientOptions, total=False):
+    """Keyword options of a consumer but for its deserializers, for type checkers (PEP 692)."""
+
+    auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset
+    isolation_level: str | IsolationLevel
+    fetch_min_bytes: int
+    fetch_max_wait_ms: float
+    fetch_max_bytes: int
+    max_partition_fetch_bytes: int
+    fetch_memory: int
+    client_rack: str
+    check_crcs: bool
+    max_decompressed_bytes: int
+    max_poll_records: int
+    group_id: str | None
+    group_instance_id: str | None
+    group_protocol: str | GroupProtocol
+    group_remote_assignor: str | None
+    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor]
+    session_timeout_ms: float
+    heartbeat_interval_ms: float
+    max_poll_interval_ms: float
+    enable_auto_commit: bool | str
+    auto_commit_interval_ms: float
+    rebalance_listener_timeout_ms: float
+    stalled_after_ms: float

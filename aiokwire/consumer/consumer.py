@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
 
 import anyio
 
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client
-from aiokwire.config import from_options
+from aiokwire.config import config_of, documents_options
 from aiokwire.consumer.arguments import checked_partitions, checked_topics
 from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.commits import Commits
-from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions, Deserializer
 from aiokwire.consumer.coordination import Coordination, checked_pattern
 from aiokwire.consumer.events import Events
 from aiokwire.consumer.fetcher import Fetcher
@@ -40,20 +40,10 @@ from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
 from aiokwire.records import columns_to_arrow, need_arrow
-from aiokwire.types import BrokerPattern, TopicPartition
+from aiokwire.types import BrokerPattern, K, TopicPartition, V
 
 if TYPE_CHECKING:
     import pyarrow
-    from typing_extensions import TypeVar
-
-    # `Consumer` alone means one without deserializers.
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K = TypeVar("K")
-    V = TypeVar("V")
 
 # What `close` takes at most when it is not told (seconds).
 CLOSE_TIMEOUT: Final = 5.0
@@ -77,6 +67,7 @@ class BatchIterator(Generic[K, V]):
         return batch
 
 
+@documents_options(ConsumerConfig)
 class Consumer(Navigation, Monitoring, Generic[K, V]):
     """Reads topics, or single partitions.
 
@@ -95,71 +86,37 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
     stays, and it is tried again when the consumer is used on.
     """
 
-    @overload
-    def __init__(
-        self: Consumer[K, V],
-        *topics: str | re.Pattern[str] | BrokerPattern,
-        partitions: Iterable[TopicPartition] | None = ...,
-        listener: RebalanceListener | None = ...,
-        key_deserializer: Callable[[bytes], K],
-        value_deserializer: Callable[[bytes], V],
-        hooks: Hooks | None = ...,
-        rng: random.Random | None = ...,
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Consumer[bytes, V],
-        *topics: str | re.Pattern[str] | BrokerPattern,
-        partitions: Iterable[TopicPartition] | None = ...,
-        listener: RebalanceListener | None = ...,
-        value_deserializer: Callable[[bytes], V],
-        hooks: Hooks | None = ...,
-        rng: random.Random | None = ...,
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Consumer[K, bytes],
-        *topics: str | re.Pattern[str] | BrokerPattern,
-        partitions: Iterable[TopicPartition] | None = ...,
-        listener: RebalanceListener | None = ...,
-        key_deserializer: Callable[[bytes], K],
-        hooks: Hooks | None = ...,
-        rng: random.Random | None = ...,
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self: Consumer[bytes, bytes],
-        *topics: str | re.Pattern[str] | BrokerPattern,
-        partitions: Iterable[TopicPartition] | None = ...,
-        listener: RebalanceListener | None = ...,
-        hooks: Hooks | None = ...,
-        rng: random.Random | None = ...,
-        **options: Any,
-    ) -> None: ...
-
     def __init__(
         self,
         *topics: str | re.Pattern[str] | BrokerPattern,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        config: ConsumerConfig[K, V] | None = None,
         partitions: Iterable[TopicPartition] | None = None,
         listener: RebalanceListener | None = None,
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
-        **options: Any,
+        **options: Unpack[ConsumerOptions],
     ) -> None:
-        """`topics` to read, as for `subscribe`, or else `partitions`; options as in `ConsumerConfig`. Needs no running
-        event loop.
+        """Create a consumer of `topics`, as `subscribe` takes them, or of `partitions`. Needs no running event loop.
+
+        Options are those of `ConsumerConfig`, or come as one `config`.
 
         Raises: ConfigurationError: an option is unknown or wrong; InvalidArgument: topics together with partitions.
         """
         if topics and partitions is not None:
             raise InvalidArgument("give topics or partitions, not both")
-        self.config = from_options(ConsumerConfig, options)
+        self.config: ConsumerConfig[Any, Any] = config_of(
+            ConsumerConfig,
+            config,
+            {
+                "bootstrap_servers": bootstrap_servers,
+                "key_deserializer": key_deserializer,
+                "value_deserializer": value_deserializer,
+                **options,
+            },
+        )
         self._client = Client(self.config, hooks=hooks, rng=rng)
         self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)

@@ -40,7 +40,7 @@ NO_GROUP: Final = "offsets are kept for a group: give the consumer a group_id"
 class Navigation:
     """Positions, committed offsets, ends."""
 
-    config: ConsumerConfig
+    config: ConsumerConfig[Any, Any]
     _client: Client
     _subscription: Subscription
     _reader: Reader

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
-from aiokwire.cluster import ClientConfig
-from aiokwire.config import INT32_MAX, require_bool, require_int, require_number, require_type
+from aiokwire.cluster import ClientConfig, ClientOptions
+from aiokwire.config import INT32_MAX, documents_options, require_bool, require_int, require_number, require_type
 from aiokwire.errors import ConfigurationError, InvalidArgument
 from aiokwire.producer.partitioner import Partitioner, parse_partitioner
 from aiokwire.records import check_level
-from aiokwire.types import Acks, Compression
+from aiokwire.types import Acks, Compression, Headers, K, V
 
-# Gives the bytes, or an awaitable of them. One with three required arguments is given (object, topic, headers).
-Serializer = Callable[..., bytes | Awaitable[bytes | None] | None]
+T = TypeVar("T")
+
+Serialized = bytes | bytearray | memoryview | None
+# Returns the bytes of an object, or an awaitable of them. One with three required arguments gets the topic and the
+# record's headers, too.
+Serializer = (
+    Callable[[T], Serialized | Awaitable[Serialized]] | Callable[[T, str, Headers], Serialized | Awaitable[Serialized]]
+)
 
 # A request that carries batches of many partitions is cut here, well below what brokers accept.
 MAX_REQUEST_BYTES = 100 * 1024 * 1024
 
 
+@documents_options()
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ProducerConfig(ClientConfig):
+class ProducerConfig(ClientConfig, Generic[K, V]):
     """Every option of a producer; times in milliseconds, sizes in bytes.
 
     Raises: ConfigurationError: an option is out of its range, or contradicts another one.
@@ -55,9 +63,9 @@ class ProducerConfig(ClientConfig):
     partitioner: Partitioner | str = "default"
     """Who chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
     sticky, spread by load), "round_robin", or an object or function `(topic, key, value, partitions) -> int`."""
-    key_serializer: Serializer | None = None
+    key_serializer: Serializer[K] | None = None
     """Makes bytes of each key, `(key)` or `(key, topic, headers)`, sync or async; without it, keys are bytes."""
-    value_serializer: Serializer | None = None
+    value_serializer: Serializer[V] | None = None
     """Makes bytes of each value, in the same way; without it, values are bytes."""
 
     def __post_init__(self) -> None:
@@ -174,3 +182,21 @@ def _parse_acks(given: object) -> Acks:
         if given in ("all", "-1")
         else Acks.parse({"0": 0, "1": 1}.get(given, given) if isinstance(given, str) else given)
     )
+
+
+class ProducerOptions(ClientOptions, total=False):
+    """Keyword options of a producer but for its serializers, for type checkers (PEP 692)."""
+
+    acks: Acks | int | str
+    linger_ms: float
+    batch_size: int
+    max_request_size: int
+    buffer_memory: int
+    delivery_timeout_ms: float
+    max_in_flight_requests_per_connection: int
+    enable_idempotence: bool | None
+    transactional_id: str | None
+    transaction_timeout_ms: int
+    compression_type: Compression | str | int
+    compression_level: int | None
+    partitioner: Partitioner | str

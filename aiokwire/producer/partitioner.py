@@ -19,7 +19,7 @@ from aiokwire.records import murmur2
 class Partitioner(Protocol):
     """What the option `partitioner` takes: any callable of this form."""
 
-    def __call__(self, topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int]) -> int:
+    def __call__(self, topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int], /) -> int:
         """The partition for this record: one of `partitions`, which has all of the topic's."""
 
 

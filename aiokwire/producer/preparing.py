@@ -23,7 +23,7 @@ _Full = Callable[[Any, str, Headers], Any]
 class Preparation:
     """The serializers and hook of one producer."""
 
-    def __init__(self, config: ProducerConfig, hooks: Hooks | None) -> None:
+    def __init__(self, config: ProducerConfig[Any, Any], hooks: Hooks | None) -> None:
         self._key = _with_context(config.key_serializer)
         self._value = _with_context(config.value_serializer)
         self._hooks = hooks if overrides(hooks, "on_send") else None
@@ -110,7 +110,7 @@ class _Later:
         _forget(self._key)
 
 
-def _with_context(serializer: Serializer | None) -> _Full | None:
+def _with_context(serializer: Serializer[Any] | None) -> _Full | None:
     """A serializer of three required arguments is given the topic and headers, any other the object alone."""
     if serializer is None:
         return None
@@ -121,7 +121,8 @@ def _with_context(serializer: Serializer | None) -> _Full | None:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     required = [p for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
     if len(required) == 3:
-        return serializer
+        full: Callable[..., Any] = serializer
+        return full
     plain: Callable[..., Any] = serializer
     return lambda given, topic, headers: plain(given)
 

@@ -13,19 +13,19 @@ import logging
 import random
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 import anyio
 
 from aiokwire.cluster import Client
-from aiokwire.config import from_options
+from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.arrow import ArrowDelivery, RowSender
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
-from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.preparing import Preparation
@@ -34,15 +34,12 @@ from aiokwire.producer.scope import Transaction, require_transactions
 from aiokwire.producer.settlement import Undelivered, undelivered_of
 from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.transaction import Transactions
-from aiokwire.types import Headers, RecordMetadata, TransactionalReader
+from aiokwire.types import Headers, K, RecordMetadata, TransactionalReader, V
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger("aiokwire.producer")
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 # So many records of an iterable are looked at in one go.
 CHUNK = 10_000
@@ -50,6 +47,7 @@ CHUNK = 10_000
 LAST_SECONDS = 1.0
 
 
+@documents_options(ProducerConfig)
 class Producer(Generic[K, V]):
     """Sends records to topics.
 
@@ -57,41 +55,17 @@ class Producer(Generic[K, V]):
     within `delivery_timeout_ms`. Awaiting its `Delivery` says which; a failure that nobody awaits is logged.
     """
 
-    @overload
-    def __init__(
-        self: Producer[bytes, bytes],
-        bootstrap_servers: str | Sequence[str] = ...,
-        *,
-        config: ProducerConfig | None = ...,
-        hooks: Hooks | None = ...,
-        rng: random.Random | None = ...,
-        joins: TransactionTicket | None = ...,
-        **options: Any,
-    ) -> None: ...
-
-    @overload
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str] = ...,
-        *,
-        config: ProducerConfig | None = ...,
-        key_serializer: Serializer | None = ...,
-        value_serializer: Serializer | None = ...,
-        hooks: Hooks | None = ...,
-        rng: random.Random | None = ...,
-        joins: TransactionTicket | None = ...,
-        **options: Any,
-    ) -> None: ...
-
     def __init__(
         self,
         bootstrap_servers: str | Sequence[str] | None = None,
         *,
-        config: ProducerConfig | None = None,
+        config: ProducerConfig[K, V] | None = None,
+        key_serializer: Serializer[K] | None = None,
+        value_serializer: Serializer[V] | None = None,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
         joins: TransactionTicket | None = None,
-        **options: Any,
+        **options: Unpack[ProducerOptions],
     ) -> None:
         """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet. With `joins`
         the one transaction of this producer is that of `SharedTransactions.open`: leaving its block delivers, and ends
@@ -99,11 +73,16 @@ class Producer(Generic[K, V]):
 
         Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another one.
         """
-        if bootstrap_servers is not None:
-            options["bootstrap_servers"] = bootstrap_servers
-        if config is not None and options:
-            raise InvalidArgument(f"config and options ({', '.join(options)}) exclude each other")
-        self.config = config if config is not None else from_options(ProducerConfig, options)
+        self.config: ProducerConfig[Any, Any] = config_of(
+            ProducerConfig,
+            config,
+            {
+                "bootstrap_servers": bootstrap_servers,
+                "key_serializer": key_serializer,
+                "value_serializer": value_serializer,
+                **options,
+            },
+        )
         if joins is not None:
             self.config = dataclasses.replace(self.config, transactional_id=joins.transactional_id)
         rng = rng if rng is not None else random.Random()

@@ -110,11 +110,11 @@ async def test_something_that_is_no_address(address: Any) -> None:
 
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match="linger_ms"):
-        Producer("localhost:9092", lingerms=5)
+        Producer("localhost:9092", lingerms=5)  # type: ignore[call-arg]  # on purpose
     with pytest.raises(ConfigurationError, match="auto_offset_reset"):
-        Consumer("topic", bootstrap_servers="localhost:9092", auto_ofset_reset="earliest")
+        Consumer("topic", bootstrap_servers="localhost:9092", auto_ofset_reset="earliest")  # type: ignore[call-arg]  # on purpose
     with pytest.raises(ConfigurationError, match=r"log.segment.bytes"):
-        Broker(log_segment_byte=1)
+        Broker(log_segment_byte=1)  # type: ignore[call-arg]  # on purpose
 
 
 def test_options_of_a_wrong_type_or_value_are_refused() -> None:

@@ -213,4 +213,4 @@ async def test_no_broker_is_told_at_the_start() -> None:
 
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match="client_id"):
-        Admin("localhost:1", client_ids="x")
+        Admin("localhost:1", client_ids="x")  # type: ignore[call-arg]  # on purpose

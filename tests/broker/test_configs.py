@@ -8,12 +8,14 @@ from aiokwire.broker.config_table import SYNONYMS
 from aiokwire.broker.configs import (
     BrokerConfigs,
     ConfigSource,
+    ConfigType,
     broker_keys,
     check_topic_configs,
     static_configs,
     topic_keys,
 )
 from aiokwire.broker.log import LogConfig
+from aiokwire.broker.options import BrokerOptions
 from aiokwire.errors import ConfigurationError
 
 
@@ -27,6 +29,21 @@ def test_every_synonym_exists() -> None:
     for name, synonyms in SYNONYMS.items():
         assert name in topic_keys()
         assert all(synonym in broker_keys() for synonym, _ in synonyms)
+
+
+def test_type_checkers_know_every_broker_config() -> None:
+    kinds = {
+        ConfigType.BOOLEAN: "bool",
+        ConfigType.INT: "int",
+        ConfigType.SHORT: "int",
+        ConfigType.LONG: "int",
+        ConfigType.DOUBLE: "float",
+        ConfigType.LIST: "str | Sequence[str]",
+    }
+    own = {"node_id", "num_partitions"}  # parameters of `Broker` itself
+    keys = {key.name.replace(".", "_"): kinds.get(key.type, "str") for key in broker_keys().values()}
+    typed = {name: kind.__forward_arg__ for name, kind in BrokerOptions.__annotations__.items()}
+    assert typed == {name: kind for name, kind in keys.items() if name not in own}
 
 
 def test_topic_and_broker_defaults_agree() -> None:

@@ -27,14 +27,25 @@ def test_options_become_seconds_and_addresses() -> None:
         ({"bootstrap_servers": "a:x"}, "no valid port"),
         ({"client_id": 7}, "client_id must be a string"),
         ({"request_timeout_ms": 0}, "request_timeout_ms must be at least 1"),
-        ({"request_timeout_ms": "5"}, "request_timeout_ms must be a number"),
+        ({"request_timeout_ms": "5 s"}, "request_timeout_ms must be a number, not '5 s'"),
+        ({"allow_auto_create_topics": "yes"}, "allow_auto_create_topics must be True or False, not 'yes'"),
+        ({"security_protocol": "SASL_SSL"}, "TLS and SASL are not supported yet"),
+        ({"bootstrap_servers": {"bootstrap.servers": "a"}}, "not a dict: options are keyword arguments"),
         ({"retry_backoff_ms": -1}, "retry_backoff_ms must be at least 0"),
         ({"receive_message_max_bytes": 5}, "receive_message_max_bytes must be at least 1024"),
         ({"allow_auto_create_topics": 1}, "allow_auto_create_topics must be True or False"),
         ({"metadata_recovery_strategy": "pray"}, "'rebootstrap' or 'none'"),
-        ({"request_timeout": 5}, "did you mean 'request_timeout_ms'"),
+        ({"request_timeout": 5}, "use request_timeout_ms"),
     ],
 )
 def test_what_is_wrong_is_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         from_options(ClientConfig, options)
+
+
+def test_values_of_environment_variables_are_numbers_and_truth_values() -> None:
+    text = {"request_timeout_ms": "1500", "retry_backoff_ms": "0.5", "receive_message_max_bytes": "4096"}
+    config = from_options(ClientConfig, {**text, "allow_auto_create_topics": "True", "client_id": "7"})
+    assert (config.request_timeout_ms, config.retry_backoff_ms, config.receive_message_max_bytes) == (1500, 0.5, 4096)
+    assert config.allow_auto_create_topics is True
+    assert config.client_id == "7"

@@ -417,7 +417,7 @@ def test_a_wrong_option_fails_at_construction(option: str, value: object) -> Non
 
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match="fetch_min_bytes"):
-        Consumer("t", bootstrap_servers="localhost:1", fetch_min_byte=1)
+        Consumer("t", bootstrap_servers="localhost:1", fetch_min_byte=1)  # type: ignore[call-arg]  # on purpose
 
 
 @pytest.mark.parametrize("partitions", [["t"], [("t",)], [("t", -1)], [("t", True)], [T0, 5]])

@@ -46,7 +46,7 @@ def test_less_than_all_acks_turn_idempotence_off_unless_it_was_asked_for() -> No
         ({"max_in_flight_requests_per_connection": 6, "enable_idempotence": True}, "five"),
         ({"key_serializer": "json"}, "key_serializer"),
         ({"partitioner": "best"}, "round_robin"),
-        ({"batch_size": "1"}, "batch_size"),
+        ({"batch_size": "1.5"}, "batch_size"),
         ({"transactional_id": ""}, "transactional_id"),
         ({"transactional_id": 7}, "transactional_id"),
         ({"transactional_id": "tx", "acks": 1}, "acks"),

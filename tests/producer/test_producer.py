@@ -8,7 +8,7 @@ import inspect
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import anyio
@@ -131,7 +131,7 @@ async def test_serializers_make_the_bytes_and_their_faults_are_named(broker: Bro
 
 
 async def test_a_custom_partitioner_decides_and_is_checked(broker: Broker) -> None:
-    def by_length(topic: str, key: bytes | None, value: bytes | None, partitions: range) -> int:
+    def by_length(topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int]) -> int:
         return len(value or b"")
 
     async with Producer(broker.bootstrap_servers, partitioner=by_length) as producer:
