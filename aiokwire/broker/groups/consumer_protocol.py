@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
-import re
 from collections.abc import Iterable, Mapping
 
 from aiokwire.broker.groups import consumer_records as records
@@ -31,11 +30,14 @@ from aiokwire.broker.groups.context import GroupContext
 from aiokwire.broker.groups.reconciliation import reconcile
 from aiokwire.broker.groups.states import MemberState
 from aiokwire.broker.groups.timers import Due, Key
+from aiokwire.broker.patterns import Budget, InvalidPattern, Pattern
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
 
 logger = logging.getLogger(__name__)
+
+LOGGED = 200  # characters of a pattern that messages show
 
 
 class _Draft:
@@ -70,7 +72,7 @@ class ConsumerProtocol:
 
         Raises: StorageError: nothing happened.
         """
-        fault = member_fault(group, beat) or self._size_fault(group, beat) or _regex_fault(beat)
+        fault = member_fault(group, beat) or self._size_fault(group, beat) or self._pattern_fault(group, beat)
         if fault is not None:
             return Told(fault.code, fault.message)
         if beat.leaves:
@@ -142,19 +144,43 @@ class ConsumerProtocol:
         return members
 
     def _resolve_patterns(self, draft: _Draft, members: Iterable[ConsumerMember]) -> None:
-        """Find the topics of every pattern anew."""
+        """Find the topics of every pattern, but of those that were matched with the present topics."""
         group, topics = draft.group, self._context.topics
-        patterns = dict.fromkeys(one.regex for one in members if one.regex)
-        found = {}
-        for pattern in patterns:
-            matching = re.compile(pattern)
-            found[pattern] = tuple(topic.name for topic in topics if matching.fullmatch(topic.name))
+        known = group.regexes if group.seen_topics == topics.version else {}
+        budget = Budget()
+        found = {
+            text: known[text] if text in known else self._topics_matching(group, text, budget)
+            for text in dict.fromkeys(one.regex for one in members if one.regex)
+        }
         now = wall_ms()
         for pattern in {**group.regexes, **found}:
             if group.regexes.get(pattern) != found.get(pattern):
                 row = records.regex_row(group.group_id, pattern, found.get(pattern), topics.version, now)
                 draft.rows.append(row)
         draft.regexes = found
+
+    def _topics_matching(self, group: ConsumerGroup, text: str, budget: Budget) -> tuple[str, ...]:
+        """The topics of a pattern; those known before, when it cannot be run: it may come from an older log."""
+        try:
+            return tuple(Pattern(text, budget).select(topic.name for topic in self._context.topics))
+        except InvalidPattern as error:
+            logger.warning(
+                "group %r: the topics of pattern %r stay as they are, it cannot be matched: %s",
+                group.group_id,
+                text[:LOGGED],
+                error,
+            )
+            return group.regexes.get(text, ())
+
+    def _pattern_fault(self, group: ConsumerGroup, beat: Beat) -> Fault | None:
+        if not beat.regex or beat.regex in group.regexes:
+            return None
+        try:
+            Pattern(beat.regex).select(topic.name for topic in self._context.topics)
+        except InvalidPattern as error:
+            message = f"SubscribedTopicRegex {beat.regex[:LOGGED]!r} is not valid: {error}"
+            return Fault(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
+        return None
 
     def _hash_of(self, draft: _Draft, members: Mapping[str, ConsumerMember]) -> int:
         """A number that changes with the topics that are subscribed to: their ids and partitions."""
@@ -287,11 +313,3 @@ class ConsumerProtocol:
         """Keep no deadline any more: another node goes on."""
         for member_id in group.members:
             self._cancel(group, member_id)
-
-
-def _regex_fault(beat: Beat) -> Fault | None:
-    try:
-        re.compile(beat.regex or "")
-    except re.error as error:
-        return Fault(ErrorCode.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex {beat.regex!r} is not valid: {error}")
-    return None

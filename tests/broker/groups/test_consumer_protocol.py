@@ -186,6 +186,38 @@ async def test_a_pattern_stands_for_topics_that_come_and_go(broker: Broker) -> N
     await close(one)
 
 
+async def test_a_pattern_cannot_hang_the_broker_neither_now_nor_when_topics_come_later(broker: Broker) -> None:
+    one = await member(broker, "a", topics=None, regex="(a+)+$")
+    assert await one.beat(join=True) is ErrorCode.NONE
+    assert one.owned == {}
+    await broker.create_topic("a" * 40 + "-", 1)
+    await broker.create_topic("a" * 249, 1)
+    await settle(one)
+    assert one.owned == {"a" * 249: [0]}
+    await close(one)
+
+
+@pytest.mark.parametrize("regex", ["(" * 10_000, "(?=t)t", r"(t)\1", "(t{1000}){1000}", "t" * 20_000])
+async def test_patterns_that_are_not_of_re2_or_too_large_are_refused(broker: Broker, regex: str) -> None:
+    one = await member(broker, "a", topics=None, regex=regex)
+    assert await one.beat(join=True) is ErrorCode.INVALID_REGULAR_EXPRESSION
+    await close(one)
+
+
+async def test_a_pattern_that_becomes_too_expensive_keeps_the_topics_that_it_had(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await member(broker, "a", topics=None, regex="((t?){100}){40}|u")
+    assert await one.beat(join=True) is ErrorCode.NONE
+    assert one.owned == {"t": [0, 1, 2, 3], "u": [0, 1]}
+    for number in range(20, 40):
+        await broker.create_topic("t" * number, 1)
+    await settle(one)
+    assert one.owned == {"t": [0, 1, 2, 3], "u": [0, 1]}
+    assert "stay as they are" in caplog.text
+    await close(one)
+
+
 async def test_members_choose_the_assignor(broker: Broker) -> None:
     one, two = await joined(broker, "a", "b", assignor="range", topics=["t", "u"])
     assert {tuple(one.owned["t"]), tuple(two.owned["t"])} == {(0, 1), (2, 3)}

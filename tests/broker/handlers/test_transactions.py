@@ -293,8 +293,17 @@ async def test_transactions_are_described_and_listed(broker: Broker, client: Raw
     assert await listed(transactional_id_pattern="us") == set()
     unknown = await client.ask(list_transactions.ListTransactionsRequest(state_filters=["Ongoing", "Odd"]), 0)
     assert unknown.unknown_state_filters == ["Odd"]
-    bad = await client.ask(list_transactions.ListTransactionsRequest(transactional_id_pattern="("), 2)
-    assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    for pattern in ("(", "(?=b)b.*", "(" * 10_000, "(a{1000}){1000}"):
+        bad = await client.ask(list_transactions.ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+        assert bad.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+async def test_a_pattern_for_transactional_ids_cannot_hang_the_broker(client: RawClient) -> None:
+    for name in ("a" * 40, "a" * 40 + "-"):
+        await RawProducer(client, name).init()
+    request = list_transactions.ListTransactionsRequest(transactional_id_pattern="(a+)+$")
+    answer = await client.ask(request, 2)
+    assert [one.transactional_id for one in answer.transaction_states] == ["a" * 40]
 
 
 async def test_a_transaction_that_hangs_in_a_partition_is_found_and_ended(broker: Broker, client: RawClient) -> None:
