@@ -112,9 +112,11 @@ async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> 
     """
     ledger = plan.ledger()
     note = found.query_id if plan.run_id is None else plan.run_id
+    entry = Entry(batch_id or 0, note)
     async with _client(plan) as client:
         transactions = SharedTransactions(client, plan.config)
-        await transactions.commit(found.ticket, ledger.entry(batch_id or 0, note), ledger.group, found.places)
+        offsets = await ledger.entry(client, entry, found.places, plan.config.request_timeout)
+        await transactions.commit(found.ticket, offsets, ledger.group, found.places)
 
 
 async def abort_transaction(plan: Plan, ticket: TransactionTicket | None) -> None:

@@ -1,21 +1,28 @@
-"""Which batches a sink has committed: offsets of a group of its own, written in the transaction of the batch itself.
+"""Which batches a sink has committed: in the metadata of an offset that the transaction of the batch itself commits.
 
-    group <sink id>.batches         offset = number of the last microbatch, metadata = id of the query
+    group <sink id>.batches         metadata "aiokwire batch=<number of the last microbatch> of=<id of the query>"
     group <sink id>.run.<run id>    the same for one batch job: it is there, or not
 
-They stand at partition 0 of the topic that the option says; where rows say their topics, of the offsets' own topic,
-which is there wherever there are groups. A group without members expires (`offsets.retention.minutes`, a week unless
-the broker says otherwise).
+The entry stands at partition 0 of the topic that the option says, and its offset is where that partition ends with the
+transaction: to tools that watch the lag of groups, the sink keeps up. Where rows say their topics, the entry stands at
+the offsets' own topic, which is there wherever there are groups; tools for lag leave internal topics out as a rule.
+Earlier versions committed the number of the batch as the offset, and the id of the query as metadata: such an entry is
+read too, and the next batch replaces it.
+
+A group without members expires (`offsets.retention.minutes`, a week unless the broker says otherwise).
 """
 
 from __future__ import annotations
 
+import logging
+import re
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import Client, Coordinator, CoordinatorKind
+from aiokwire.cluster import LATEST, Client, Coordinator, CoordinatorKind, list_offsets
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import UnsupportedVersion, error_for
+from aiokwire.errors import KafkaError, UnsupportedVersion, error_for
 from aiokwire.net import ApiVersions
 from aiokwire.protocol.messages import offset_fetch
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -24,6 +31,10 @@ from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 # one, a batch that was committed a moment ago would not be found.
 ONE_GROUP: Final = 7
 OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+_METADATA: Final = re.compile(r"aiokwire batch=(\d+) of=(.*)", re.DOTALL)
+
+logger = logging.getLogger("aiokwire.spark")
 
 
 class Entry(NamedTuple):
@@ -41,9 +52,26 @@ class Ledger:
         self.group = GroupMetadata(group_id)
         self._home = TopicPartition(topic or OFFSETS_TOPIC, 0)
 
-    def entry(self, batch_id: int, note: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What is to be committed with a batch."""
-        return {self._home: OffsetAndMetadata(batch_id, metadata=note)}
+    async def entry(
+        self, client: Client, entry: Entry, wrote: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The offset to commit with a batch, whose rows have been written to the partitions `wrote`."""
+        end = await self._end(client, timeout)
+        marker = self._home in wrote  # the one that ends the transaction takes an offset too
+        return {
+            self._home: OffsetAndMetadata(end + marker, metadata=f"aiokwire batch={entry.batch_id} of={entry.note}")
+        }
+
+    async def _end(self, client: Client, timeout: float) -> int:
+        """Where the home partition ends. Only for those who look at lag, so that no batch fails without it."""
+        if self._home.topic == OFFSETS_TOPIC:
+            return 0  # each commit of any group moves it
+        try:
+            found = await list_offsets(client, {self._home: LATEST}, timeout=timeout)
+        except KafkaError as error:
+            logger.warning("group %r will seem to lag until the next batch: %s", self.group.group_id, error)
+            return 0
+        return found[self._home].offset
 
     async def read(self, client: Client, timeout: float) -> Entry | None:
         """The last batch that was committed, None when there is none.
@@ -72,9 +100,7 @@ class Ledger:
             parts = [part for topic in answer.topics for part in topic.partitions]
             code = answer.error_code or next((part.error_code for part in parts if part.error_code), 0)
             if not code:
-                known = [
-                    Entry(part.committed_offset, part.metadata or "") for part in parts if part.committed_offset >= 0
-                ]
+                known = [_entry(part) for part in parts if part.committed_offset >= 0]
                 return max(known, default=None)
             error = error_for(code, deadline.what, request="OffsetFetch")
             if not error.retriable or deadline.expired:
@@ -82,6 +108,13 @@ class Ledger:
             if error.code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 client.coordinators.forget(to.kind, to.key)
             await client.pause(min(backoff.next(), deadline.remaining))
+
+
+def _entry(part: offset_fetch.OffsetFetchResponsePartition) -> Entry:
+    found = _METADATA.fullmatch(part.metadata or "")
+    if found is None:  # of an earlier version
+        return Entry(part.committed_offset, part.metadata or "")
+    return Entry(int(found[1]), found[2])
 
 
 def _version(versions: ApiVersions) -> int:

@@ -12,8 +12,11 @@ from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructType
 
 from aiokwire import Consumer
+from aiokwire.admin import Admin
 from aiokwire.broker import Broker
+from aiokwire.cluster import LATEST, Client
 from aiokwire.errors import ConfigurationError, KafkaError, UnsupportedVersion
+from aiokwire.group import GroupOffsets
 from aiokwire.producer import TransactionTicket
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -24,7 +27,7 @@ from aiokwire.spark.messages import Whole
 from aiokwire.spark.options import SinkOptions, parse_sink
 from aiokwire.spark.sink_columns import sink_columns
 from aiokwire.spark.writing import Joining, write
-from aiokwire.types import TopicPartition
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 TICKET = TransactionTicket("sink", 7, 3, second=True)
 COLUMNS = sink_columns(StructType().add("key", StringType()).add("value", StringType()), "t")
@@ -209,6 +212,39 @@ async def test_an_empty_batch_is_in_the_ledger_where_an_option_says_the_topic_an
         for batch_id in range(2):
             await run_batch(plan, batch_id)
             assert (await steps.open_transaction(plan)).last == Entry(batch_id, "q")
+
+
+async def lag(servers: str, group: str) -> list[int]:
+    """How far a group is behind, for each partition where it has committed."""
+    async with Admin(servers) as admin:
+        committed = await admin.list_group_offsets(group)
+        ends = await admin.list_offsets(dict.fromkeys(committed, LATEST))
+    return [ends[tp].offset - place.offset for tp, place in committed.items()]
+
+
+async def test_the_ledger_does_not_look_like_a_group_that_lags() -> None:
+    """Its offset was the number of the batch: each tool that watches lag saw a group that falls behind for ever."""
+    async with sink() as (plan, servers):
+        for batch_id in range(3):
+            await run_batch(plan, batch_id, "a", "b")
+            assert await lag(servers, "s.batches") == [0]
+        await run_batch(plan, 3)  # no rows, no marker
+        assert await lag(servers, "s.batches") == [0]
+
+
+async def test_the_ledger_of_an_earlier_version_is_read_and_replaced() -> None:
+    """There the offset was the number of the batch, and the metadata the id of the query."""
+    async with sink() as (plan, servers):
+        async with Client(plan.config) as client:
+            old = {TopicPartition("t", 0): OffsetAndMetadata(4, metadata="q")}
+            await GroupOffsets(client, "s.batches").commit(old, GroupMetadata("s.batches"), timeout=5)
+        await run_batch(plan, 4, "repeated")
+        with pytest.raises(ConfigurationError, match="batch 4 of this query was committed"):
+            await run_batch(plan, 3, "older")
+        await run_batch(plan, 5, "next")
+        assert await committed(servers, 1) == [b"next"]
+        assert (await steps.open_transaction(plan)).last == Entry(5, "q")
+        assert await lag(servers, "s.batches") == [0]
 
 
 async def test_the_ledger_is_found_when_the_topic_has_become_another() -> None:
