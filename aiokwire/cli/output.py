@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
+from typing import Final
+
+# Off a terminal rich takes 80 columns, and cuts names to them.
+_ENDLESS: Final = 100_000
 
 
 def print_json(value: object) -> None:
@@ -12,7 +17,7 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table; columns whose values are all numbers stand to the right."""
+    """A table; columns whose values are all numbers stand to the right. Off a terminal nothing is cut or wrapped."""
     from rich.console import Console
     from rich.table import Table
 
@@ -23,7 +28,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         table.add_column(name, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(_text(value) for value in row))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _ENDLESS).print(table)
 
 
 def _text(value: object) -> str:

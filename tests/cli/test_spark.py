@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from aiokwire.cli.main import cli
+from aiokwire.cli.output import print_table
 from aiokwire.cli.spark import running
 from aiokwire.cli.spark.options import parse_seconds, parse_size
 from aiokwire.cli.spark.replay import parse_pace, parse_time
@@ -34,6 +35,12 @@ def test_without_pyspark_one_line_says_what_to_install(
         running.run(lambda *_: None, title="archive")
     assert ended.value.code == 1
     assert capsys.readouterr().err == "error: the Spark verbs need pyspark: pip install 'aiokwire[spark]'\n"
+
+
+def test_names_of_groups_are_not_cut_to_80_columns_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    group = "billing-" * 30
+    print_table("Consumer groups", ["group", "offsets behind"], [[group, 12]])
+    assert [line for line in capsys.readouterr().out.splitlines() if group in line and "12" in line]
 
 
 CONTEXT = click.Context(click.Command("x"))

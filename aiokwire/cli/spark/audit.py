@@ -103,7 +103,7 @@ def command(
 
 
 def _show(report: AuditReport, html: Path | None, as_json: bool) -> None:
-    from aiokwire.spark.pipelines import audit_as_html, audit_as_json, audit_tables
+    from aiokwire.spark.pipelines import audit_as_html, audit_as_json, audit_tables, audit_verdict
 
     if html is not None:
         # Written whole or not at all: a report is often served or sent from where it is made.
@@ -115,6 +115,6 @@ def _show(report: AuditReport, html: Path | None, as_json: bool) -> None:
         return
     for title, heads, rows in audit_tables(report):
         print_table(title, heads, rows)
-    print(f"{len(report.wrong)} wrong" if report.failed else "nothing wrong")
+    print(audit_verdict(report))
     if html is not None:
         print(f"report: {html}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.archive_verify import Verified, verify
     from aiokwire.spark.pipelines.auditing.auditor import audit
     from aiokwire.spark.pipelines.auditing.html import audit_as_html
-    from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json
+    from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json, audit_verdict
     from aiokwire.spark.pipelines.auditing.table import audit_tables
     from aiokwire.spark.pipelines.declaration import Pipeline
     from aiokwire.spark.pipelines.launch import ask, spark_session
@@ -65,6 +65,7 @@ __all__ = [
     "audit_as_html",
     "audit_as_json",
     "audit_tables",
+    "audit_verdict",
     "compact",
     "prepare",
     "print_summary",
@@ -84,7 +85,7 @@ __all__ = [
 _HOMES = {
     "auditing.auditor": ("audit",),
     "auditing.html": ("audit_as_html",),
-    "auditing.report": ("AuditReport", "audit_as_json"),
+    "auditing.report": ("AuditReport", "audit_as_json", "audit_verdict"),
     "auditing.table": ("audit_tables",),
     "archive": ("Archived", "archive"),
     "archive_compact": ("Compacted", "compact"),

@@ -16,6 +16,7 @@ from aiokwire.spark.pipelines.auditing.report import (
     Finding,
     PartitionReport,
     all_codecs,
+    audit_verdict,
     key_text,
     milliseconds,
 )
@@ -33,8 +34,9 @@ h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5re
 .good { background: #e7f5ea; border-color: #9fd3aa; } .bad { background: #fdebea; border-color: #eba8a3; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid #e3e3e3; padding: .25rem .7rem; text-align: left; vertical-align: top; }
-th { font-weight: 600; white-space: nowrap; } td.n { text-align: right; white-space: nowrap; }
+th, td { border-bottom: 1px solid #e3e3e3; padding: .25rem .5rem; text-align: left; vertical-align: top; }
+td { overflow-wrap: anywhere; } th { font-weight: 600; overflow-wrap: normal; vertical-align: bottom; }
+td.n { text-align: right; white-space: nowrap; }
 tr.bad td { background: #fdebea; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1rem; }
 figure { margin: 0; border: 1px solid #e3e3e3; border-radius: 8px; padding: .6rem; }
@@ -101,10 +103,9 @@ def _section(title: str, body: str) -> str:
 
 
 def _tiles(report: AuditReport) -> str:
-    wrong = len(report.wrong)
     keys = report.keys
     tiles: list[tuple[str, Cell, str]] = [
-        ("result", f"{wrong} wrong" if wrong else "nothing wrong", "bad" if wrong else "good"),
+        ("result", "failed" if report.failed else "passed", "bad" if report.failed else "good"),
         ("records", report.records, ""),
         ("MiB in the log", report.bytes / 2**20, ""),
         ("partitions", len(report.partitions), ""),
@@ -121,9 +122,9 @@ def _tiles(report: AuditReport) -> str:
 
 def _found(report: AuditReport) -> str:
     asked = ", ".join(finding.value for finding in report.fail_on) or "nothing"
-    note = f'<p class="sub">Counted as wrong: {_text(asked)}.</p>'
+    note = f'<p><b>{_text(audit_verdict(report))}</b></p><p class="sub">What fails the audit: {_text(asked)}.</p>'
     if not report.found:
-        return _section("Found", note + "<p>Nothing that deserves a look.</p>")
+        return _section("Found", note)
     rows = [(each.finding.value, each.where, each.text) for each in report.found]
     return _section(
         "Found", note + _table(["what", "where", ""], rows, [each in report.wrong for each in report.found])
@@ -142,36 +143,36 @@ def _plots(report: AuditReport) -> str:
 
 
 def _partitions(report: AuditReport) -> str:
-    heads = [
-        "partition", "from", "to", "first", "last", "records", "aborted", "control", "compacted", "between batches",
-        "bytes", "batches", "null keys", "null values", "steps back", "latest by", "after the last stable offset",
-    ]  # fmt: skip
+    """Two tables, since one with all columns is wider than the page."""
     bad = [any(one.where == each.name for one in report.wrong) for each in report.partitions]
-    return _section("Partitions", _table(heads, [_partition(each) for each in report.partitions], bad))
+    offsets = [
+        "partition", "from", "to", "first", "last", "records", "aborted", "control", "compacted", "between batches",
+        "unstable",
+    ]  # fmt: skip
+    records = ["partition", "bytes", "batches", "null keys", "null values", "steps back", "latest by"]
+    return _section(
+        "Partitions: what the offsets hold",
+        _table(offsets, [_offsets(each) for each in report.partitions], bad)
+        + '<p class="sub">unstable: offsets after the last stable one, which wait for an open transaction</p>',
+    ) + _section("Partitions: records", _table(records, [_records(each) for each in report.partitions], bad))
 
 
-def _partition(each: PartitionReport) -> list[Cell]:
+def _offsets(each: PartitionReport) -> list[Cell]:
     tally = each.tally
-    records = tally.records
-    edges: list[Cell] = [records.first, records.last] if records.count else ["-", "-"]
+    edges: list[Cell] = [tally.records.first, tally.records.last] if tally.records.count else ["-", "-"]
     return [
-        each.name,
-        tally.start,
-        tally.end,
-        *edges,
-        records.count,
-        tally.aborted,
-        tally.control,
-        tally.compacted.offsets,
-        tally.missing.offsets,
-        tally.batches.bytes.total,
-        tally.batches.bytes.count,
-        records.null_keys,
-        records.null_values,
-        records.times.steps_back,
-        milliseconds(records.times.latest_by),
-        each.latest - each.stable,
-    ]
+        each.name, tally.start, tally.end, *edges, tally.records.count, tally.aborted, tally.control,
+        tally.compacted.offsets, tally.missing.offsets, each.latest - each.stable,
+    ]  # fmt: skip
+
+
+def _records(each: PartitionReport) -> list[Cell]:
+    records, size = each.tally.records, each.tally.batches.bytes
+    times = records.times
+    return [
+        each.name, size.total, size.count, records.null_keys, records.null_values, times.steps_back,
+        milliseconds(times.latest_by),
+    ]  # fmt: skip
 
 
 def _stretches(report: AuditReport) -> str:

@@ -5,6 +5,7 @@ Used by `audit` (which fills it), and by `html`, `plots` and the command, which 
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -227,6 +228,20 @@ def milliseconds(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count} ms"
+
+
+def audit_verdict(report: AuditReport) -> str:
+    """The result in one line: what fails the audit, and what was found beside it."""
+    wrong, others = _counted(report.wrong), _counted(each for each in report.found if each not in report.wrong)
+    if wrong:
+        return f"FAILED: {wrong}" + (f"; findings that do not fail it: {others}" if others else "")
+    return f"passed; findings that do not fail it: {others}" if others else "passed: nothing found"
+
+
+def _counted(found: Iterable[Found]) -> str:
+    """`2 gaps, 1 disorder`: how often each was found."""
+    counts = collections.Counter(each.finding.value for each in found)
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ def audit_tables(report: AuditReport) -> Iterator[Table]:
     lags = lag_by_group(report.lags).items()
     yield from _some("Consumer groups", ["group", "offsets behind"], [list(item) for item in lags])
     found = [
-        ["wrong" if each in report.wrong else "", each.finding.value, each.where, each.text] for each in report.found
+        ["fails" if each in report.wrong else "note", each.finding.value, each.where, each.text]
+        for each in report.found
     ]
     yield from _some("Found", ["", "what", "where", ""], found, most=4 * ROWS)
 

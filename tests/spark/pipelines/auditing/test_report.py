@@ -24,6 +24,7 @@ from aiokwire.spark.pipelines.auditing.report import (
     GroupLag,
     PartitionReport,
     audit_as_json,
+    audit_verdict,
     judge,
     key_text,
     lag_by_group,
@@ -198,7 +199,14 @@ def test_the_document_loads_and_runs_nothing_and_escapes_what_stands_in_the_topi
     assert "@import" not in text
     assert sum(EVIL in each for each in document.text) >= 4
     shown = " ".join(document.text)
-    for part in ("2 wrong", "1 offsets are not there: 5", "and 10 more stretches", "0xff", "105", "key differs"):
+    for part in (
+        "failed",
+        "1 offsets are not there: 5",
+        "and 10 more stretches",
+        "0xff",
+        "105",
+        "key differs",
+    ):
         assert part in shown
 
 
@@ -230,7 +238,7 @@ def test_plots_are_pictures_of_outlines() -> None:
 def test_an_empty_topic_has_a_document_too() -> None:
     empty = PartitionReport(PartitionTally("t", 0, 7, 7), 7, 7, 7, None)
     assert draw_all(report(empty)) == []
-    assert "nothing wrong" in " ".join(_Document(audit_as_html(report(empty))).text)
+    assert "passed: nothing found" in _Document(audit_as_html(report(empty))).text
     assert audit_as_json(report(empty))["partitions"][0]["first_offset"] == -1
 
 
@@ -257,8 +265,20 @@ def test_the_terminal_has_a_table_for_each_part() -> None:
         "200 records in 1.5 s", "Compression", "Most frequent keys", "Duplicates by key,value", "Consumer groups",
         "Found",
     ]  # fmt: skip
-    assert tables[-1].rows[0][:3] == ["wrong", "gaps", "t[0]"]
+    assert tables[-1].rows[0][:3] == ["fails", "gaps", "t[0]"]
     assert all(len(row) == len(table.heads) for table in tables for row in table.rows)
+
+
+def test_the_verdict_names_what_was_found_though_it_does_not_fail_the_audit() -> None:
+    """ "Found" listed disorder, and the line below said "nothing wrong"."""
+    times = tally_times(np.array([5, 3, 4]))
+    late = partition(records=dataclasses.replace(Records(3, 0, 2), times=times))
+    assert audit_verdict(report(late)) == "passed; findings that do not fail it: 1 disorder"
+    assert audit_verdict(report(late, fail_on=("disorder",))) == "FAILED: 1 disorder"
+    both = report(late, partition(1, missing=stretches((4, 6))))
+    assert audit_verdict(both) == "FAILED: 1 gaps; findings that do not fail it: 1 disorder"
+    assert audit_verdict(report(partition())) == "passed: nothing found"
+    assert audit_verdict(both) in _Document(audit_as_html(both)).text
 
 
 def test_pictures_in_the_document_are_whole() -> None:
