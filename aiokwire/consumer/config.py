@@ -19,13 +19,16 @@ from aiokwire.config import (
 )
 from aiokwire.consumer.reset_policy import ResetTarget, parse_reset
 from aiokwire.errors import ConfigurationError
-from aiokwire.group import ASSIGNORS, Assignor
+from aiokwire.group import ASSIGNORS, Assignor, Strategy, auto_assignors
 from aiokwire.types import GroupProtocol, IsolationLevel, K, OffsetReset, V
 
 T = TypeVar("T")
 
 # What a fetch response may have beside its records.
 ENVELOPE_BYTES: Final = 64 * 1024
+
+# The default of `partition_assignment_strategy`.
+AUTO: Final = "auto"
 
 # A choice of `enable_auto_commit`.
 ACKED: Final = "acked"
@@ -83,10 +86,11 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     "classic". With "consumer" the broker's configuration has the session timeout and the heartbeat interval."""
     group_remote_assignor: str | None = None
     """With `group_protocol="consumer"`, the coordinator's assignor ("uniform", "range"); None leaves it the choice."""
-    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = "cooperative-sticky"
-    """With `group_protocol="classic"`, names of assignors ("range", "roundrobin", "sticky", "cooperative-sticky") or
-    objects of their shape; the group uses the first that all members have. Members keep their partitions during a
-    rebalance when all assignors in the list allow it, as "cooperative-sticky" does."""
+    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = AUTO
+    """With `group_protocol="classic"`. "auto": cooperative-sticky, with which members keep their partitions during a
+    rebalance; "range" or "roundrobin" while the group has members of other clients that offer nothing else. Or names of
+    assignors ("range", "roundrobin", "sticky", "cooperative-sticky") or objects of their shape: the group uses one that
+    all members have, and members keep their partitions only if all assignors in the list are cooperative."""
     session_timeout_ms: float = 45_000
     """After this time without a heartbeat the coordinator removes a member from its group."""
     heartbeat_interval_ms: float = 3_000
@@ -165,7 +169,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             raise ConfigurationError(
                 f"enable_auto_commit must be True, False or {ACKED!r}, not {self.enable_auto_commit!r}"
             )
-        new_assignors(self.partition_assignment_strategy)
+        new_strategy(self.partition_assignment_strategy)
 
     @property
     def reset(self) -> ResetTarget:
@@ -175,6 +179,16 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     @property
     def isolation(self) -> IsolationLevel:
         return IsolationLevel.parse(self.isolation_level)
+
+
+def new_strategy(given: str | Assignor | Sequence[str | Assignor]) -> Strategy:
+    """What `partition_assignment_strategy` means.
+
+    Raises: ConfigurationError: as `new_assignors`.
+    """
+    if isinstance(given, str) and given.lower() == AUTO:
+        return Strategy(auto_assignors(), is_auto=True)
+    return Strategy(new_assignors(given))
 
 
 def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Assignor, ...]:
@@ -188,7 +202,8 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
             factory = ASSIGNORS.get(each.lower().replace("_", "-"))
             if factory is None:
                 raise ConfigurationError(
-                    f"partition_assignment_strategy: there is no {each!r}; choose of {', '.join(ASSIGNORS)}"
+                    f"partition_assignment_strategy: there is no {each!r}; give {AUTO!r} alone, or choose of "
+                    f"{', '.join(ASSIGNORS)}"
                 )
             chosen.append(factory())
         elif all(hasattr(each, name) for name in ("name", "cooperative", "user_data", "assign", "on_assignment")):

@@ -13,7 +13,7 @@ import anyio
 
 from aiokwire.cluster import Client, Cluster
 from aiokwire.consumer.commits import Commits
-from aiokwire.consumer.config import ConsumerConfig, new_assignors
+from aiokwire.consumer.config import ConsumerConfig, new_strategy
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.listener import RebalanceListener, call_listener
 from aiokwire.consumer.positions import PartitionState
@@ -81,7 +81,7 @@ def member_options(config: ConsumerConfig) -> MemberOptions:
         raise ConfigurationError("a member of a group needs a group_id")
     return MemberOptions(
         group_id=config.group_id,
-        assignors=new_assignors(config.partition_assignment_strategy),
+        strategy=new_strategy(config.partition_assignment_strategy),
         instance_id=config.group_instance_id,
         rack_id=config.client_rack or None,
         session_timeout=config.session_timeout_ms / 1000,

@@ -7,6 +7,7 @@ modern           a member, by the consumer protocol (KIP-848); modern_states, mo
 pulse            heartbeats while the loop is blocked        commit_gate          commits and joins take turns
 status           how a member is, for health and events
 offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
+strategy         which assignors are offered, for groups of several clients; incompatibility: why there was none
 assignors        who reads what                              subscription_format  what members tell one another
 """
 
@@ -31,6 +32,7 @@ from aiokwire.group.status import (
     RebalanceEnded,
     RebalanceStarted,
 )
+from aiokwire.group.strategy import Strategy, auto_assignors
 from aiokwire.group.subscription_format import (
     MemberSubscription,
     decode_assignment,
@@ -64,6 +66,8 @@ __all__ = [
     "Pulse",
     "RebalanceEnded",
     "RebalanceStarted",
+    "Strategy",
+    "auto_assignors",
     "decode_assignment",
     "decode_subscription",
     "encode_assignment",

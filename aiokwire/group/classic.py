@@ -2,6 +2,7 @@
 
 states   the table               classic_requests  bytes            leading     what the leader does
 decisions  codes and partitions  link              one attempt      heartbeats  while a generation lasts
+strategy   which assignors are offered, and what becomes of partitions when another one is chosen
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from aiokwire.cluster import JOIN, Client, Cluster
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, error_for
 from aiokwire.group import decisions
+from aiokwire.group.assignors import Assignor
 from aiokwire.group.classic_requests import Identity, Leaving, heartbeat_request, join_request, sync_request
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.generation import Generation, watch
 from aiokwire.group.heartbeats import Heartbeats
+from aiokwire.group.incompatibility import explain
 from aiokwire.group.interruption import Interruption
-from aiokwire.group.leading import know_topics, share_out, subscriptions
+from aiokwire.group.leading import know_topics, nothing_for, share_out, subscriptions
 from aiokwire.group.life import Departure, Life
 from aiokwire.group.link import CoordinatorLink, is_passing
 from aiokwire.group.member_id import MemberId
@@ -28,7 +31,7 @@ from aiokwire.group.membership import Host
 from aiokwire.group.options import MemberOptions
 from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
 from aiokwire.group.status import MemberStatus
-from aiokwire.group.subscription_format import decode_assignment, encode_subscription
+from aiokwire.group.subscription_format import decode_assignment
 from aiokwire.machine import Machine
 from aiokwire.protocol.messages.join_group import JoinGroupResponse
 from aiokwire.types import GroupMetadata, TopicPartition
@@ -54,7 +57,9 @@ class ClassicMember:
             MemberState.UNJOINED,
             on_move=lambda state: status.moved(state, self.metadata.generation),
         )
-        self._cooperative = decisions.is_cooperative(assignor.cooperative for assignor in options.assignors)
+        self._strategy = options.strategy
+        self._offered = options.strategy.assignors  # in the last join
+        self._must_revoke = False  # everything, before the next join: only eager assignors would do
         self._signals = decisions.Signals()
         self._waiting = Interruption()  # for the answer to a JoinGroup or SyncGroup
         self._heartbeats = Heartbeats(
@@ -90,9 +95,8 @@ class ClassicMember:
     @property
     def metadata(self) -> GroupMetadata:
         """Without a generation while it has none."""
-        generation = -1 if self._generation is None else self._generation.number
         member_id = "" if self._generation is None else self._id.current
-        return GroupMetadata(self._options.group_id, generation, member_id, self._options.instance_id)
+        return GroupMetadata(self._options.group_id, self._generation_number, member_id, self._options.instance_id)
 
     def subscribe(self, topics: frozenset[str]) -> None:
         """See `Membership`."""
@@ -171,10 +175,11 @@ class ClassicMember:
         options = self._options
         await self.commits.close(options.session_timeout / 2)
         self._signals.clear()
-        topics = self._topics
+        topics, owned = self._topics, self._host.owned()
+        self._offered = self._strategy.offered(self._assignor, owns=bool(owned))
         request = join_request(
             self._identity,
-            self._protocols(topics),
+            self._strategy.encode(self._offered, topics, owned, self._generation_number, options.rack_id),
             session_timeout=options.session_timeout,
             rebalance_timeout=options.max_poll_interval,
             reason=self._reason,
@@ -190,6 +195,8 @@ class ClassicMember:
             self._id.given(answer.member_id)
             return MemberEvent.RETRY
         if code := answer.error_code:
+            if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+                return await self._after_incompatibility(code)
             event = await self._after_refusal(decisions.on_join_error(code), code, "JoinGroup")
             if code in decisions.READ_ANEW:
                 self._id.moved()
@@ -198,13 +205,17 @@ class ClassicMember:
 
     def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
         self._id.given(answer.member_id)
-        assignor = next((each for each in self._options.assignors if each.name == answer.protocol_name), None)
+        assignor = next((each for each in self._offered if each.name == answer.protocol_name), None)
         if assignor is None:
             self._refuse(
                 KafkaError(f"{self._who}: the coordinator chose {answer.protocol_name!r}, which was not offered")
             )
             return MemberEvent.REFUSED
         is_leader = answer.leader == answer.member_id
+        yields = self._strategy.is_auto and not assignor.cooperative and bool(self._host.owned())
+        if yields and not is_leader and (self._generation is None or answer.leader != self._generation.leader):
+            logger.warning("%s: a new leader assigns by %r what this member owns", self._who, assignor.name)
+            return MemberEvent.LOST
         generation = Generation(
             answer.generation_id,
             assignor,
@@ -212,8 +223,12 @@ class ClassicMember:
             watch(self._client.cluster, topics) if is_leader else None,
             answer.members if is_leader else [],
             answer.skip_assignment,
+            answer.leader,
+            yields,
         )
         self._generation = generation
+        self._must_revoke = False
+        self._strategy.warn_of(assignor, self._who)
         logger.info(
             "%s: joined generation %d as %s%s",
             self._who,
@@ -255,24 +270,32 @@ class ClassicMember:
         topics = {topic for member in members.values() for topic in member.topics}
         cluster = await know_topics(self._client, topics)
         self._generation = generation._replace(watch=watch(cluster, topics))
-        return {} if generation.is_given else share_out(generation.assignor, members, cluster)
+        if generation.is_given:
+            return {}
+        if self._strategy.must_yield(generation.assignor, members.values()):
+            return nothing_for(members)
+        return share_out(generation.assignor, members, cluster)
 
     async def _reconcile(self) -> MemberEvent:
         """RECONCILING: from what is owned to what was assigned."""
         generation = self._generation
         assert generation is not None
-        assigned = [tp for tp in self._assigned if tp.topic in self._topics]
-        plan = decisions.plan_reconciliation(self._host.owned(), assigned, cooperative=self._cooperative)
+        assigned = [tp for tp in self._assigned if tp.topic in self._topics and not generation.yields]
+        is_cooperative = generation.yields or self._strategy.is_cooperative(generation.assignor)
+        plan = decisions.plan_reconciliation(self._host.owned(), assigned, cooperative=is_cooperative)
         if plan.revoke:
             await self._host.revoke(plan.revoke, self._revocation_deadline)
             if (gone := self._signals.parting) is not None:
                 return gone
-        generation.assignor.on_assignment(assigned, generation.number)
+        self._strategy.on_assignment(generation.assignor, assigned, generation.number)
         await self._host.assign(plan.add)
         if (gone := self._signals.parting) is not None:
             return gone
         if plan.rejoin:
             self._reason = "gave up partitions that others are to have"
+            return MemberEvent.REBALANCE
+        if self._strategy.should_offer_more(generation.assignor, self._offered):
+            self._reason = "offers eager assignors again"
             return MemberEvent.REBALANCE
         return MemberEvent.SETTLED
 
@@ -294,7 +317,8 @@ class ClassicMember:
 
     async def _revoke(self) -> MemberEvent:
         """REVOKING: what must not be kept while the group rebalances."""
-        given_up = decisions.plan_revocation(self._host.owned(), self._topics, cooperative=self._cooperative)
+        keeps = not self._must_revoke and self._strategy.is_cooperative(self._assignor)
+        given_up = decisions.plan_revocation(self._host.owned(), self._topics, cooperative=keeps)
         if given_up:
             await self._host.revoke(given_up, self._revocation_deadline)
         return self._signals.parting or MemberEvent.REVOKED
@@ -388,6 +412,17 @@ class ClassicMember:
             logger.info("%s", error)
         return event
 
+    async def _after_incompatibility(self, code: int) -> MemberEvent:
+        """No assignor that was offered is one of all other members."""
+        if self._offered != self._strategy.assignors and self._generation is not None:
+            logger.info("%s: its members need an eager assignor: giving up all partitions before the join", self._who)
+            self._must_revoke = True
+            self._heartbeats.start(heartbeat_request(self._identity, self._generation.number))
+            return MemberEvent.INCOMPATIBLE
+        why = await explain(self._link, self._options.group_id, self._offered)
+        self._refuse(error_for(code, f"{self._who}: cannot join: {why}", request="JoinGroup"))
+        return MemberEvent.REFUSED
+
     def _refuse(self, error: KafkaError) -> None:
         self._host.fail(error, final=False)
 
@@ -453,13 +488,11 @@ class ClassicMember:
     def _revocation_deadline(self) -> float:
         return anyio.current_time() + self._options.max_poll_interval
 
-    def _protocols(self, topics: frozenset[str]) -> list[tuple[str, bytes]]:
-        owned = self._host.owned()
-        number = -1 if self._generation is None else self._generation.number
-        return [
-            (
-                assignor.name,
-                encode_subscription(topics, assignor.user_data(topics), owned, number, self._options.rack_id),
-            )
-            for assignor in self._options.assignors
-        ]
+    @property
+    def _generation_number(self) -> int:
+        return -1 if self._generation is None else self._generation.number
+
+    @property
+    def _assignor(self) -> Assignor | None:
+        """Of the generation that it is in."""
+        return None if self._generation is None else self._generation.assignor

@@ -102,12 +102,6 @@ def look_interval(topics: int) -> float:
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
-def is_cooperative(cooperative: Iterable[bool]) -> bool:
-    """Whether a member may keep its partitions while it joins (KIP-429): only if each of its assignors allows it, since
-    the group may choose any of them."""
-    return all(cooperative)
-
-
 def plan_revocation(
     owned: Collection[TopicPartition], topics: Collection[str], *, cooperative: bool
 ) -> frozenset[TopicPartition]:

@@ -38,6 +38,8 @@ class Generation(NamedTuple):
     watch: Watch | None  # the leader's; None for everybody else
     members: list[JoinGroupResponseMember]  # known to the leader alone
     is_given: bool  # the coordinator hands out the assignment that it has (KIP-814)
+    leader: str = ""  # its member id
+    yields: bool = False  # this member joined with partitions, and gives them up instead of taking new ones: `strategy`
 
     def outdated(self, topics: frozenset[str], cluster: Cluster) -> str | None:
         """Why the group has to be rebalanced; None while all is as it was."""

@@ -36,6 +36,11 @@ async def know_topics(client: Client, topics: Iterable[str]) -> Cluster:
     return client.cluster
 
 
+def nothing_for(members: Iterable[str]) -> dict[str, bytes]:
+    """An assignment without partitions for every member."""
+    return {member_id: encode_assignment(()) for member_id in members}
+
+
 def share_out(assignor: Assignor, members: Mapping[str, MemberSubscription], cluster: Cluster) -> dict[str, bytes]:
     """The assignment of every member, encoded.
 

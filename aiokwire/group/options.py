@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from aiokwire.group.assignors import Assignor
+from aiokwire.group.strategy import Strategy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class MemberOptions:
     """See `ConsumerConfig` for what the options mean."""
 
     group_id: str
-    assignors: tuple[Assignor, ...]  # the first that all members have is used
+    strategy: Strategy
     instance_id: str | None = None
     rack_id: str | None = None
     remote_assignor: str | None = None  # of the coordinator, with the consumer protocol; None: whichever it prefers

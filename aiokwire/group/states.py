@@ -33,6 +33,7 @@ class MemberEvent(enum.Enum):
     SYNCED = enum.auto()  # its assignment came
     SETTLED = enum.auto()  # the assignment is in force
     REVOKED = enum.auto()  # what has to be given up before a join was given up
+    INCOMPATIBLE = enum.auto()  # the group needs an assignor that has to be joined without partitions
     RETRY = enum.auto()  # an attempt failed and may succeed now
     REBALANCE = enum.auto()  # join again, in possession of the generation
     LOST = enum.auto()  # the generation is gone: others may have the partitions already
@@ -56,6 +57,7 @@ TRANSITIONS: Final = {
     (_S.UNJOINED, _E.JOIN): _S.PREPARING_REBALANCE,
     (_S.PREPARING_REBALANCE, _E.JOINED): _S.COMPLETING_REBALANCE,
     (_S.PREPARING_REBALANCE, _E.RETRY): _S.PREPARING_REBALANCE,
+    (_S.PREPARING_REBALANCE, _E.INCOMPATIBLE): _S.REVOKING,
     (_S.COMPLETING_REBALANCE, _E.SYNCED): _S.RECONCILING,
     (_S.COMPLETING_REBALANCE, _E.RETRY): _S.COMPLETING_REBALANCE,
     (_S.RECONCILING, _E.SETTLED): _S.STABLE,

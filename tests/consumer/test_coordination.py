@@ -354,15 +354,6 @@ async def test_who_may_not_look_the_coordinator_up_is_told(kafka_broker: Broker)
         await until(lambda: not reader.assignment)
 
 
-async def test_members_without_a_common_assignor_are_told(kafka_broker: Broker) -> None:
-    async with member(kafka_broker, partition_assignment_strategy="range") as first:
-        await assigned(first, 0, 1, 2, 3)
-        async with member(kafka_broker) as second:
-            with pytest.raises(BrokerError, match="INCONSISTENT_GROUP_PROTOCOL"):
-                await second.getone(timeout=5)
-        assert first.assignment == t(0, 1, 2, 3)
-
-
 async def test_an_assignor_that_fails_is_named(kafka_broker: Broker) -> None:
     class Broken:
         name = "broken"

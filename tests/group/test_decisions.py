@@ -76,11 +76,6 @@ def test_of_several_signals_the_gravest_counts() -> None:
         signals.add(MemberEvent.JOINED)
 
 
-def test_a_member_is_cooperative_when_all_its_assignors_are() -> None:
-    assert decisions.is_cooperative([True])
-    assert not decisions.is_cooperative([True, False])
-
-
 def test_an_eager_member_gives_everything_up_before_a_join_a_cooperative_one_what_it_left() -> None:
     owned = {A0, A1, B0}
     assert decisions.plan_revocation(owned, {"a", "b"}, cooperative=False) == owned

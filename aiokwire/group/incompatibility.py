@@ -1,0 +1,41 @@
+"""Why a coordinator answered INCONSISTENT_GROUP_PROTOCOL: what was offered, what the group uses, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aiokwire.errors import KafkaError
+from aiokwire.group.assignors import Assignor
+from aiokwire.group.classic_requests import PROTOCOL_TYPE
+from aiokwire.group.link import CoordinatorLink
+from aiokwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+
+PATIENCE: Final = 5.0  # seconds
+_SHOWN: Final = 5  # members
+
+
+async def explain(link: CoordinatorLink, group_id: str, offered: Sequence[Assignor]) -> str:
+    """One sentence or two for an error; asks the coordinator once, and does without its answer."""
+    names = ", ".join(assignor.name for assignor in offered)
+    try:
+        answer = await link.ask(DescribeGroupsRequest(groups=[group_id]), timeout=PATIENCE)
+    except KafkaError:
+        answer = None
+    group = answer.groups[0] if answer is not None and answer.groups else None
+    return f"this member offers {names}; {_found(group)}"
+
+
+def _found(group: DescribedGroup | None) -> str:
+    change = 'set partition_assignment_strategy="auto", or an assignor that all members have'
+    if group is None or group.error_code or not group.members:
+        return f"the assignors of the other members are not known; {change}"
+    members = ", ".join(f"{member.client_id!r} at {member.client_host}" for member in group.members[:_SHOWN])
+    more = f" and {len(group.members) - _SHOWN} more" if len(group.members) > _SHOWN else ""
+    if group.protocol_type not in ("", PROTOCOL_TYPE):
+        return (
+            f"the group has members of the type {group.protocol_type!r} ({members}{more}), which share no partitions "
+            "with consumers; choose another group_id"
+        )
+    used = f"use {group.protocol_data!r}" if group.protocol_data else "are in a rebalance"
+    return f"the group's members ({members}{more}) {used}; {change}"
