@@ -34,6 +34,7 @@ from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.consumer.subscription import Subscription
+from aiokwire.consumer.unassigned import why_unassigned
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.consumer.vigil import Vigil
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
@@ -122,6 +123,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)
         self._reader = Reader(self.config, self._on_room, self._on_wait)
         self._events = Events()
+        self._subscription.on_first = self._reader.buffer.notify
         self._plug = plug = Plug(hooks, self._events)
         if plug.wants_ends:
             self._reader.buffer.on_progress = plug.progress
@@ -319,6 +321,29 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read."""
         return frozenset(self._subscription.states)
+
+    async def assigned(self, timeout: float | None = None) -> frozenset[TopicPartition]:
+        """Wait until at least one partition is assigned, by the group or by hand; return all that are.
+
+        Waits `timeout` seconds at most (default: `default_api_timeout_ms`). A member whose group has nothing left for
+        it waits until that changes.
+
+        Raises: RequestTimedOut: none was assigned; the error says why (no coordinator, a rebalance, a topic that does
+        not exist, more members than partitions). And what keeps the consumer from reading.
+        """
+        self._check_open()
+        limit = self._timeout(timeout)
+        if self._coordination is not None:
+            self._coordination.polled()
+        with anyio.move_on_after(limit):
+            await self._reader.until_assigned(self._subscription.states)
+            return self.assignment
+        raise RequestTimedOut(f"no partition was assigned within {limit:.1f} s: {self._why_unassigned()}")
+
+    def _why_unassigned(self) -> str:
+        coordination = self._coordination
+        is_subscribed = bool(self.subscription) if coordination is None else coordination.is_subscribed
+        return why_unassigned(self.subscription, self._client.cluster, self.health().group, is_subscribed=is_subscribed)
 
     @property
     def subscription(self) -> frozenset[str]:

@@ -213,6 +213,16 @@ class Coordination:
         if self._membership is not None:
             self._membership.rejoin(reason)
 
+    def polled(self) -> None:
+        """The application waits for partitions: a member that is out of the group joins again."""
+        if self._membership is not None:
+            self._membership.polled()
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether the group is asked for partitions: of topics, or of those that match a pattern."""
+        return bool(self._subscription.topics) or self._pattern is not None or self._broker_pattern is not None
+
     def check_outside_listener(self, call: str) -> None:
         """Refuse a `call` that ends the membership, which waits for the listener, which would wait for the call.
 

@@ -95,6 +95,8 @@ class GroupHealth:
     """When the last one ended."""
     rebalance_took: float | None
     """How long that one took."""
+    members: int | None = None
+    """Of the last generation; known to the leader of a classic group alone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -202,6 +204,7 @@ def group_health(status: MemberStatus, metadata: GroupMetadata | None, group_id:
         rebalancing=_ago(status.rebalancing_since, now),
         rebalanced=_ago(status.rebalanced_at, now),
         rebalance_took=status.rebalance_took,
+        members=status.members,
     )
 
 

@@ -7,7 +7,7 @@ position of a partition moves when its records are taken.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import anyio
@@ -23,6 +23,7 @@ from aiokwire.consumer.shares import Held, Share
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
 from aiokwire.records import Columns
 from aiokwire.threads import run_in_thread
+from aiokwire.types import TopicPartition
 
 # A smaller batch is decompressed faster than a thread is reached.
 THREAD_FROM_BYTES: Final = 32 * 1024
@@ -184,6 +185,15 @@ class Reader:
                 self._raise_if_stopped((state.tp,))
             if position is not None:
                 return position
+            await self.buffer.changed()
+
+    async def until_assigned(self, states: Collection[TopicPartition]) -> None:
+        """Wait until there is a partition; whoever adds one notifies the buffer.
+
+        Raises: what a reader would.
+        """
+        while not states:
+            self._raise_if_stopped(None)
             await self.buffer.changed()
 
     async def _advance(self) -> Any:

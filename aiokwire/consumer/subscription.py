@@ -37,6 +37,8 @@ class Subscription:
         self.shared = False  # members of a group share the topics out
         self.states: dict[TopicPartition, PartitionState] = {}
         self.on_change: Callable[[], None] = _nothing  # called when partitions came or went
+        self.on_first: Callable[[], None] = _nothing  # called when there are partitions where there were none
+        self._is_empty = True  # when `_changed` was called last
         self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: others are new
 
     @property
@@ -49,7 +51,7 @@ class Subscription:
         self.shared = False
         self._choose(topics)
         fallen = self._keep(tp for tp in self.states if tp.topic in self.topics)
-        self.on_change()
+        self._changed()
         return fallen
 
     def share(self, topics: Iterable[str], *, later: Iterable[str] = ()) -> list[PartitionState]:
@@ -59,7 +61,7 @@ class Subscription:
         self.shared = True
         self._choose(topics)
         self._seen.update((name, 0) for name in later if name not in self._seen)
-        self.on_change()
+        self._changed()
         return fallen
 
     def _choose(self, topics: Iterable[str]) -> None:
@@ -74,20 +76,20 @@ class Subscription:
         wanted = list(dict.fromkeys(partitions))
         removed = self._keep(wanted)
         added = [self._add(tp, b"", self._reset, "assigned") for tp in wanted if tp not in self.states]
-        self.on_change()
+        self._changed()
         return added, removed
 
     def take(self, partitions: Iterable[TopicPartition], cluster: Cluster) -> list[PartitionState]:
         """The group assigned these, too; returns those that are new."""
         new = [tp for tp in partitions if tp not in self.states]
         taken = [self._add(tp, cluster.topic_id(tp.topic) or b"", None, "") for tp in new]
-        self.on_change()
+        self._changed()
         return taken
 
     def give_up(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
         """The group took these; returns those that were there."""
         given_up = [self.states.pop(tp) for tp in partitions if tp in self.states]
-        self.on_change()
+        self._changed()
         return given_up
 
     def first_reset(self, tp: TopicPartition, policy: ResetTarget) -> ResetTarget:
@@ -122,7 +124,7 @@ class Subscription:
         for state in changes.added:
             state.reset_from = before.get(state.tp)
         if changes.added or changes.removed:
-            self.on_change()
+            self._changed()
         return changes
 
     def _follow_topic(self, name: str, cluster: Cluster, changes: Changes) -> None:
@@ -144,6 +146,12 @@ class Subscription:
             state.ask_for_reset(target, reason)
         self.states[tp] = state
         return state
+
+    def _changed(self) -> None:
+        was_empty, self._is_empty = self._is_empty, not self.states
+        self.on_change()
+        if was_empty and self.states:
+            self.on_first()
 
     def _keep(self, kept: Iterable[TopicPartition]) -> list[PartitionState]:
         kept_set = set(kept)

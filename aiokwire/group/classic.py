@@ -227,6 +227,7 @@ class ClassicMember:
             yields,
         )
         self._generation = generation
+        self._link.status.members = len(answer.members) if is_leader else None
         self._must_revoke = False
         self._strategy.warn_of(assignor, self._who)
         logger.info(

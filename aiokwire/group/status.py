@@ -86,6 +86,7 @@ class MemberStatus:
         self.rebalancing_since: float | None = None
         self.rebalanced_at: float | None = None  # when the last one ended
         self.rebalance_took: float | None = None  # seconds
+        self.members: int | None = None  # of the last generation; None when this member does not lead it
         self.blocked: BlockedLoop | None = None  # the last time in which the loop was blocked
         self.blocked_until: float | None = None
 

@@ -1,0 +1,90 @@
+"""`Consumer.assigned`: waiting for the first assignment, and why there is none yet."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.consumer import Consumer
+from aiokwire.errors import BrokerError, ClosedError, RequestTimedOut
+from aiokwire.testing import ApiKey, ErrorCode
+from aiokwire.testing.plugin import kafka_broker
+from aiokwire.types import TopicPartition
+from tests.consumer.groups import QUICK, member, t
+
+__all__ = ["kafka_broker"]
+
+
+@pytest.fixture
+def kafka_broker_options() -> dict[str, Any]:
+    return {
+        "topics": {"t": 2},
+        "auto_create_topics": False,
+        "group_consumer_heartbeat_interval_ms": 20,
+        "group_consumer_min_heartbeat_interval_ms": 20,
+    }
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer", "auto"])
+async def test_a_member_waits_for_its_first_assignment(kafka_broker: Broker, protocol: str) -> None:
+    async with member(kafka_broker, group_protocol=protocol) as first:
+        assert await first.assigned(timeout=5) == t(0, 1)
+        assert await first.assigned(timeout=0) == t(0, 1)
+        async with member(kafka_broker, group_protocol=protocol) as second:
+            assert await second.assigned(timeout=5) <= t(0, 1)
+
+
+async def test_without_a_group_it_has_what_it_reads(kafka_broker: Broker) -> None:
+    servers = {"bootstrap_servers": kafka_broker.bootstrap_servers, **QUICK}
+    async with Consumer("t", **servers) as reader:
+        assert await reader.assigned(timeout=5) == t(0, 1)
+    async with Consumer(partitions=[TopicPartition("t", 1)], **servers) as reader:
+        assert await reader.assigned(timeout=0) == t(1)
+    async with Consumer(**servers) as reader:
+        with pytest.raises(RequestTimedOut, match=r"within 0\.0 s: nothing is subscribed to or assigned"):
+            await reader.assigned(timeout=0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader.assign, [TopicPartition("t", 0)])
+            assert await reader.assigned(timeout=5) == t(0)
+
+
+async def test_the_error_says_what_it_waits_for(kafka_broker: Broker) -> None:
+    rule = kafka_broker.on(ApiKey.FIND_COORDINATOR, times=None).error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    async with member(kafka_broker) as reader:
+        with pytest.raises(RequestTimedOut, match=r"within 0\.1 s: the coordinator of group 'g' was not found"):
+            await reader.assigned(timeout=0.1)
+    rule.remove()
+    async with member(kafka_broker, re.compile("none-.*")) as reader:
+        with pytest.raises(RequestTimedOut, match="group 'g': no topic matches the pattern"):
+            await reader.assigned(timeout=0.3)
+        await kafka_broker.create_topic("none-1", 1)
+        assert await reader.assigned(timeout=5) == {TopicPartition("none-1", 0)}
+
+
+async def test_a_member_too_many_and_a_rebalance_are_told_apart(kafka_broker: Broker) -> None:
+    async with member(kafka_broker) as first, member(kafka_broker) as second:
+        await first.assigned(timeout=5)
+        await second.assigned(timeout=5)
+        async with member(kafka_broker) as third:
+            with pytest.raises(RequestTimedOut, match="'g' assigned no partition to this member: it has as many"):
+                await third.assigned(timeout=0.5)
+    kafka_broker.on(ApiKey.JOIN_GROUP, times=None).error(ErrorCode.REBALANCE_IN_PROGRESS)
+    async with member(kafka_broker) as reader:
+        with pytest.raises(RequestTimedOut, match=r"has been rebalancing for .* s \(state PREPARING_REBALANCE\)"):
+            await reader.assigned(timeout=0.3)
+
+
+async def test_what_keeps_it_out_of_the_group_is_raised_and_it_joins_when_it_is_asked_again(
+    kafka_broker: Broker,
+) -> None:
+    kafka_broker.on(ApiKey.JOIN_GROUP).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    async with member(kafka_broker) as reader:
+        with pytest.raises(BrokerError, match="GROUP_AUTHORIZATION_FAILED"):
+            await reader.assigned(timeout=5)
+        assert await reader.assigned(timeout=5) == t(0, 1)
+    with pytest.raises(ClosedError):
+        await reader.assigned(timeout=5)
