@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
 
 import anyio
@@ -30,7 +30,7 @@ from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, Target
 from aiokwire.config import config_of, documents_options
-from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
+from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, RetriableError
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
@@ -38,6 +38,7 @@ from aiokwire.protocol.messages import metadata
 from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
 
 ResponseT = TypeVar("ResponseT", bound=Response)
+AnswerT = TypeVar("AnswerT")
 Args = TypeVarTuple("Args")
 
 logger = logging.getLogger(__name__)
@@ -325,17 +326,44 @@ class Client:
         return await self._router.request(request, to, timeout, version)
 
     async def ask_any(self, build: Callable[[ApiVersions], tuple[Request[ResponseT], int]]) -> ResponseT:
-        """One question to the least busy node, made for its versions; one attempt.
+        """Send a request that any node can answer, built for the node's versions. Each node is tried at most once.
 
-        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: as the node's versions allow.
+        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: as the nodes' versions allow.
         """
         self.check()
-        node_id = self.nodes.least_loaded()
-        if node_id is None:
-            raise ConnectionFailed("the metadata names no broker", stage="resolve")
-        connection = await self.nodes.connection(node_id, MAIN, self.config.request_timeout)
-        request, version = build(connection.versions)
-        return await connection.request(request, version=version)
+
+        async def ask(node_id: int) -> ResponseT:
+            connection = await self.nodes.connection(node_id, MAIN, self.config.request_timeout)
+            request, version = build(connection.versions)
+            return await connection.request(request, version=version)
+
+        return await self.race_nodes(ask)
+
+    async def race_nodes(self, ask: Callable[[int], Awaitable[AnswerT]], avoid: Collection[int] = ()) -> AnswerT:
+        """Ask the least busy node; while it is silent, another one after each `STAGGER` seconds. The first answer wins.
+
+        Nodes in `avoid` and those in backoff are left out while there are others; nodes that missed a deadline come
+        last. `ask` must be safe to repeat.
+
+        Raises: KafkaError: no node answered.
+        """
+        nodes = self.nodes.by_load(avoid)
+        if not nodes:
+            node_id = self.nodes.least_loaded(avoid)
+            if node_id is None:
+                self.metadata.request_update("no broker is known")
+                raise ConnectionFailed("the metadata names no broker to ask", stage="resolve")
+            nodes = [node_id]
+        race: Race[AnswerT] = Race(
+            [lambda node=node: ask(node) for node in nodes],  # type: ignore[misc]  # mypy cannot type a lambda's default
+            delay=STAGGER,
+            expected=KafkaError,
+            discard=_forget,
+        )
+        answer = await race.run()
+        if answer is None:
+            raise _most_telling(race.errors.values())
+        return answer
 
     # --- for tools that keep their own state -------------------------------------------------------------------------
 
@@ -443,6 +471,12 @@ class Client:
 
     def _on_cluster(self, cluster: Cluster) -> None:
         self.nodes.follow(cluster.brokers)
+
+
+def _most_telling(errors: Collection[Exception]) -> Exception:
+    """The error of a race without a winner: one that no retry changes, else the last."""
+    passing = (ConnectionFailed, RequestTimedOut, RetriableError)
+    return next((error for error in errors if not isinstance(error, passing)), list(errors)[-1])
 
 
 def _forget(_answer: Any) -> None:

@@ -29,7 +29,7 @@ class CoordinatorKind(enum.IntEnum):
 
 
 class Transport(Protocol):
-    """How one question is asked of any node (`Client` has it)."""
+    """How one question is asked of any node, of others too while it is silent (`Client` has it)."""
 
     async def ask_any(self, build: Callable[[ApiVersions], tuple[Any, int]]) -> Any:
         """The answer to what `build` makes, with its version, for the versions of the node that is asked."""
@@ -143,19 +143,16 @@ class Coordinators:
 
     async def _ask(self, kind: CoordinatorKind, keys: list[str]) -> None:
         """One question for all `keys`, or one for each where the broker cannot be asked for several."""
-        together = False
 
         def build(versions: ApiVersions) -> tuple[find_coordinator.FindCoordinatorRequest, int]:
-            nonlocal together
             version = versions.pick(find_coordinator.FindCoordinatorRequest)
-            together = version >= 4
-            if together:
+            if version >= 4:
                 return find_coordinator.FindCoordinatorRequest(key_type=kind, coordinator_keys=keys), version
             return find_coordinator.FindCoordinatorRequest(key=keys[0], key_type=int(kind)), version
 
         while keys:
             answer: find_coordinator.FindCoordinatorResponse = await self._transport.ask_any(build)
-            if together:
+            if answer.coordinators or not (answer.host or answer.error_code):  # from version 4 on, answers are a list
                 for found in answer.coordinators:
                     self._settle((kind, found.key), found.error_code, found.node_id, Address(found.host, found.port))
                 return

@@ -17,7 +17,7 @@ import anyio
 from aiokwire.backoff import Backoff
 from aiokwire.cluster.config import ClientConfig
 from aiokwire.cluster.snapshot import Broker
-from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
+from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, Connection
 
@@ -29,6 +29,12 @@ JOIN = "join"  # a JoinGroup or SyncGroup is answered when the others of the gro
 
 # Where an attempt ended that tells about every lane's; later ones concern the broker behind the connection.
 UNREACHED = frozenset({"resolve", "connect"})
+
+# In which order nodes are asked what any of them can answer.
+CONNECTED = 0
+UNCONNECTED = 1
+LATE = 2  # missed a deadline, and is not connected again
+BACKING_OFF = 3
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -58,6 +64,12 @@ class Slot:
     def ready(self) -> Connection | None:
         connection = self.connection
         return connection if connection is not None and connection.ready else None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the last connection ended because the node missed a deadline, and no other one was made since."""
+        error = self.last_error if self.connection is None else self.connection.error
+        return isinstance(error, RequestTimedOut)
 
     def blame(self, other: Slot) -> None:
         """The node cannot be reached, as the attempt of another lane found: it counts as one of this lane's."""
@@ -332,20 +344,35 @@ class Nodes:
         if not candidates:
             return None
         start = self._rng.randrange(len(candidates))
-        return min(candidates[start:] + candidates[:start], key=self._load)
+        loads = self._loads(candidates)
+        return min(candidates[start:] + candidates[:start], key=loads.__getitem__)
 
-    def by_load(self) -> list[int]:
-        """The nodes that may be asked now, the least busy first; those in backoff are left out."""
-        nodes = self._rng.sample(list(self._addresses), len(self._addresses))
-        return sorted((node_id for node_id in nodes if self._load(node_id)[0] < 2), key=self._load)
+    def by_load(self, excluded: Iterable[int] = ()) -> list[int]:
+        """The nodes that may be asked now, the least busy first; those in backoff and those `excluded` are left out.
 
-    def _load(self, node_id: int) -> tuple[int, float]:
+        Nodes that missed a deadline come last.
+        """
+        left_out = set(excluded)
+        nodes = [node_id for node_id in self._addresses if node_id not in left_out]
+        loads = self._loads(nodes)
+        shuffled = self._rng.sample(nodes, len(nodes))
+        return sorted((node_id for node_id in shuffled if loads[node_id][0] < BACKING_OFF), key=loads.__getitem__)
+
+    def _loads(self, node_ids: Iterable[int]) -> dict[int, tuple[int, float]]:
+        """How soon each node should be asked: the smaller, the sooner."""
+        late = {node_id for (node_id, _), slot in self._slots.items() if slot.is_late}
+        now = anyio.current_time()
+        return {node_id: self._load(node_id, now, is_late=node_id in late) for node_id in node_ids}
+
+    def _load(self, node_id: int, now: float, *, is_late: bool) -> tuple[int, float]:
         slot = self._slots.get((node_id, MAIN))
         if slot is None:
-            return (1, 0.0)
+            return (LATE if is_late else UNCONNECTED, 0.0)
         if slot.ready is not None:
-            return (0, slot.ready.in_flight)
-        return (1 if slot.not_before <= anyio.current_time() else 2, slot.not_before)
+            return (CONNECTED, slot.ready.in_flight)
+        if slot.not_before > now:
+            return (BACKING_OFF, slot.not_before)
+        return (LATE if is_late else UNCONNECTED, slot.not_before)
 
     def throttled_until(self, node_id: int) -> float:
         """The loop's time until which a broker asked for silence; 0 when it did not."""

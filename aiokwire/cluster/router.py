@@ -35,6 +35,23 @@ COORDINATOR_CODES: Final = frozenset(
 )
 CONTROLLER_CODES: Final = frozenset({ErrorCode.NOT_CONTROLLER})
 
+# What only reads (or, InitProducerId, wastes a number): it may be asked of several nodes at the same time.
+REPEATABLE: Final = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    }
+)
+
 # Fields by which a request tells the broker how long (milliseconds) it may wait before it answers.
 _OWN_WAIT: Final = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")
 
@@ -74,6 +91,7 @@ class _Journey:
         self._attempts = 0
         self._avoid: set[int] = set()  # nodes that failed since the last pause
         self._last_error: KafkaError | None = None
+        self._throttle = ""  # the silence that a broker asked for and that is waited out now
 
     async def run(self) -> Any:
         """Attempts until one succeeds.
@@ -97,11 +115,22 @@ class _Journey:
         if isinstance(self._last_error, BrokerError):
             return self._last_error
         error = self.deadline.error(self._last_error)
-        error.args = (f"{error} ({self._attempts} attempt(s))",)
+        throttled = f"; {self._throttle}" if self._throttle else ""
+        error.args = (f"{error} ({self._attempts} attempt(s)){throttled}",)
         return error
 
     async def _attempt(self) -> Any:
-        node_id, lane = await self._route()
+        if isinstance(self._to, AnyNode) and self._is_repeatable():
+            return await self._client.race_nodes(lambda node_id: self._ask(node_id, MAIN), self._avoid)
+        return await self._ask(*await self._route())
+
+    def _is_repeatable(self) -> bool:
+        """Whether a second node may be asked while the first one is silent: nothing changes, and nobody waits on
+        purpose."""
+        return self._request.API in REPEATABLE and not self._own_wait()
+
+    async def _ask(self, node_id: int, lane: str) -> Any:
+        """One attempt at one node."""
         sent = False
         try:
             connection = await self._client.nodes.connection(node_id, lane, self.deadline.remaining)
@@ -126,7 +155,9 @@ class _Journey:
         """Silence that the broker asked for (KIP-219), and room in the transport."""
         wait = connection.throttled_until - anyio.current_time()
         if wait > 0:
+            self._throttle = f"{connection.who} throttles this client for another {wait:.1f} s (quotas)"
             await self._client.pause(wait)
+            self._throttle = ""
             self._client.check()
         await connection.drained()
 

@@ -472,6 +472,21 @@ async def test_a_throttled_client_waits(clusters: Clusters) -> None:
             assert client.throttled_until(7) == 0
 
 
+async def test_a_throttle_longer_than_the_call_is_named_when_the_call_ends(clusters: Clusters) -> None:
+    async with clusters() as cluster:
+        cluster.throttle_ms = 2**31 - 1
+        async with client_of(cluster) as client:
+            with pytest.raises(RequestTimedOut, match=r"node 1 at .* throttles this client for another 21474\d+\.\d s"):
+                await client.request(ASK, timeout=0.05)
+
+
+async def test_any_node_is_asked_beside_a_silent_one(clusters: Clusters) -> None:
+    async with clusters(2) as cluster, client_of(cluster, bootstrap_servers=cluster.bootstrap[0]) as client:
+        cluster.nodes[0].silent = {ApiKey.METADATA}
+        with anyio.fail_after(8):
+            await client.request(ASK)
+
+
 async def test_a_leader_that_is_missing_is_waited_for(clusters: Clusters) -> None:
     async with clusters() as cluster:
         cluster.topic("t", [-1], epochs=[4])

@@ -209,3 +209,34 @@ async def test_closing_ends_a_look_up(clusters: Clusters) -> None:
             group.start_soon(find)
             await anyio.lowlevel.checkpoint()
             await client.close()
+
+
+async def test_a_silent_node_costs_a_second_and_not_the_request_timeout(clusters: Clusters) -> None:
+    """A member waited 30 s and more for its first record, and the silent node was asked again each time."""
+    async with clusters(3) as cluster:
+        silent = cluster.nodes[0]
+        silent.silent = {ApiKey.FIND_COORDINATOR}
+        cluster.coordinator = 2
+        async with Client(ClientConfig(bootstrap_servers=cluster.bootstrap[0], **FAST)) as client:  # connected to it
+            with anyio.fail_after(8):
+                assert await client.coordinators.find(GROUP, "g", 60) == 2
+            assert silent.count(ApiKey.FIND_COORDINATOR) == 1, "the test asks the silent node first"
+
+
+async def test_a_node_that_missed_a_deadline_is_the_last_to_be_asked(clusters: Clusters) -> None:
+    async with clusters(3) as cluster:
+        silent = cluster.nodes[0]
+        silent.silent = {ApiKey.FIND_COORDINATOR}
+        cluster.coordinator = 2
+        bootstrap = cluster.bootstrap[0]
+        async with Client(ClientConfig(bootstrap_servers=bootstrap, request_timeout_ms=1_200, **FAST)) as client:
+            await client.coordinators.find(GROUP, "g", 60)
+            connection = client.connection_nowait(1)
+            assert connection is not None
+            with anyio.fail_after(8):
+                await connection.wait_closed()
+            started = anyio.current_time()
+            for number in range(20):
+                assert await client.coordinators.find(GROUP, f"g{number}", 60) == 2
+            assert anyio.current_time() - started < 0.9
+            assert silent.count(ApiKey.FIND_COORDINATOR) == 1
