@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -17,6 +18,13 @@ import pytest
 import aiokwire
 from aiokwire.consumer import RebalanceListener
 from integration.conftest import broker_with
+from integration.interop.default_members import (
+    DefaultAiokafka,
+    DefaultJava,
+    DefaultKafkaPython,
+    DefaultLibrdkafka,
+    DefaultMember,
+)
 from integration.interop.ownership import Ownership
 from integration.interop.test_groups import PARTITIONS, Member, fill
 from integration.interop.verifiable import VerifiableConsumer, until
@@ -314,6 +322,54 @@ def test_ours_and_aiokafkas_share_a_group(place: Place, strategy: str) -> None:
     check_values(120, first, second, ours)
     place.check()
     assert not ours.faults
+
+
+CLIENTS: dict[str, Callable[[Place], DefaultMember]] = {
+    "aiokafka": DefaultAiokafka,
+    "confluent-kafka": DefaultLibrdkafka,
+    "kafka-python": DefaultKafkaPython,
+    "Java": DefaultJava,
+}
+
+
+@pytest.mark.parametrize("server", [EMBEDDED, KAFKA], indirect=True)
+def test_with_default_options_ours_share_a_group_with_any_client_that_comes_first_or_second(
+    server: KafkaServer,
+) -> None:
+    """All clients side by side, each in a group of its own with ours."""
+    with ThreadPoolExecutor(len(CLIENTS)) as pool:
+        played = {name: pool.submit(_play_defaults, Place(server), make) for name, make in CLIENTS.items()}
+    faults = {name: fault for name, future in played.items() if (fault := future.exception()) is not None}
+    assert not faults, faults
+
+
+def _play_defaults(place: Place, make: Callable[[Place], DefaultMember]) -> None:
+    with ExitStack() as stack:
+        ours = Ours(place)
+        stack.callback(ours.stop)
+        until(lambda: len(ours.owned) == PARTITIONS, "ours alone")
+        other = make(place)
+        stack.callback(other.stop)
+        until(lambda: 0 < len(ours.owned) < PARTITIONS, "the other came second")
+        place.fill(60)
+        until(lambda: read_by(ours, other) >= 60, "shared")
+        assert ours.values
+        assert other.values
+        ours.stop()
+        alone = len(other.values)
+        place.fill(60, 60)
+        until(lambda: len(other.values) == alone + 60, "the other alone")
+        again = Ours(place)
+        stack.callback(again.stop)
+        until(lambda: 0 < len(again.owned) < PARTITIONS, "ours came second")
+        place.fill(60, 120)
+        until(lambda: read_by(ours, other, again) >= 180, "shared again")
+        assert again.values
+        other.stop()
+        until(lambda: len(again.owned) == PARTITIONS, "ours alone again")
+    check_values(180, ours, other, again)
+    place.check()
+    assert not [*ours.faults, *again.faults, *other.faults]
 
 
 @pytest.mark.parametrize("server", [EMBEDDED, KAFKA], indirect=True)
