@@ -1,9 +1,9 @@
 import asyncio
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, final
 
 from aiokwire.errors import BufferFullError
-from aiokwire.producer._delivery import Batch, Delivery
+from aiokwire.producer._delivery import Batch, Delivery, WaitingRecord
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.records import ArrowRows
 from aiokwire.types import Headers
@@ -13,7 +13,7 @@ SUBMIT: int
 SEND: int
 
 class Events(Protocol):
-    """Whom the accumulator tells what happens to batches, and asks for partitions."""
+    """What the accumulator reports to, and asks for partitions."""
 
     def on_open(self, partition: Partition, /) -> None: ...
     def on_sealed(self, partition: Partition, /) -> None: ...
@@ -22,7 +22,7 @@ class Events(Protocol):
     def on_refused(self, batch: Batch, /) -> None: ...
     def choose_sticky(self, topic: Topic, /) -> int: ...
     def choose_partition(self, topic: Topic, key: bytes | None, value: bytes | None, /) -> int: ...
-    def wait_for_room(self, record: tuple[Any, Any, Any, Any, Any, Any, int], /) -> Coroutine[Any, Any, Delivery]: ...
+    def enter_line(self, record: tuple[Any, Any, Any, Any, Any, Any, int], /) -> WaitingRecord: ...
     def full(self, record: tuple[Any, Any, Any, Any, Any, Any, int], /) -> BufferFullError: ...
 
 @final
@@ -78,7 +78,7 @@ class Accumulator:
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Headers | None = None,
-    ) -> Awaitable[Delivery]:
+    ) -> Coroutine[Any, Any, Delivery]:
         """`Producer.submit` without serializers."""
 
     def submit_nowait(
@@ -104,6 +104,14 @@ class Accumulator:
 
         Raises: InvalidArgument: naming the row; those before it were accepted. ClosedError.
         """
+
+    def frozen(
+        self, record: tuple[Any, Any, Any, Any, Any, Any, int]
+    ) -> tuple[str, bytes | None, bytes | None, int | None, int | None, Headers | None, int]:
+        """A record that has to wait: what its caller does with its arguments meanwhile does not change it."""
+
+    def deliver_by(self, delivery: Delivery, deadline: float) -> None:
+        """A record was accepted that has waited for room: its time counts from before that."""
 
     def need(self, value: bytes | None, key: bytes | None, headers: Headers | None) -> int:
         """The room that a record must find: an upper bound of its bytes."""

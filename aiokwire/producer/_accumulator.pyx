@@ -11,7 +11,7 @@ from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from aiokwire.producer._arguments cimport (
-    OVERHEAD, bytes_of, check_topic_name, headers_of, partition_of, size_of_headers, timestamp_of, too_large,
+    OVERHEAD, bytes_of, check_topic_name, headers_of, partition_of, size_of, size_of_headers, timestamp_of, too_large,
 )
 from aiokwire.producer._delivery cimport BATCH_DONE, BATCH_SEALED, Batch, Delivery, _Ready
 from aiokwire.producer._partition cimport Partition, Topic
@@ -50,9 +50,10 @@ cdef Py_ssize_t TURN_BYTES = 256 * 1024
 cdef class Accumulator:
     """All open batches, and the count of bytes that the producer holds.
 
-    `events` is told, per batch, what the rest of the producer must know: `on_open(partition)`,
-    `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)`, `on_refused(batch)`; and asked by `choose_sticky(topic)` and
-    `choose_partition(topic, key, value)` when a custom partitioner is set.
+    `events` receives, per batch, what the rest of the producer must know: `on_open(partition)`,
+    `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)`, `on_refused(batch)`. It chooses partitions:
+    `choose_sticky(topic)` and, with a custom partitioner, `choose_partition(topic, key, value)`; and it has the line of
+    records that wait for room: `enter_line(record)`.
     """
 
     cdef readonly dict topics
@@ -108,9 +109,12 @@ cdef class Accumulator:
         self.closed = reason
         self.fresh = False
 
-    cdef _wake_up(self):
-        """The first record of a turn of the loop: look at the clocks, and who calls."""
-        if self.closed is not None:
+    cdef _wake_up(self, bint granted=False):
+        """The first record of a turn of the loop: look at the clocks, and who calls.
+
+        `granted`: the record was given before the accumulator was closed, and has waited for room since.
+        """
+        if self.closed is not None and not granted:
             raise copy.copy(self.closed) if isinstance(self.closed, Exception) else ClosedError(self.closed)
         try:
             running = asyncio.get_running_loop()
@@ -121,8 +125,9 @@ cdef class Accumulator:
                 "this producer belongs to another event loop: use a producer in the loop and thread that started it"
             )
         self._read_clocks()
-        self.fresh = True
-        self.loop.call_soon(self._turned)
+        if self.closed is None:
+            self.fresh = True
+            self.loop.call_soon(self._turned)
 
     def _turned(self):
         self.fresh = False
@@ -153,7 +158,7 @@ cdef class Accumulator:
         cdef int64_t stamp
         cdef int32_t index = -1
         if not self.fresh or PyThread_get_thread_ident() != self.thread:
-            self._wake_up()
+            self._wake_up(granted)
         if value is not None:
             if not PyBytes_CheckExact(value):
                 value = bytes_of("value", value)
@@ -196,10 +201,23 @@ cdef class Accumulator:
         cdef _Ready ready
         delivery = self.append(topic, value, key, partition, timestamp, headers, MODE_SUBMIT)
         if delivery is None:
-            return self.events.wait_for_room((topic, value, key, partition, timestamp, headers, MODE_SUBMIT))
+            return self._submit_later(self.frozen((topic, value, key, partition, timestamp, headers, MODE_SUBMIT)))
         ready = _Ready.__new__(_Ready)
         ready.delivery = <Delivery>delivery
         return ready
+
+    cdef _submit_later(self, tuple record):
+        """A record that finds no room joins the line; one that only has to let the loop turn is taken first."""
+        cdef _Ready ready
+        if self.turn_due and not self.blocked:
+            topic, value, key, partition, timestamp, headers, _ = record
+            delivery = self.append(topic, value, key, partition, timestamp, headers, MODE_NOWAIT)
+            if delivery is not None:
+                ready = _Ready.__new__(_Ready)
+                ready.delivery = <Delivery>delivery
+                ready.turn = True
+                return ready
+        return self.events.enter_line(record)
 
     def submit_nowait(self, topic, value=None, key=None, *, partition=None, timestamp=None, headers=None):
         """`Producer.submit_nowait` without serializers."""
@@ -314,9 +332,26 @@ cdef class Accumulator:
         if state is not None and state.sticky == target.index:
             state.sticky_left = 0
 
+    def frozen(self, tuple record):
+        """A record that has to wait: what its caller does with its arguments meanwhile does not change it."""
+        topic, value, key, partition, timestamp, headers, mode = record
+        return (
+            topic,
+            None if value is None else bytes_of("value", value),
+            None if key is None else bytes_of("key", key),
+            partition,
+            timestamp,
+            None if headers is None else headers_of(headers),
+            mode,
+        )
+
+    def deliver_by(self, Delivery delivery, double deadline):
+        """A record was accepted that has waited for room: its time counts from before that."""
+        delivery.batch.deadline = min(delivery.batch.deadline, deadline)
+
     def need(self, value, key, headers):
         """The room that a record must find: an upper bound of its bytes."""
-        cdef Py_ssize_t size = OVERHEAD + (0 if value is None else len(value)) + (0 if key is None else len(key))
+        cdef Py_ssize_t size = OVERHEAD + size_of(value) + size_of(key)
         return size if headers is None else size + size_of_headers(headers_of(headers))
 
     # --- room ---------------------------------------------------------------------------------------------------------

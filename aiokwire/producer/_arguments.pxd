@@ -7,6 +7,7 @@ cdef enum:
 
 cdef object bytes_of(str argument, object given)
 cdef tuple headers_of(object given)
+cdef Py_ssize_t size_of(object given) except -1
 cdef Py_ssize_t size_of_headers(tuple headers)
 cdef int64_t timestamp_of(object given) except? -1
 cdef int32_t partition_of(object given) except? -1

@@ -3,6 +3,8 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from collections.abc import Mapping, Sequence
+
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, RecordRejected
 
@@ -22,9 +24,14 @@ cdef object bytes_of(str argument, object given):
 
 
 cdef tuple headers_of(object given):
-    """The headers as (str, bytes or None) pairs, checked."""
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-        raise InvalidArgument(f"headers must be a sequence of (str, bytes) pairs, not {type(given).__name__}")
+    """The headers as (str, bytes or None) pairs, checked. An iterator is refused: it could be read only once."""
+    if not isinstance(given, (tuple, list)) and (
+        isinstance(given, (str, bytes, bytearray, memoryview)) or not isinstance(given, Sequence)
+    ):
+        raise InvalidArgument(
+            f"headers must be a list or tuple of (str, bytes) pairs, not {type(given).__name__}"
+            f"{': pass list(headers.items())' if isinstance(given, Mapping) else ''}"
+        )
     checked = []
     for header in given:
         if not isinstance(header, (tuple, list)) or len(header) != 2:
@@ -42,6 +49,13 @@ cdef tuple headers_of(object given):
             raise InvalidArgument(f"headers: the name {name!r} cannot be encoded as UTF-8") from None
         checked.append((name, content))
     return tuple(checked)
+
+
+cdef Py_ssize_t size_of(object given) except -1:
+    """The bytes of a key or value; those of a typed memoryview are not its items."""
+    if given is None:
+        return 0
+    return given.nbytes if isinstance(given, memoryview) else len(given)
 
 
 cdef Py_ssize_t size_of_headers(tuple headers):
@@ -72,7 +86,7 @@ cdef object check_topic_name(str name):
 cdef object too_large(object topic, object value, object key, Py_ssize_t size, Py_ssize_t limit):
     """The error for a record above `max_request_size`."""
     return RecordRejected(
-        f"the record for {topic} is too large: value {0 if value is None else len(value)} bytes, key "
-        f"{0 if key is None else len(key)} bytes, {size} with headers; max_request_size allows {limit}",
+        f"the record for {topic} is too large: value {size_of(value)} bytes, key {size_of(key)} "
+        f"bytes, {size} with headers; max_request_size allows {limit}",
         code=ErrorCode.MESSAGE_TOO_LARGE, topic=topic if isinstance(topic, str) else None, request="Produce",
     )

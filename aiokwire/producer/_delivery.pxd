@@ -60,3 +60,4 @@ cdef class Delivery:
 
 cdef class _Ready:
     cdef Delivery delivery
+    cdef bint turn                      # the loop's turn comes first

@@ -1,6 +1,6 @@
 import asyncio
-from collections.abc import Generator
-from typing import Any, final
+from collections.abc import Coroutine, Generator
+from typing import Any, Protocol, final
 
 from aiokwire.errors import KafkaError
 from aiokwire.protocol import Buffer
@@ -38,6 +38,10 @@ class Batch:
     @property
     def done(self) -> bool:
         """Whether its records' fate is known."""
+
+    @property
+    def place(self) -> str:
+        """Its topic and partition, for messages; the topic alone while the partition is not known."""
 
     @property
     def magic(self) -> int:
@@ -98,6 +102,52 @@ class Delivery:
         """
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
+
+@final
+class WaitingRecord(Coroutine[Any, Any, Delivery]):
+    """What `submit` returns when there is no room: the record's place in the line. Awaiting it returns the delivery.
+
+    The record keeps its place when nobody awaits it. A wait that is cancelled gives the place up.
+    """
+
+    record: tuple[Any, Any, Any, Any, Any, Any, int]
+    need: int
+    deadline: float
+    number: int
+    awaited: bool
+    def __init__(
+        self,
+        line: Line,
+        loop: asyncio.AbstractEventLoop,
+        record: tuple[Any, Any, Any, Any, Any, Any, int],
+        need: int,
+        deadline: float,
+        number: int,
+        awaited: bool,
+    ) -> None: ...
+    @property
+    def done(self) -> bool:
+        """Whether it was taken or refused."""
+
+    def accept(self, delivery: Delivery) -> None:
+        """There was room."""
+
+    def refuse(self, error: BaseException) -> None:
+        """It is not going to be taken."""
+
+    def add_waiter(self, waiter: asyncio.Future[None]) -> None:
+        """`waiter` is woken when the record has left the line."""
+
+    def __await__(self) -> Generator[Any, Any, Delivery]: ...
+    def send(self, value: Any) -> Any: ...
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Any: ...
+    def close(self) -> None: ...
+
+class Line(Protocol):
+    """Where a record waits."""
+
+    def on_awaited(self, waiting: WaitingRecord, /) -> None: ...
+    def withdraw(self, waiting: WaitingRecord, /) -> None: ...
 
 def outcomes(runs: list[tuple[Delivery, int]]) -> list[tuple[int, int, int, KafkaError | None]]:
     """What became of the runs of `append_many` whose batches are done: (partition, first offset, count, error) each."""

@@ -18,6 +18,7 @@ from aiokwire.records._builder cimport BatchBuilder
 import asyncio
 import logging
 
+from aiokwire.errors import DeliveryFailed
 from aiokwire.types import RecordMetadata
 
 cdef extern from "Python.h":
@@ -71,6 +72,11 @@ cdef class Batch:
     def done(self):
         """Whether its records' fate is known."""
         return self.state == BATCH_DONE
+
+    @property
+    def place(self):
+        """Its topic and partition, for messages; the topic alone while the partition is not known."""
+        return self.topic if self.partition < 0 else f"{self.topic}[{self.partition}]"
 
     @property
     def magic(self):
@@ -172,10 +178,13 @@ cdef class Batch:
     def __del__(self):
         if self.error is not None and not self.observed and self._is_news():
             key = "" if self.first_key is None else f", the first with key {self.first_key!r}"
+            if self.told is None and isinstance(self.error, DeliveryFailed):  # it says how many, and where
+                logger.error("%s (their deliveries were never awaited%s)", self.error, key)
+                return
             left = f"{self.count}" if self.told is None else f"{self.count - len(self.told)} of {self.count}"
             logger.error(
-                "%s record(s) for %s[%d]%s were not delivered, and nobody awaited them: %s",
-                left, self.topic, self.partition, key, self.error,
+                "%s record(s) for %s%s were not delivered, and their deliveries were never awaited: %s",
+                left, self.place, key, self.error,
             )
 
 
@@ -258,7 +267,7 @@ cdef class Delivery:
     def __repr__(self):
         self._follow()
         state = "done" if self.batch.state == BATCH_DONE else "pending"
-        return f"<Delivery to {self.batch.topic}[{self.batch.partition}], {state}>"
+        return f"<Delivery to {self.batch.place}, {state}>"
 
 
 @cython.final
@@ -306,7 +315,10 @@ cdef class _Wait:
 @cython.no_gc
 @cython.freelist(1024)
 cdef class _Ready:
-    """What `submit` gives when there was room: awaiting it gives the delivery without suspending."""
+    """What `submit` returns when there was room: awaiting it returns the delivery without suspending.
+
+    With `send`, `throw` and `close` it is a coroutine to asyncio, so that `create_task` takes it.
+    """
 
     def __await__(self):
         return self
@@ -315,7 +327,125 @@ cdef class _Ready:
         return self
 
     def __next__(self):
+        if self.turn:
+            self.turn = False
+            return None
         raise StopIteration(self.delivery)
+
+    def send(self, value):
+        return self.__next__()
+
+    def throw(self, kind, value=None, traceback=None):
+        raise thrown(kind, value, traceback)
+
+    def close(self):
+        pass
+
+
+cdef object thrown(kind, value, traceback):
+    """The exception that the arguments of a coroutine's `throw` stand for."""
+    if isinstance(kind, BaseException):
+        return kind
+    if value is None:
+        value = kind()
+    elif not isinstance(value, BaseException):
+        value = kind(value)
+    return value.with_traceback(traceback)
+
+
+@cython.final
+cdef class WaitingRecord:
+    """What `submit` returns when there is no room: the record's place in the line. Awaiting it returns the delivery.
+
+    The record keeps its place when nobody awaits it. A wait that is cancelled gives the place up.
+    """
+
+    cdef readonly tuple record          # as `Accumulator.append` takes it
+    cdef readonly Py_ssize_t need       # bytes of room
+    cdef readonly double deadline       # on the loop's clock: to be delivered by then
+    cdef readonly int64_t number        # rises from place to place
+    cdef readonly bint awaited          # somebody waits for it
+    cdef object line
+    cdef object loop
+    cdef Delivery delivery
+    cdef object error
+    cdef list waiters
+
+    def __init__(self, line, loop, tuple record, Py_ssize_t need, double deadline, int64_t number, bint awaited):
+        self.line = line
+        self.loop = loop
+        self.record = record
+        self.need = need
+        self.deadline = deadline
+        self.number = number
+        self.awaited = awaited
+
+    @property
+    def done(self):
+        """Whether it was taken or refused."""
+        return self.delivery is not None or self.error is not None
+
+    def accept(self, Delivery delivery):
+        """There was room."""
+        self.delivery = delivery
+        self._wake_waiters()
+
+    def refuse(self, error):
+        """It is not going to be taken."""
+        self.error = error
+        self._wake_waiters()
+
+    def add_waiter(self, waiter):
+        """`waiter`, a future, is woken when the record has left the line."""
+        if self.waiters is None:
+            self.waiters = []
+        self.waiters.append(waiter)
+
+    cdef _wake_waiters(self):
+        cdef list waiters = self.waiters
+        self.waiters = None
+        self.line = None
+        if waiters is not None:
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    cdef object step(self):
+        """The future to wait for; None when there is a delivery."""
+        if self.error is not None:
+            raise fresh_copy(self.error)
+        if self.delivery is not None:
+            return None
+        if not self.awaited:
+            self.awaited = True
+            self.line.on_awaited(self)
+        waiter = Future(loop=self.loop)
+        self.add_waiter(waiter)
+        waiter._asyncio_future_blocking = True
+        return waiter
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        waiter = self.step()
+        if waiter is None:
+            raise StopIteration(self.delivery)
+        return waiter
+
+    def send(self, value):
+        return self.__next__()
+
+    def throw(self, kind, value=None, traceback=None):
+        if self.line is not None:
+            self.line.withdraw(self)
+        raise thrown(kind, value, traceback)
+
+    def close(self):
+        pass
 
 
 # A result handed over through the type's send slot costs no StopIteration object: a third of a microsecond less. Where
@@ -335,6 +465,11 @@ cdef PySendResult _send_wait(PyObject* self, PyObject* arg, PyObject** result) e
 
 
 cdef PySendResult _send_ready(PyObject* self, PyObject* arg, PyObject** result) except PYGEN_ERROR:
+    if (<_Ready>self).turn:
+        (<_Ready>self).turn = False
+        Py_INCREF(None)
+        result[0] = <PyObject*>None
+        return PYGEN_NEXT
     delivery = (<_Ready>self).delivery
     Py_INCREF(delivery)
     result[0] = <PyObject*>delivery

@@ -1,116 +1,210 @@
-"""Those who wait for room in the producer's buffer: first come, first served, each with a maximum wait.
+"""The line of records that wait for room in the producer's buffer: first come, first served, each with a deadline.
 
-When room comes back, the records of as many as fit are taken at once, in order: nobody is woken in vain, nobody
-overtakes, and batches fill as fast as room comes, however many tasks wait.
+When room comes back, as many records as fit are taken at once, in order: no task is woken before its record was taken,
+no record overtakes another, and batches fill as fast as room comes, however many tasks wait.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import logging
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from aiokwire.errors import BufferFullError, KafkaError
 from aiokwire.producer._accumulator import Accumulator
-from aiokwire.producer._delivery import Delivery
+from aiokwire.producer._delivery import Delivery, WaitingRecord
+
+logger = logging.getLogger("aiokwire.producer")
 
 # topic, value, key, partition, timestamp, headers, mode
 Record: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, int]
 
+# How many records may wait whose `submit` is not awaited, and how many bytes (`buffer_memory` if that is more).
+LINE_LIMIT = 10_000
+LINE_BYTES = 16 * 1024 * 1024
+
 
 class WaitingLine:
-    """The queue in front of a full buffer."""
+    """The line in front of a full buffer."""
 
-    def __init__(self, accumulator: Accumulator, max_wait: float, on_wait: Callable[[], None]) -> None:
-        """`on_wait` is told when somebody waits: whatever holds room should move."""
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        max_wait: float,
+        on_wait: Callable[[], None],
+        wake_at: Callable[[float], None] = lambda when: None,
+    ) -> None:
+        """`max_wait` in seconds bounds waiting and delivering together. `on_wait()` is called when a record joins, so
+        that whatever holds room moves; `wake_at(when)` when one was taken that has to be delivered by then."""
         self._accumulator = accumulator
         self._on_wait = on_wait
+        self._wake_at = wake_at
         self._max_wait = max_wait
-        self._waiting: collections.OrderedDict[asyncio.Future[Delivery], tuple[float, Record]] = (
-            collections.OrderedDict()
-        )
+        self._waiting: collections.OrderedDict[WaitingRecord, None] = collections.OrderedDict()
+        self._most_bytes = max(accumulator.limit, LINE_BYTES)
+        self._number = 0  # of the place given last
+        self._unawaited = 0  # records whose `submit` is not awaited
+        self._unawaited_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    # --- joining and leaving ----------------------------------------------------------------------------------------
 
     async def join(self, record: Record) -> Delivery:
         """Wait until the record is taken.
 
         A cancelled wait leaves nothing behind: its record is not taken, unless that happened in the same turn.
 
-        Raises: BufferFullError: the maximum wait ended.
+        Raises: BufferFullError: the deadline passed.
         """
+        return await self._enter(self._accumulator.frozen(record), awaited=True)
+
+    def enter(self, record: Record) -> WaitingRecord:
+        """The last place for a record, which keeps it whether it is awaited or not.
+
+        Raises: BufferFullError: too many records wait that nobody awaits.
+        """
+        need = self._accumulator.need(record[1], record[2], record[5])
+        if self._unawaited >= LINE_LIMIT or self._unawaited_bytes + need > self._most_bytes:
+            raise self._overfull(record, need)
+        return self._enter(record, awaited=False)
+
+    def _enter(self, record: Record, *, awaited: bool) -> WaitingRecord:
         loop = asyncio.get_running_loop()
-        place: asyncio.Future[Delivery] = loop.create_future()
-        self._waiting[place] = (loop.time() + self._max_wait, record)
+        need = self._accumulator.need(record[1], record[2], record[5])
+        self._number += 1
+        waiting = WaitingRecord(self, loop, record, need, loop.time() + self._max_wait, self._number, awaited)
+        self._waiting[waiting] = None
+        if not awaited:
+            self._count(waiting, 1)
         self._accumulator.blocked = True
         self._on_wait()
         if self._timer is None:
             self._timer = loop.call_later(self._max_wait, self._expire)
-        try:
-            return await place
-        finally:
-            if self._waiting.pop(place, None) is not None:
-                self.serve()  # the one behind may be smaller
+        return waiting
+
+    def on_awaited(self, waiting: WaitingRecord) -> None:
+        """A task waits for the record now."""
+        self._count(waiting, -1)
+
+    def withdraw(self, waiting: WaitingRecord) -> None:
+        """The wait for a record was cancelled."""
+        if waiting in self._waiting:
+            del self._waiting[waiting]
+            if not waiting.awaited:
+                self._count(waiting, -1)
+            waiting.refuse(asyncio.CancelledError())
+            self.serve()  # the one behind may be smaller
+
+    def _count(self, waiting: WaitingRecord, step: int) -> None:
+        self._unawaited += step
+        self._unawaited_bytes += step * waiting.need
+
+    def _take_first(self) -> WaitingRecord:
+        waiting, _ = self._waiting.popitem(last=False)
+        if not waiting.awaited:
+            self._count(waiting, -1)
+        return waiting
+
+    # --- serving ----------------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Take the records of those in front, as far as there is room."""
-        waiting = self._waiting
-        append = self._accumulator.append
-        limit = self._accumulator.limit
-        while waiting:
-            place, (_, record) = next(iter(waiting.items()))
-            if not place.done():
-                if self._accumulator.used + self._accumulator.need(record[1], record[2], record[5]) > limit:
-                    return
-                try:
-                    delivery = append(*record, True)
-                except Exception as error:  # this record's fault: its place is the next one's
-                    place.set_exception(error)
-                else:
-                    if delivery is not None:
-                        place.set_result(delivery)
-            waiting.popitem(last=False)
-        self._accumulator.blocked = False
+        """Take the records in front, as far as there is room."""
+        accumulator = self._accumulator
+        while self._waiting:
+            waiting = next(iter(self._waiting))
+            if accumulator.used + waiting.need > accumulator.limit:
+                return
+            self._take_first()
+            try:
+                delivery = accumulator.append(*waiting.record, True)
+            except Exception as error:  # this record's fault: its place is the next one's
+                waiting.refuse(error)
+                self._report([waiting], error)
+            else:
+                assert delivery is not None
+                accumulator.deliver_by(delivery, waiting.deadline)
+                self._wake_at(waiting.deadline)
+                waiting.accept(delivery)
+        accumulator.blocked = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def dismiss(self, error: KafkaError) -> None:
-        """Nobody will be served any more."""
+    async def served(self) -> None:
+        """Wait until every record that is in the line now was taken or refused."""
+        last = self._number
+        while self._waiting and next(iter(self._waiting)).number <= last:
+            waiting = next(reversed(self._waiting))
+            if waiting.number > last:
+                waiting = next(iter(self._waiting))
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiting.add_waiter(waiter)
+            await waiter
+
+    def dismiss(self, error: KafkaError, *, report: bool = True) -> list[Record]:
+        """Refuse every record; returns those that nobody awaits, after logging the loss unless `report` is False."""
+        refused: list[WaitingRecord] = []
         while self._waiting:
-            place, _ = self._waiting.popitem(last=False)
-            if not place.done():
-                place.set_exception(error)
+            waiting = self._take_first()
+            waiting.refuse(error)
+            refused.append(waiting)
+        if report:
+            self._report(refused, error)
         self.serve()
+        return [waiting.record for waiting in refused if not waiting.awaited]
 
     def _expire(self) -> None:
         """The timer: those in front have waited long enough."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         self._timer = None
+        expired: list[WaitingRecord] = []
         while self._waiting:
-            place, (deadline, record) = next(iter(self._waiting.items()))
-            if deadline > now:
-                self._timer = loop.call_at(deadline, self._expire)
+            waiting = next(iter(self._waiting))
+            if waiting.deadline > now:
+                self._timer = loop.call_at(waiting.deadline, self._expire)
                 break
-            self._waiting.popitem(last=False)
-            if not place.done():
-                place.set_exception(self.full(record, self._max_wait))
+            self._take_first()
+            waiting.refuse(self.full(waiting.record, self._max_wait))
+            expired.append(waiting)
+        if expired:
+            self._report(expired, self.full(expired[0].record, self._max_wait))
         self.serve()
+
+    # --- errors -----------------------------------------------------------------------------------------------------
+
+    def _report(self, refused: list[WaitingRecord], error: Exception) -> None:
+        lost = collections.Counter(waiting.record[0] for waiting in refused if not waiting.awaited)
+        for topic, count in lost.items():
+            message = "%d record(s) for %s were not sent, and their submit() was not awaited: %s"
+            logger.error(message, count, topic, error)
 
     def full(self, record: Record, waited: float = 0.0) -> BufferFullError:
         """The error for a record that finds no room."""
-        used = self._accumulator.used
-        limit = self._accumulator.limit
-        need = self._accumulator.need(record[1], record[2], record[5])
         after = f" within {waited:.3f} s" if waited else ""
+        return self._error(
+            record,
+            f"{after}: buffer_memory is {self._accumulator.limit} bytes, {self._accumulator.used} are in use, "
+            f"{len(self._waiting)} records wait before it; the brokers take records more slowly than they come",
+        )
+
+    def _overfull(self, record: Record, need: int) -> BufferFullError:
+        return self._error(
+            record,
+            f": buffer_memory is full, and {self._unawaited} records ({self._unawaited_bytes} bytes) wait for room "
+            "whose submit() is not awaited: use `await producer.submit(...)`, which waits until there is room",
+        )
+
+    def _error(self, record: Record, why: str) -> BufferFullError:
+        need = self._accumulator.need(record[1], record[2], record[5])
         return BufferFullError(
-            f"no room for a record of {need} bytes for {record[0]}{after}: buffer_memory is {limit} bytes, {used} are "
-            f"in use, {len(self._waiting)} calls wait before it; the brokers take records more slowly than they come",
+            f"no room for a record of {need} bytes for {record[0]}{why}",
             needed=need,
-            in_use=used,
-            limit=limit,
+            in_use=self._accumulator.used,
+            limit=self._accumulator.limit,
         )

@@ -45,7 +45,8 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     buffer_memory: int = 32 * 1024 * 1024
     """The bytes of records that the producer holds at most, those on their way to brokers included."""
     delivery_timeout_ms: float = 120_000.0
-    """One deadline from accepting a record to its acknowledgement: metadata, linger, retries, and the wait for room."""
+    """One deadline from the call to the acknowledgement of its record: the wait for room, metadata, linger and retries
+    together."""
     max_in_flight_requests_per_connection: int = 5
     """Produce requests on their way to one broker at a time."""
     enable_idempotence: bool | None = None
@@ -162,6 +163,13 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
         if self.transactional_id is not None:
             return min(self.delivery_timeout_ms, self.transaction_timeout_ms) / 1000
         return self.delivery_timeout_ms / 1000
+
+    @property
+    def delivery_timeout_option(self) -> str:
+        """The option that `delivery_timeout` comes from, with its value, for messages."""
+        if self.delivery_timeout * 1000 < self.delivery_timeout_ms:
+            return f"transaction_timeout_ms={self.transaction_timeout_ms:g}"
+        return f"delivery_timeout_ms={self.delivery_timeout_ms:g}"
 
     @property
     def transaction_timeout(self) -> float:

@@ -8,11 +8,9 @@ Everything here runs on the loop and at once; timers and the end of a turn are t
 from __future__ import annotations
 
 import asyncio
-import collections
 import logging
 import random
-from collections.abc import Coroutine, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import anyio
 import anyio.lowlevel
@@ -21,7 +19,7 @@ from aiokwire.cluster import Client
 from aiokwire.errors import BufferFullError, ClosedError, InvalidArgument, KafkaError
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
-from aiokwire.producer._delivery import DONE, OPEN, SPLIT, Batch, Delivery, pending_in
+from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, WaitingRecord, pending_in
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
@@ -64,7 +62,7 @@ class Dispatcher:
             delivery_timeout=config.delivery_timeout,
             custom_partitioner=self._partitioner is not None,
         )
-        self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon)
+        self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon, self._wake_at)
         self.transactions = Transactions(client, config, self, joins) if config.transactional_id is not None else None
         self.idempotence: Idempotence
         if self.transactions is not None:
@@ -89,7 +87,9 @@ class Dispatcher:
         self.withdrawal = Withdrawal(self.accumulator, self.topics, self.settlement, self.line, self.now)
         self._ids = ProducerIds(client, config, self.idempotence, self.withdrawal, self.soon)
         self._senders: dict[int, Sender] = {}
-        self._opened: collections.deque[tuple[Batch, Partition]] = collections.deque()  # oldest first
+        # When the open batch of a partition was opened, oldest first. No batches: a finished one must not stay alive
+        # behind one that lingers.
+        self._opened: dict[Partition, float] = {}
         self._urgent: dict[Partition, None] = {}  # their open batch is awaited
         self._due: dict[Partition, Batch] = {}  # open batches that need not linger: they grow until they can leave
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -120,10 +120,11 @@ class Dispatcher:
                 self.stop(reason)
                 self.withdrawal.fail_all(ClosedError(reason))
 
-    def stop(self, reason: str) -> None:
-        """Accept nothing more."""
+    def stop(self, reason: str, *, report: bool = True) -> list[Record]:
+        """Accept nothing more, nor what waits for room; returns the records of those that nobody awaits, which are
+        logged unless `report` is False."""
         self.accumulator.close(reason)
-        self.line.dismiss(ClosedError(reason))
+        return self.line.dismiss(ClosedError(reason), report=report)
 
     def end(self) -> None:
         """No timer and no listener is left behind."""
@@ -150,7 +151,8 @@ class Dispatcher:
         """A batch takes its first record."""
         batch = partition.open
         assert batch is not None
-        self._opened.append((batch, partition))
+        self._opened.pop(partition, None)
+        self._opened[partition] = batch.created
         self.topics.keep(batch)
         if self._config.linger_ms == 0:
             self.soon()
@@ -197,11 +199,12 @@ class Dispatcher:
             )
         return chosen
 
-    def wait_for_room(self, record: Record) -> Coroutine[Any, Any, Delivery]:
-        """A record of `submit` has to wait."""
-        return self._wait_for_room(record)
+    def enter_line(self, record: Record) -> WaitingRecord:
+        """A record of `submit` has to wait for room."""
+        return self.line.enter(record)
 
-    async def _wait_for_room(self, record: Record) -> Delivery:
+    async def wait_for_room(self, record: Record) -> Delivery:
+        """Accept a record of a bulk call that has to wait: for the loop's turn, or for room."""
         if self.accumulator.turn_due:  # the loop's turn first
             await anyio.lowlevel.checkpoint()
             taken = self.accumulator.append(*record)
@@ -268,12 +271,13 @@ class Dispatcher:
         opened = self._opened
         linger = self._config.linger
         while opened:
-            batch, partition = opened[0]
-            if batch.state == OPEN and not everything and not planning.lingered(batch.created, now, linger):
-                return
-            opened.popleft()
-            if partition.open is batch:
+            partition, created = next(iter(opened.items()))
+            batch = partition.open
+            if batch is not None and batch.created == created:
+                if not everything and not planning.lingered(created, now, linger):
+                    return
                 self._due[partition] = batch
+            del opened[partition]
 
     def _seal_due(self) -> bool:
         """Seal the open batches that are due and could leave at once; the others may as well grow. Says whether any."""
@@ -302,6 +306,8 @@ class Dispatcher:
 
     async def flush(self) -> None:
         """Seal everything, and wait until all that is there now is done."""
+        self.seal_everything()
+        await self.line.served()
         pending = list(self.accumulator.live)
         self.seal_everything()
         while pending:
@@ -405,7 +411,7 @@ class Dispatcher:
     def _set_timer(self, now: float) -> None:
         """For the next thing that time alone brings about."""
         moments = [limit_of(batch) for batch in self.accumulator.live]
-        moments += [batch.created + self._config.linger for batch, _ in self._opened if batch.state == OPEN]
+        moments += [created + self._config.linger for partition, created in self._opened.items() if partition.open]
         for sender in self._senders.values():
             moments += [partition.retry_at for partition in sender.ready if partition.retry_at > now]
         if moments:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aiokwire.cluster import ANY, Client
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import UnsupportedVersion, error_for
+from aiokwire.errors import ProtocolViolation, UnsupportedVersion, error_for
 from aiokwire.protocol import Buffer
 from aiokwire.protocol.messages import init_producer_id
 from aiokwire.records import set_producer_state
@@ -39,6 +39,18 @@ def restamp(data: Buffer, producer_id: int, epoch: int, sequence: int) -> memory
     patched = memoryview(bytearray(data))
     set_producer_state(patched, producer_id, epoch, sequence)
     return patched
+
+
+def require_producer_id(answer: init_producer_id.InitProducerIdResponse) -> None:
+    """Do nothing for an answer that has a producer id.
+
+    Raises: ProtocolViolation: there is neither an error code nor a producer id in it.
+    """
+    if answer.producer_id < 0 or answer.producer_epoch < 0:
+        raise ProtocolViolation(
+            f"the broker answered InitProducerId with no error, producer id {answer.producer_id} and epoch "
+            f"{answer.producer_epoch}"
+        )
 
 
 class Idempotence:
@@ -72,6 +84,7 @@ class Idempotence:
                 raise error
             self._give_up(str(error))
             return
+        require_producer_id(answer)
         self.producer_id = answer.producer_id
         self.epoch = answer.producer_epoch
 

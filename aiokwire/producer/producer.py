@@ -11,7 +11,7 @@ import dataclasses
 import itertools
 import logging
 import random
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
@@ -25,13 +25,14 @@ from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.arrow import ArrowDelivery, RowSender
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
+from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.preparing import Preparation
 from aiokwire.producer.progress import Positions
 from aiokwire.producer.scope import Transaction, require_transactions
-from aiokwire.producer.settlement import Undelivered, undelivered_of
+from aiokwire.producer.settlement import Undelivered
 from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.transaction import Transactions
 from aiokwire.types import Headers, K, RecordMetadata, TransactionalReader, V
@@ -43,8 +44,6 @@ logger = logging.getLogger("aiokwire.producer")
 
 # So many records of an iterable are looked at in one go.
 CHUNK = 10_000
-# After a cancelled or failed close, the connections get this long to say goodbye.
-LAST_SECONDS = 1.0
 
 
 @documents_options(ProducerConfig)
@@ -85,18 +84,26 @@ class Producer(Generic[K, V]):
         )
         if joins is not None:
             self.config = dataclasses.replace(self.config, transactional_id=joins.transactional_id)
-        rng = rng if rng is not None else random.Random()
-        self._client = Client(self.config, hooks=hooks, rng=rng)
-        self._dispatcher = Dispatcher(self._client, self.config, rng, Plug.of(hooks), joins)
-        self._accumulator = self._dispatcher.accumulator
-        self._line = self._dispatcher.line
-        self._row_sender = RowSender(self._dispatcher, self.config)
-        self._transactions = self._dispatcher.transactions
+        self._rng = rng if rng is not None else random.Random()
+        self._hooks = hooks
+        self._joins = joins
         self._starting = anyio.Lock()
+        self._start_scope: anyio.CancelScope | None = None  # of the `start` that runs now
+        self._closing = Closing()
         self._started = False
         self._closed = False
         self._preparation = Preparation(self.config, hooks)
         self._prepares = self._preparation.needed
+        self._build()
+
+    def _build(self) -> None:
+        """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
+        self._client = Client(self.config, hooks=self._hooks, rng=self._rng)
+        self._dispatcher = Dispatcher(self._client, self.config, self._rng, Plug.of(self._hooks), self._joins)
+        self._accumulator = self._dispatcher.accumulator
+        self._line = self._dispatcher.line
+        self._row_sender = RowSender(self._dispatcher, self.config)
+        self._transactions = self._dispatcher.transactions
         if not self._prepares:
             self._use_compiled_methods()
 
@@ -111,79 +118,78 @@ class Producer(Generic[K, V]):
     async def start(self) -> None:
         """Connect to the cluster; with a transactional id, also take over from the instance that had it before.
 
-        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before; UnsupportedVersion,
-        AuthorizationError: no transactions here.
+        After an error it can be called again.
+
+        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before or meanwhile;
+        UnsupportedVersion, AuthorizationError: no transactions here.
         """
         if self._started:
             self._client.check_place()
-        async with self._starting:  # whoever comes second waits for the outcome
+        async with self._starting:  # a second call waits for the first
             if self._closed:
-                raise ClosedError("this producer was closed: make a new one")
-            if not self._started:
+                raise ClosedError(f"{REASON}: make a new one")
+            if self._started:
+                return
+            with anyio.CancelScope() as self._start_scope:
                 await self._start()
+            if self._closed:
+                raise ClosedError("this producer was closed while it was being started")
 
     async def _start(self) -> None:
-        await self._client.start()
-        self._started = True
-        self._dispatcher.start()
-        if self._transactions is not None:
-            try:
+        try:
+            await self._client.start()
+            self._dispatcher.start()
+            if self._transactions is not None:
                 await self._transactions.initialize()
-            except BaseException:
-                with anyio.CancelScope(shield=True):
-                    await self.close(timeout=0)
-                raise
+            self._started = True
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                self._dispatcher.stop("this producer could not be started")
+                self._dispatcher.end()
+                await self._client.close(timeout=LAST_SECONDS)
+            if not self._closed:
+                self._build()
+            raise
+        finally:
+            self._start_scope = None
 
     async def close(self, timeout: float | None = None) -> list[Undelivered]:
-        """Deliver what was accepted, then disconnect; gives back the records that could not be delivered.
+        """Deliver what was accepted, then disconnect; return the records that could not be delivered.
 
-        `timeout` in seconds for the delivering; None: the delivery time-out. Deliveries that are not done then fail
-        with ClosedError. Calling it again does nothing, nor does it in a forked process: the records are the parent's.
+        `timeout` in seconds bounds the delivering. None: `delivery_timeout_ms`; or 3 seconds in a task that was
+        cancelled, so that a program ends within seconds of SIGINT, and `asyncio.timeout` is kept to. In an anyio scope
+        that was cancelled nothing is waited for. Deliveries that are not done then fail with ClosedError, and what
+        `async with` leaves undelivered is logged.
+
+        Called during `start`, it ends that. A second call waits for the first, for its own `timeout` at most, after
+        which both end; it returns an empty list. In a forked process it does nothing: the records are the parent's.
 
         Raises: ClosedError: it was started on another event loop.
         """
         return await self._close(timeout, observed=True)
 
     async def _close(self, timeout: float | None, *, observed: bool) -> list[Undelivered]:
-        if self._closed or self._client.forked:
+        if self._client.forked:
             return []
         if self._started:
             self._client.check_place()
+        seconds = seconds_to_deliver(timeout, self.config)
+        if self._closed:
+            await self._closing.wait(seconds)
+            return []
         self._closed = True
-        reason = "this producer was closed"
-        left: list[Undelivered] = []
-        if not self._started:
-            self._accumulator.close(reason)
-            return left
-        batches: list[Batch] = []
         try:
-            if self._transactions is not None:
-                await self._transactions.close(self.config.transaction_timeout if timeout is None else timeout)
-            self._dispatcher.stop(reason)
-            if self._accumulator.live:
-                await self._flush(self.config.delivery_timeout if timeout is None else timeout)
-        except RequestTimedOut:
-            pass  # what is left is what we give back
+            if self._start_scope is not None:
+                self._start_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    async with self._starting:
+                        pass  # `start` has cleaned up
+            if not self._started:
+                self._accumulator.close(REASON)
+                return []
+            return await self._closing.run(self._client, self._dispatcher, seconds, observed=observed)
         finally:
-            left = self._abandon(reason, batches)
-            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LAST_SECONDS):
-                await self._client.close()
-        if observed:  # not when it was cancelled: nobody is given what is left, so the log has it
-            for batch in batches:
-                batch.mark_observed()
-        return left
-
-    def _abandon(self, reason: str, batches: list[Batch]) -> list[Undelivered]:
-        left: list[Undelivered] = []
-        self._dispatcher.stop(reason)
-        self._dispatcher.end()
-        for partition, batch in self._dispatcher.withdrawal.abandon():
-            left += undelivered_of(batch)
-            batches.append(batch)
-            self._dispatcher.settlement.give_up(
-                partition, batch, ClosedError(f"{reason} before the record was delivered")
-            )
-        return left
+            self._closing.end()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -231,14 +237,17 @@ class Producer(Generic[K, V]):
         partition: int | None = None,
         timestamp: int | None = None,
         headers: Headers | None = None,
-    ) -> Awaitable[Delivery]:
+    ) -> Coroutine[Any, Any, Delivery]:
         """Accept a record, waiting only for room in the buffer: `delivery = await producer.submit(...)`.
 
-        The delivery can be awaited later for the record's metadata. A wait that is cancelled takes nothing, unless
-        its turn had just come: then the record is sent, and a failure of it is logged.
+        The delivery can be awaited later for the record's metadata. Without room, the record joins the line of waiting
+        records when this is called: it is sent in that order also when the result is never awaited, or awaited in a
+        task of its own. A wait that is cancelled gives the place up, unless the record was taken just then: it is sent,
+        and a failure of it is logged. With an asynchronous serializer nothing happens before the result is awaited.
 
-        Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
-        time-out; ClosedError.
+        Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within
+        `delivery_timeout_ms`, or 10,000 records (or 16 MiB, or `buffer_memory` if that is more) wait for room whose
+        `submit` is not awaited; ClosedError.
         """
         ready = self._preparation.at_once(topic, value, key, partition, headers)
         if not isinstance(ready, tuple):

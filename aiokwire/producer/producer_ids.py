@@ -9,7 +9,7 @@ from collections.abc import Callable
 import anyio
 
 from aiokwire.cluster import Client
-from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut, RetriableError
+from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut, RetriableError
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.withdrawal import Withdrawal
@@ -43,14 +43,14 @@ class ProducerIds:
             self._client.spawn(self._obtain, name="producer: producer id")
 
     async def _obtain(self) -> None:
-        pause = self._config.retry_backoff_max_ms / 1000
+        backoff = self._client.new_backoff()
         try:
             while not self._idempotence.ready:
                 try:
                     await self._idempotence.obtain(self._client, self._config.delivery_timeout)
-                except (ConnectionFailed, RequestTimedOut, RetriableError) as error:
+                except (ConnectionFailed, ProtocolViolation, RequestTimedOut, RetriableError) as error:
                     self._withdrawal.blame(error)
-                    await anyio.sleep(pause)
+                    await anyio.sleep(backoff.next())
                 except KafkaError as error:
                     self._refused = error.with_traceback(None)
                     self._withdrawal.fail_all(error)

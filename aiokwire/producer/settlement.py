@@ -9,9 +9,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aiokwire.backoff import Backoff
+from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, DeliveryFailed, KafkaError, RecordRejected, RetriableError, UnsupportedVersion
 from aiokwire.errors import error_for as broker_error
@@ -71,6 +72,13 @@ def undelivered_of(batch: Batch) -> list[Undelivered]:
     ]
 
 
+def undelivered_record(record: tuple[Any, Any, Any, Any, Any, Any, int]) -> Undelivered:
+    """A record that waited for room until the end."""
+    topic, value, key, partition, timestamp, headers, _ = record
+    stamp = wall_ms() if timestamp is None else timestamp
+    return Undelivered(topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
+
+
 def stage_of(batch: Batch, partition: Partition | None) -> str:
     """Where a batch is, for `DeliveryFailed`."""
     if partition is None or (partition.leader < 0 and not batch.attempts):
@@ -78,6 +86,15 @@ def stage_of(batch: Batch, partition: Partition | None) -> str:
     if batch.state == IN_FLIGHT:
         return "in flight"
     return "retrying" if batch.attempts else "buffered"
+
+
+# What an expired batch was doing, by its stage.
+WHERE = {
+    "metadata": "waiting for the partition's leader",
+    "buffered": "waiting to be sent",
+    "in flight": "in flight without an answer",
+    "retrying": "retrying",
+}
 
 
 def pass_numbers_on(batch: Batch, parts: Sequence[Batch]) -> None:
@@ -243,11 +260,11 @@ class Settlement:
         """The delivery deadline ended. Bytes that may be on their way keep their room until the answer."""
         stage = stage_of(batch, partition)
         flying = batch.state == IN_FLIGHT
-        elapsed = now - batch.created
-        said = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; nothing was answered"
+        elapsed = now - batch.deadline + self._config.delivery_timeout  # the wait for room included
+        said = f": {batch.last_error}" if batch.last_error is not None else ""
         error = DeliveryFailed(
-            f"{batch.count} record(s) for {batch.topic}[{batch.partition}] were not delivered within "
-            f"{self._config.delivery_timeout:.3f} s (delivery_timeout_ms), {stage} after {elapsed:.3f} s{said}",
+            f"{batch.count} record(s) for {batch.place} were not delivered in {elapsed:.3f} s "
+            f"({self._config.delivery_timeout_option}), {WHERE[stage]}{said}",
             topic=batch.topic,
             partition=batch.partition,
             stage=stage,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
-from aiokwire.errors import ClosedError, KafkaError, UnsupportedVersion, error_for
+from aiokwire.errors import ClosedError, KafkaError, ProtocolViolation, UnsupportedVersion, error_for
 from aiokwire.producer import transaction_requests as requests
-from aiokwire.producer.idempotence import TransactionalIdentity
+from aiokwire.producer.idempotence import TransactionalIdentity, require_producer_id
 from aiokwire.producer.outcomes import Outcome, gravest, outcome_of_error
 from aiokwire.protocol import Request, Response
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -74,6 +74,10 @@ class Steps:
             return choose(versions)
 
         answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
+        try:
+            require_producer_id(answer)
+        except ProtocolViolation as error:
+            raise StepFailed(Outcome.FATAL, error) from error
         self._identity.adopt(answer.producer_id, answer.producer_epoch)
 
     async def add_partitions(self, places: list[TopicPartition], deadline: Deadline, still: Callable[[], bool]) -> None:

@@ -147,8 +147,8 @@ def _unresolved(parked: Batch, error: KafkaError) -> KafkaError:
         return error  # a refusal, which no more time would have changed
     elapsed = asyncio.get_running_loop().time() - parked.created
     return DeliveryFailed(
-        f"{parked.count} record(s) for {parked.topic} were not delivered: its metadata did not come within "
-        f"{elapsed:.3f} s: {error}",
+        f"{parked.count} record(s) for {parked.topic} were not delivered in {elapsed:.3f} s, waiting for its "
+        f"metadata: {error}",
         topic=parked.topic,
         stage="metadata",
         elapsed=elapsed,

@@ -285,7 +285,6 @@ class Transactions:
 
     async def _deliver_all(self, ongoing: Ongoing) -> None:
         """Raises: RequestTimedOut: not within the transaction's time."""
-        self._dispatcher.line.dismiss(TransactionStateError("the transaction ended before there was room for this one"))
         with anyio.move_on_after(ongoing.deadline.remaining):
             await self._dispatcher.flush()
             while self._steps:
@@ -375,7 +374,7 @@ class Transactions:
     def _end_writing(self, reason: KafkaError) -> None:
         self.ended = reason
         self._shut(reason)
-        self._dispatcher.line.dismiss(reason)
+        self._dispatcher.line.dismiss(reason, report=False)  # leaving the transaction's block says so
 
     def _rest(self) -> None:
         """Between transactions."""

@@ -51,8 +51,7 @@ class Withdrawal:
             partition = self._topics.partition_of(batch)
             elapsed = self._now() - batch.created
             error = DeliveryFailed(
-                f"{batch.count} record(s) for {batch.topic}[{batch.partition}] were purged {elapsed:.3f} s after they "
-                "were accepted",
+                f"{batch.count} record(s) for {batch.place} were purged {elapsed:.3f} s after they were accepted",
                 topic=batch.topic,
                 partition=batch.partition,
                 stage="purged",

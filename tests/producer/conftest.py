@@ -129,6 +129,9 @@ class Node:
         if header.api_key in TRANSACTIONAL or getattr(request, "transactional_id", None) is not None:
             return self.cluster.coordinator.answer(self, header, request)
         if isinstance(request, init_producer_id.InitProducerIdRequest):
+            self.cluster.ids_asked += 1
+            if self.cluster.no_ids:
+                return init_producer_id.InitProducerIdResponse(producer_id=-1, producer_epoch=-1)
             self.cluster.ids_given += 1
             return init_producer_id.InitProducerIdResponse(producer_id=4000 + self.cluster.ids_given, producer_epoch=0)
         return api_versions.ApiVersionsResponse(
@@ -278,6 +281,8 @@ class ScriptedCluster:
         self.logs: dict[TopicPartition, Log] = collections.defaultdict(Log)
         self.coordinator = ScriptedCoordinator()
         self.ids_given = 0
+        self.ids_asked = 0
+        self.no_ids = False  # no error, and no producer id either
         self.metadata_asked = 0
 
     @property

@@ -139,3 +139,24 @@ async def test_a_delivery_is_what_waiting_gives() -> None:
         free_everything(accumulator)
         line.serve()
     assert given[0].partition == 0
+
+
+async def test_records_that_nobody_awaits_are_logged_when_their_time_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    _, line = full_buffer(max_wait=0.02)
+    for _ in range(3):
+        line.enter(record(b"x" * 5000))
+    while len(line):
+        await anyio.lowlevel.checkpoint()
+    (message,) = [each.getMessage() for each in caplog.records]
+    assert message.startswith("3 record(s) for t were not sent, and their submit() was not awaited: no room")
+
+
+async def test_a_place_keeps_its_order_when_the_one_before_is_never_awaited() -> None:
+    accumulator, line = full_buffer()
+    line.enter(record(b"0" * 2000))
+    second = line.enter(record(b"1" * 2000))
+    free_everything(accumulator)
+    line.serve()
+    delivery = await second
+    assert (delivery.partition, len(line)) == (0, 0)
+    assert accumulator.topics["t"].partitions[0].open is not None

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiokwire.errors import DeliveryFailed
+from aiokwire.producer import Producer
 from aiokwire.producer._accumulator import NOWAIT, Accumulator
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.idempotence import MAX_EPOCH, Idempotence, next_sequence, restamp
 from aiokwire.records import read_batches
 from aiokwire.types import Compression
+from tests.producer.conftest import scripted_cluster
 from tests.producer.test_planning import Silent, partitions, send
 
 
@@ -103,3 +108,15 @@ async def test_a_batch_stamped_anew_is_the_same_but_for_its_numbers() -> None:
         after = read_batches(bytes(patched), "t", 0)[0]
         assert (after.producer_id, after.producer_epoch, after.base_sequence) == (5, 6, 7)
         assert after.records() == before.records()
+
+
+async def test_v11_no_error_and_no_producer_id_is_asked_again_after_a_backoff(quick: dict[str, Any]) -> None:
+    """It was asked again without any pause: 5,000 requests a second."""
+    async with (
+        scripted_cluster() as cluster,
+        Producer(cluster.bootstrap_servers, **{**quick, "retry_backoff_ms": 50}, delivery_timeout_ms=400) as producer,
+    ):
+        cluster.no_ids = True
+        with pytest.raises(DeliveryFailed, match="InitProducerId with no error, producer id -1"):
+            await producer.send("t", b"x")
+        assert cluster.ids_asked < 100

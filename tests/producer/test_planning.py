@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
 
 import pytest
 
 from aiokwire.errors import BufferFullError
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import NOWAIT, Accumulator
-from aiokwire.producer._delivery import Batch, Delivery
+from aiokwire.producer._delivery import Batch, WaitingRecord
 from aiokwire.producer._partition import Partition, Topic
 
 
@@ -33,7 +31,7 @@ class Silent:
     def choose_partition(self, topic: Topic, key: bytes | None, value: bytes | None) -> int:
         raise NotImplementedError
 
-    def wait_for_room(self, record: object) -> Coroutine[Any, Any, Delivery]:
+    def enter_line(self, record: object) -> WaitingRecord:
         raise NotImplementedError
 
     def full(self, record: object) -> BufferFullError:
