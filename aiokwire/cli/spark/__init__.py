@@ -17,6 +17,7 @@ VERBS = {
     "replay": ("aiokwire.cli.spark.replay", "Write Parquet back to a topic."),
     "audit": ("aiokwire.cli.spark.audit", "Look for gaps, duplicates, disorder and skew in a topic."),
     "sql": ("aiokwire.cli.spark.sql", "Query topics as tables."),
+    "lag": ("aiokwire.cli.spark.lag", "Show how far streaming queries are behind, by their checkpoint."),
     "run": ("aiokwire.cli.spark.run", "Run a pipeline that a file declares."),
     "demo": ("aiokwire.cli.spark.demo", "Hourly delays by airline, exactly once, on the flights."),
 }

@@ -3,6 +3,7 @@
 launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
 progress   how far it is, and what came of it                      manifest  which files are part of an archive
 auditing   `audit`                                                  querying  `sql`
+lagging    how far queries are behind, by their checkpoints
 scope      what is read, in offsets                                 watching  tasks as progress
 
 archive    topics to Parquet: _layout (names), _writing (tasks), _commit, _compact, _verify
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json, audit_verdict
     from aiokwire.spark.pipelines.auditing.table import audit_tables
     from aiokwire.spark.pipelines.declaration import Pipeline
+    from aiokwire.spark.pipelines.lagging import PartitionLag, find_lag, lag, read_positions
     from aiokwire.spark.pipelines.launch import ask, spark_session
     from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
@@ -47,6 +49,7 @@ __all__ = [
     "DataFile",
     "JobFailed",
     "Manifest",
+    "PartitionLag",
     "Pipeline",
     "Prepared",
     "Progress",
@@ -67,9 +70,12 @@ __all__ = [
     "audit_tables",
     "audit_verdict",
     "compact",
+    "find_lag",
+    "lag",
     "prepare",
     "print_summary",
     "read_archive",
+    "read_positions",
     "replay",
     "run",
     "spark_session",
@@ -91,6 +97,7 @@ _HOMES = {
     "archive_compact": ("Compacted", "compact"),
     "archive_verify": ("Verified", "verify"),
     "declaration": ("Pipeline",),
+    "lagging": ("PartitionLag", "find_lag", "lag", "read_positions"),
     "launch": ("ask", "spark_session"),
     "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
     "pipeline": ("Prepared", "RunSummary", "prepare", "run"),
