@@ -13,7 +13,7 @@ import pytest
 from aiokwire.cli.spark.demo.direct import Hour, Place, compare, compute, read_hour, time_of
 from aiokwire.cli.spark.demo.process import DECLARATION, java_problem, java_version
 from aiokwire.cli.spark.demo.report import by_hour_of_day, check
-from aiokwire.cli.spark.demo.work import Outcome
+from aiokwire.cli.spark.demo.work import PATIENCE, Outcome, Patience, Stalled
 from aiokwire.spark.pipelines import prepare
 
 
@@ -75,6 +75,19 @@ def test_rows_of_the_open_transaction_must_be_in_the_log(capsys: pytest.CaptureF
     outcome.in_log = 2
     assert not check(outcome)
     assert "FAIL the open transaction was aborted (3 records" in capsys.readouterr().out
+
+
+def test_a_slow_pipeline_may_take_its_time_and_one_that_stands_still_ends_in_a_sentence(tmp_path: Path) -> None:
+    """A deadline of five minutes ended the demo on a busy machine, with a TimeoutError and 40 lines of traceback."""
+    patience = Patience("the pipeline", tmp_path / "run-1.log")
+    for minute in range(60):
+        patience.note(minute, 60.0 * minute)
+    patience.note(59, 59 * 60 + PATIENCE - 1)
+    with pytest.raises(
+        Stalled, match=r"^the pipeline made no progress for 300 s .*run-1\.log; start the demo again"
+    ) as ended:
+        patience.note(59, 59 * 60 + PATIENCE)
+    assert "\n" not in str(ended.value)
 
 
 def test_delays_by_hour_of_day() -> None:

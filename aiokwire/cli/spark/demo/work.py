@@ -9,6 +9,8 @@ flights --> Producer --> topic flights --> pipeline (killed, started again) --> 
 from __future__ import annotations
 
 import json
+import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +22,46 @@ from aiokwire.cli.demo.frame import prepare
 from aiokwire.cli.demo.server import BrokerProcess
 from aiokwire.cli.spark.demo.direct import Comparison, Hour, Place, compare, compute, read_hour
 from aiokwire.cli.spark.demo.process import PipelineProcess
+from aiokwire.errors import KafkaError
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
 SOURCE = "flights"
 SINK = "delays"
 PARTITIONS = 4
-DEADLINE = 300.0  # seconds for everything: the demo never hangs
+PATIENCE = 300.0  # seconds without any progress: a busy machine may be slow, and the demo never hangs
+COUNT_EVERY = 1.0  # seconds between two looks at the checkpoint
 PAUSE = 0.02  # seconds between two looks at the topic; a transaction is open for some hundred milliseconds
 KILL_FROM = 15_000  # records committed; the transaction that is open next is not finished
+
+
+class Stalled(KafkaError):
+    """Nothing has moved for `PATIENCE`."""
+
+
+class Patience:
+    """Waits as long as something moves."""
+
+    def __init__(self, what: str, log: Path | None = None) -> None:
+        self._what = what
+        self._log = log
+        self._seen: object = None
+        self._since: float | None = None
+
+    def note(self, seen: object, now: float) -> None:
+        """Note how far it is, at a time in seconds.
+
+        Raises: Stalled: it has been there for `PATIENCE`.
+        """
+        if self._since is None or seen != self._seen:
+            self._seen, self._since = seen, now
+        elif now - self._since >= PATIENCE:
+            load, cores = os.getloadavg()[0], os.cpu_count()
+            log = "" if self._log is None else f"; what it logged is in {self._log}"
+            raise Stalled(
+                f"{self._what} made no progress for {PATIENCE:.0f} s and was ended (the machine has {cores} cores and "
+                f"a load of {load:.1f}){log}; start the demo again when the machine is less busy"
+            )
 
 
 @dataclass
@@ -51,28 +84,29 @@ class Outcome:
 
 
 async def hourly_delays(output: Path, *, kill: bool) -> Outcome:
-    """Run the demo and give back what happened; `output` is emptied first.
+    """Run the demo and return what happened; `output` is emptied first.
 
-    Raises: KafkaError: the pipeline failed; TimeoutError: it took too long.
+    It may take as long as it makes progress.
+
+    Raises: Stalled: it makes none any more; KafkaError: the pipeline failed.
     """
     from rich.console import Console
 
     console = Console()
-    with anyio.fail_after(DEADLINE):
-        loaded, decoded = await prepare(console, _load, output)
-        outcome = Outcome(loaded.airlines, flights=len(loaded.values))
-        async with BrokerProcess(output / "broker-data", SOURCE, PARTITIONS) as broker:
-            await _create_sink(broker.bootstrap_servers)
-            outcome.produce_seconds = await _produce(broker.bootstrap_servers, loaded)
-            console.print(
-                f"a broker on {broker.bootstrap_servers} has {outcome.flights:,} flights, sent in "
-                f"{outcome.produce_seconds:.1f} s"
-            )
-            with console.status("") as status:
-                await _run(outcome, broker.bootstrap_servers, output, console, status, kill=kill)
-                status.update("reading the delays back, and computing them directly")
-                await _read_back(outcome, broker.bootstrap_servers)
-        outcome.comparison = await run_in_thread(_compare, decoded, outcome.hours)
+    loaded, decoded = await prepare(console, _load, output)
+    outcome = Outcome(loaded.airlines, flights=len(loaded.values))
+    async with BrokerProcess(output / "broker-data", SOURCE, PARTITIONS) as broker:
+        await _create_sink(broker.bootstrap_servers)
+        outcome.produce_seconds = await _produce(broker.bootstrap_servers, loaded)
+        console.print(
+            f"a broker on {broker.bootstrap_servers} has {outcome.flights:,} flights, sent in "
+            f"{outcome.produce_seconds:.1f} s"
+        )
+        with console.status("") as status:
+            await _run(outcome, broker.bootstrap_servers, output, console, status, kill=kill)
+            status.update("reading the delays back, and computing them directly")
+            await _read_back(outcome, broker.bootstrap_servers)
+    outcome.comparison = await run_in_thread(_compare, decoded, outcome.hours)
     return outcome
 
 
@@ -103,7 +137,7 @@ async def _produce(bootstrap: str, flights: Flights) -> float:
     async with Producer(bootstrap, compression_type="lz4") as producer:
         for key, value in zip(flights.keys, flights.values, strict=True):
             await producer.submit(SOURCE, value, key=key)
-        await producer.flush(timeout=60)
+        await producer.flush()  # bounded by each record's delivery timeout
     return anyio.current_time() - started
 
 
@@ -113,7 +147,7 @@ async def _run(outcome: Outcome, bootstrap: str, output: Path, console: Any, sta
 
     started = anyio.current_time()
     async with Admin(bootstrap) as admin:
-        watch = _Watch(admin, outcome, started)
+        watch = _Watch(admin, outcome, started, output / "checkpoint")
         number = 1
         pipeline = PipelineProcess(bootstrap, output, number)
         try:
@@ -141,8 +175,11 @@ async def _run(outcome: Outcome, bootstrap: str, output: Path, console: Any, sta
 class _Watch:
     """Looks at the topic of the delays: how far its log goes, and how far what is committed."""
 
-    def __init__(self, admin: Any, outcome: Outcome, started: float) -> None:
+    def __init__(self, admin: Any, outcome: Outcome, started: float, checkpoint: Path) -> None:
         self._admin = admin
+        self._checkpoint = checkpoint
+        self._kept = 0  # files of the checkpoint
+        self._counted_at = -math.inf
         self._outcome = outcome
         self._started = started
         self._places = [TopicPartition(SINK, number) for number in range(PARTITIONS)]
@@ -166,9 +203,13 @@ class _Watch:
         return ends[0], ends[1]
 
     async def until_open(self, pipeline: PipelineProcess) -> None:
-        """Until a transaction is open, and many were committed before; or the pipeline has ended."""
+        """Until a transaction is open, and many were committed before; or the pipeline has ended.
+
+        Raises: Stalled.
+        """
+        patience = Patience("the pipeline", pipeline.log)
         while not pipeline.ended:
-            log, committed = await self.look()
+            log, committed = await self._look_for_progress(patience)
             if committed >= KILL_FROM and log > committed:
                 return
             await anyio.sleep(PAUSE)
@@ -181,10 +222,26 @@ class _Watch:
         self._outcome.left_open = log - committed
 
     async def until_ended(self, pipeline: PipelineProcess) -> None:
+        """Raises: Stalled."""
+        patience = Patience("the pipeline", pipeline.log)
         while not pipeline.ended:
-            await self.look()
+            await self._look_for_progress(patience)
             await anyio.sleep(PAUSE)
         await self.look()
+
+    async def _look_for_progress(self, patience: Patience) -> tuple[int, int]:
+        """`look`. What Spark keeps in its checkpoint is progress, too: the first rows come late."""
+        ends = await self.look()
+        now = anyio.current_time()
+        if now - self._counted_at >= COUNT_EVERY:
+            self._counted_at, self._kept = now, await run_in_thread(count_files, self._checkpoint)
+        patience.note((ends, self._kept), now)
+        return ends
+
+
+def count_files(folder: Path) -> int:
+    """The files below a folder; Spark may delete some meanwhile."""
+    return sum(len(files) for _, _, files in os.walk(folder))
 
 
 async def _read_back(outcome: Outcome, bootstrap: str) -> None:
@@ -198,7 +255,9 @@ async def _read_back(outcome: Outcome, bootstrap: str) -> None:
         ) as consumer:
             ends = await consumer.end_offsets(places)
             records = []
+            patience = Patience("reading the delays back")
             while [place for place in places if await consumer.position(place) < ends[place]]:
                 records += await consumer.getmany(max_records=20_000, timeout=0.2)
+                patience.note(len(records), anyio.current_time())
         outcome.in_log = outcome.in_log or len(records)
     outcome.hours = [read_hour(record.value or b"null") for record in records]
