@@ -159,10 +159,7 @@ def lag(
     """
     from aiokwire.spark.pipelines.launch import on_loop
 
-    if isinstance(checkpoint, (str, os.PathLike)):
-        positions = read_positions(checkpoint)
-    else:
-        positions = position_of(checkpoint)
+    positions = read_positions(checkpoint) if isinstance(checkpoint, (str, os.PathLike)) else position_of(checkpoint)
 
     async def look() -> list[PartitionLag]:
         async with Admin(bootstrap, **options) as admin:

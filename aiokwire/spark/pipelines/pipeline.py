@@ -14,7 +14,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
@@ -25,6 +25,7 @@ from aiokwire.spark import exactly_once
 from aiokwire.spark.options import parse_sink
 from aiokwire.spark.owners import one_owner
 from aiokwire.spark.pipelines import declaration_graph
+from aiokwire.spark.pipelines.cluster import SHUFFLE, folder_notes, is_local, size_shuffles, waiting_note
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
 from aiokwire.spark.pipelines.declaration_toml import load
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
@@ -33,6 +34,7 @@ from aiokwire.spark.pipelines.pipeline_checkpoint import Folder, claim
 from aiokwire.spark.pipelines.pipeline_frames import as_records, check_mode, schema_text, tables
 from aiokwire.spark.pipelines.pipeline_topics import Survey, survey
 from aiokwire.spark.pipelines.progress import Progress
+from aiokwire.spark.pipelines.querying.plans import quiet_errors
 from aiokwire.spark.pipelines.stopping import LOOK, JobFailed, Stop, told
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("aiokwire.spark")
 
-SHUFFLE: Final = "spark.sql.shuffle.partitions"
 START_PATIENCE: Final = 60.0
 START_LOOK: Final = 0.02
 DRAWINGS: Final = {"text": as_text, "mermaid": as_mermaid, "svg": as_svg}
@@ -74,8 +75,7 @@ class Prepared:
     def settings(self, master: str | None, conf: Mapping[str, str] | None = None) -> dict[str, str]:
         """What a session for it is told: on one machine as many partitions in a shuffle as it has cores, then what the
         pipeline says, then `conf`."""
-        local = (master or os.environ.get("MASTER") or "local").startswith("local")
-        own = {SHUFFLE: str(os.cpu_count() or 1)} if local else {}
+        own = {SHUFFLE: str(os.cpu_count() or 1)} if is_local(master or os.environ.get("MASTER") or "local") else {}
         return {**own, **self.pipeline.spark, **(conf or {})}
 
     def run(self, spark: SparkSession, stop: Stop, progress: Progress) -> RunSummary:
@@ -148,6 +148,8 @@ def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, prog
     for name, value in pipeline.spark.items():
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
+    warned = _warn(pipeline, spark)
+    size_shuffles(spark, pipeline.spark, stop, progress)
     tallies = {sink.name: Tally() for sink in pipeline.sinks}
     with tables(spark, pipeline) as frames:
         ready = [(sink, _shaped(frames[_place(sink, frames)], sink)) for sink in pipeline.sinks]
@@ -161,7 +163,7 @@ def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, prog
                 if queries:
                     _until_its_sources_run(queries[-1][1], stop)
                 queries.append((sink, _start(frame, sink, pipeline, checkpoint_id, seen)))
-            wait(queries, tallies, stop, progress)
+            wait(queries, tallies, stop, progress, functools.partial(waiting_note, spark))
         except BaseException:
             _end(queries, pipeline, checkpoint_id)
             raise
@@ -174,8 +176,19 @@ def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, prog
         {name: tally.batches for name, tally in tallies.items()},
         {name: tally.rows_read for name, tally in tallies.items()},
         {name: tally.rows_written for name, tally in tallies.items()},
-        tuple(notes),
+        (*warned, *notes),
     )
+
+
+def _warn(pipeline: Pipeline, spark: SparkSession) -> list[str]:
+    """What is likely to go wrong on this cluster."""
+    context: Any = spark.sparkContext
+    folders = [pipeline.checkpoint, *(sink.parquet for sink in pipeline.sinks if sink.parquet is not None)]
+    file_system = str(context._jsc.hadoopConfiguration().get("fs.defaultFS"))
+    notes = folder_notes(folders, context.master, file_system)
+    for note in notes:
+        logger.warning("pipeline %s: %s", pipeline.name, note)
+    return notes
 
 
 def _analyse(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, str], str]:
@@ -227,7 +240,8 @@ def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str,
     if sink.parquet is not None:
         writer = writer.partitionBy(*sink.partition_by).option("path", sink.parquet)
     try:
-        return writer.start()
+        with quiet_errors():
+            return writer.start()
     except PySparkException as error:
         raise _of(sink, error) from error
 
@@ -306,9 +320,15 @@ class Tally:
 
 
 def wait(
-    queries: Sequence[tuple[Sink, StreamingQuery]], tallies: Mapping[str, Tally], stop: Stop, progress: Progress
+    queries: Sequence[tuple[Sink, StreamingQuery]],
+    tallies: Mapping[str, Tally],
+    stop: Stop,
+    progress: Progress,
+    waits_for: Callable[[], str],
 ) -> None:
     """Until all queries have ended; when one fails, or a stop is asked for, each ends after its microbatch.
+
+    `waits_for`: says what a query waits for that has not done anything yet.
 
     Raises: KafkaError: the first that failed.
     """
@@ -322,7 +342,7 @@ def wait(
             except Exception as error:
                 running.remove((sink, query))
                 failure = failure or (sink, error)
-        _tell(queries, tallies, progress)
+        _tell(queries, tallies, progress, waits_for)
     ending = Stop()
     ending.request()
     for sink, query in running:
@@ -337,7 +357,12 @@ def wait(
         raise _of(*failure) from failure[1]
 
 
-def _tell(queries: Sequence[tuple[Sink, StreamingQuery]], tallies: Mapping[str, Tally], progress: Progress) -> None:
+def _tell(
+    queries: Sequence[tuple[Sink, StreamingQuery]],
+    tallies: Mapping[str, Tally],
+    progress: Progress,
+    waits_for: Callable[[], str],
+) -> None:
     notes = []
     for sink, query in queries:
         tally = tallies[sink.name]
@@ -347,4 +372,5 @@ def _tell(queries: Sequence[tuple[Sink, StreamingQuery]], tallies: Mapping[str, 
                 tally.add(each)
         if tally.last is not None:
             notes.append(f"{sink.name}: batch {tally.last}, {tally.rows_written:,} rows written")
-    progress.update(sum(tally.rows_read for tally in tallies.values()) if notes else None, note="; ".join(notes))
+    rows = sum(tally.rows_read for tally in tallies.values()) if notes else None
+    progress.update(rows, note="; ".join(notes) or waits_for())

@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType, TimestampType
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.pipelines.declaration import Pipeline, Sink, Source, Step
 from aiokwire.spark.pipelines.declaration_graph import find, ordered
+from aiokwire.spark.pipelines.querying.plans import quiet_errors
 from aiokwire.spark.sink_columns import sink_columns
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def analysed(owner: str) -> Iterator[None]:
     Raises: ConfigurationError.
     """
     try:
-        yield
+        with quiet_errors():
+            yield
     except PySparkException as error:
         raise ConfigurationError(f"{owner}: {verdict(str(error))}") from error
 
@@ -167,9 +169,8 @@ def verdict(message: str) -> str:
     """The sentence of an analysis error, without its class, the plan, and the SQL state."""
     from aiokwire.spark.pipelines.stopping import reason
 
-    text = (
-        reason(message) if "Traceback" in message else next(iter(message.strip().splitlines()), "Spark gives no reason")
-    )
+    is_python = "Traceback" in message or ": aiokwire." in message
+    text = reason(message) if is_python else next(iter(message.strip().splitlines()), "Spark gives no reason")
     if text.startswith("[") and "]" in text:
         text = text[text.index("]") + 1 :].strip()
     head, _, rest = text.partition(" SQLSTATE: ")
