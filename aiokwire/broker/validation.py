@@ -1,24 +1,50 @@
 """What may be appended: the checks on a producer's batches, without any I/O.
 
-The usual batch is looked at only from outside: header, checksum, size. Its records are walked (in compiled code) for
-compacted topics, bounds on old timestamps, and when its header says something else than their count. Used by the
-Produce handler.
+Every record is looked at, as in Kafka: a batch whose records are nonsense must fail at its producer, not at whoever
+reads it. Compiled code walks the records and decodes none. Compressed batches are decompressed for that, up to a limit:
+a few bytes may hold gigabytes. `weigh` says whether a request is so small that the event loop may do it.
+Used by the Produce handler.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from aiokwire.broker.topics import TopicRules
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, CorruptRecord
 from aiokwire.protocol import Buffer
-from aiokwire.records import BatchBuilder, Record, RecordBatch, convert, scan_batches, validate_records
+from aiokwire.records import (
+    BatchBuilder,
+    Record,
+    RecordBatch,
+    RecordCheck,
+    TooLarge,
+    convert,
+    scan_batches,
+    set_max_timestamp,
+    validate_records,
+)
 from aiokwire.types import Compression, TimestampType
 
 ZSTD_SINCE = 7  # the Produce version from which zstd is allowed
 FORMAT_2_SINCE = 3  # the Produce version from which only format 2 is
-MOST_FAULTS = 100  # records named one by one in an answer
+
+# What one batch may decompress to, in bytes: the most, and what is allowed however small the batch is. In between it is
+# `MOST_RATIO` times its size, more than text ever has.
+MOST_DECOMPRESSED = 64 << 20
+ALWAYS_DECOMPRESSED = 16 << 20
+MOST_RATIO = 1000
+# What the event loop checks itself, for about 5 ms at most; anything else goes to a thread.
+QUICK_COMPRESSED = 256 << 10  # bytes of compressed batches in one request
+QUICK_DECOMPRESSED = 2 << 20  # bytes that they decompress to
+QUICK_BATCHES = 32  # compressed ones
+QUICK_RECORDS = 200_000  # of batches that are not compressed
+QUICK_RECODED = 5000  # records that get another codec, which makes objects of them
+QUICK_OLD = 32 << 10  # bytes of messages of formats 0 and 1, which are converted one by one
+HEADER = 61  # bytes, of a batch of format 2
+CODEC = 7  # the bits of its attributes that name the codec
 
 
 class RejectedRecords(BrokerError):
@@ -29,6 +55,10 @@ class RejectedRecords(BrokerError):
         self.indices = indices
 
 
+class Heavy(Exception):
+    """The batches must be checked in a thread: they decompress to too much, or are damaged."""
+
+
 class Checked(NamedTuple):
     """Batches that may be appended as they are."""
 
@@ -36,15 +66,37 @@ class Checked(NamedTuple):
     headers: list[RecordBatch]
 
 
-def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: int) -> Checked:
+def weigh(all_records: Iterable[Buffer | None]) -> int:
+    """How many bytes each batch of a request may decompress to on the event loop; 0: it takes too long for the loop."""
+    compressed = batches = records = old = 0
+    for data in all_records:
+        size = len(data) if data is not None else 0
+        if data is None or size < HEADER:
+            continue
+        if data[16] != 2:
+            old += size
+        elif data[22] & CODEC:
+            compressed += size
+            batches += 1
+        else:
+            records += int.from_bytes(data[57:61], "big")
+    if compressed > QUICK_COMPRESSED or batches > QUICK_BATCHES or records > QUICK_RECORDS or old > QUICK_OLD:
+        return 0
+    return QUICK_DECOMPRESSED // max(batches, 1)
+
+
+def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: int, quick: int = 0) -> Checked:
     """Check what a Produce request of `version` has for one partition; bring old formats to the present one.
 
-    Raises: BrokerError: the code says what is wrong.
+    `quick`: the bytes that a batch may decompress to, if that is less than what is allowed to producers.
+
+    Raises: BrokerError: the code says what is wrong. Heavy: `quick` does not suffice.
     """
     if data is None or not len(data):
         raise _invalid("a produce request must have records for each of its partitions")
+    limit = quick or min(max(MOST_RATIO * len(data), ALWAYS_DECOMPRESSED), MOST_DECOMPRESSED)
     try:
-        batches = scan_batches(data, check_crcs=True)
+        batches = scan_batches(data, check_crcs=True, max_decompressed=limit)
     except CorruptRecord as error:
         raise BrokerError(str(error), code=ErrorCode.CORRUPT_MESSAGE) from error
     if not batches or batches[-1].position + batches[-1].size != len(data):
@@ -63,8 +115,8 @@ def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: 
                 f"produce version {version} does not know zstd", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
             )
     elif any(batch.magic < 2 for batch in batches):
-        return _check_all(*_from_old_format(data), rules, now_ms)
-    return _check_all(_writable(data), batches, rules, now_ms)
+        return _check_all(*_from_old_format(data, limit), rules, now_ms, is_quick=quick > 0)
+    return _check_all(_writable(data), batches, rules, now_ms, is_quick=quick > 0)
 
 
 def _writable(data: Buffer) -> bytearray | memoryview:
@@ -73,22 +125,28 @@ def _writable(data: Buffer) -> bytearray | memoryview:
     return data
 
 
-def _from_old_format(data: Buffer) -> tuple[bytearray, list[RecordBatch]]:
+def _from_old_format(data: Buffer, limit: int) -> tuple[bytearray, list[RecordBatch]]:
     try:
-        converted = bytearray(convert(data, 2, base_offset=0))
+        converted = bytearray(convert(data, 2, base_offset=0, max_decompressed=limit))
     except CorruptRecord as error:
         raise BrokerError(str(error), code=ErrorCode.CORRUPT_MESSAGE) from error
     return converted, scan_batches(converted)
 
 
-def _check_all(data: bytearray | memoryview, batches: list[RecordBatch], rules: TopicRules, now_ms: int) -> Checked:
+def _check_all(
+    data: bytearray | memoryview, batches: list[RecordBatch], rules: TopicRules, now_ms: int, *, is_quick: bool
+) -> Checked:
+    newest = -1
     for batch in batches:
         _check_header(batch)
-        _check_timestamps(batch, rules, now_ms)
-        if rules.compacted:
-            _check_keys(batch)
+        newest = _check_records(batch, rules, now_ms, is_quick=is_quick)
+    if len(batches) == 1 and newest != batches[0].max_timestamp and not rules.log_append_time:
+        set_max_timestamp(data, newest)  # look-ups by time and retention rely on it
+        batches = scan_batches(data)
     codec = rules.compression
     if codec is not None and any(batch.compression is not codec for batch in batches):
+        if is_quick and sum(batch.count for batch in batches) > QUICK_RECODED:
+            raise Heavy
         recoded = bytearray(b"".join(_recode(batch, codec, rules.compression_level) for batch in batches))
         return Checked(recoded, scan_batches(recoded))
     return Checked(data, batches)
@@ -105,41 +163,46 @@ def _check_header(batch: RecordBatch) -> None:
         raise _invalid("a transactional batch without a producer id")
 
 
-def _check_timestamps(batch: RecordBatch, rules: TopicRules, now_ms: int) -> None:
-    if rules.log_append_time:
-        return
-    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:
+def _check_records(batch: RecordBatch, rules: TopicRules, now_ms: int, *, is_quick: bool) -> int:
+    """Check every record; return their greatest timestamp."""
+    if batch.timestamp_type is TimestampType.LOG_APPEND_TIME and not rules.log_append_time:
         raise BrokerError("a producer may not claim log append time", code=ErrorCode.INVALID_TIMESTAMP)
-    if batch.max_timestamp - now_ms > rules.timestamp_after_max_ms:
+    earliest = max(now_ms - rules.timestamp_before_max_ms, 0) if not rules.log_append_time else 0
+    check = _walked(batch, earliest, is_quick=is_quick)
+    if not check.contiguous or check.records != batch.count:
+        raise _invalid("the records' offsets are not contiguous")
+    if rules.compacted and check.keyless:
+        raise RejectedRecords(
+            "a compacted topic takes no record without a key", code=ErrorCode.INVALID_RECORD, indices=check.keyless
+        )
+    if not rules.log_append_time:
+        _check_timestamps(check, rules, now_ms)
+    return check.max_timestamp
+
+
+def _walked(batch: RecordBatch, earliest: int, *, is_quick: bool) -> RecordCheck:
+    try:
+        return validate_records(batch, earliest)
+    except CorruptRecord as error:
+        if is_quick and batch.compression is not Compression.NONE:
+            raise Heavy from error
+        if isinstance(error.__cause__, TooLarge):
+            raise BrokerError(str(error), code=ErrorCode.MESSAGE_TOO_LARGE) from error
+        raise _invalid(str(error)) from error
+
+
+def _check_timestamps(check: RecordCheck, rules: TopicRules, now_ms: int) -> None:
+    if check.max_timestamp - now_ms > rules.timestamp_after_max_ms:
         raise BrokerError(
-            f"timestamp {batch.max_timestamp} is more than message.timestamp.after.max.ms "
+            f"timestamp {check.max_timestamp} is more than message.timestamp.after.max.ms "
             f"({rules.timestamp_after_max_ms}) ahead of {now_ms}",
             code=ErrorCode.INVALID_TIMESTAMP,
         )
-    earliest = now_ms - rules.timestamp_before_max_ms
-    if earliest > 0:
-        late = [index for index, record in enumerate(_records(batch)) if 0 <= record.timestamp < earliest]
-        if late:
-            raise RejectedRecords(
-                f"timestamps more than message.timestamp.before.max.ms ({rules.timestamp_before_max_ms}) "
-                f"behind {now_ms}",
-                code=ErrorCode.INVALID_TIMESTAMP,
-                indices=late[:MOST_FAULTS],
-            )
-
-
-def _check_keys(batch: RecordBatch) -> None:
-    try:
-        count, contiguous, _, _, keyless = validate_records(batch)
-    except CorruptRecord as error:
-        raise BrokerError(str(error), code=ErrorCode.CORRUPT_MESSAGE) from error
-    if not contiguous or count != batch.count:
-        raise _invalid("the records' offsets are not contiguous")
-    if keyless:
+    if check.late:
         raise RejectedRecords(
-            "a compacted topic takes no record without a key",
-            code=ErrorCode.INVALID_RECORD,
-            indices=keyless[:MOST_FAULTS],
+            f"timestamps more than message.timestamp.before.max.ms ({rules.timestamp_before_max_ms}) behind {now_ms}",
+            code=ErrorCode.INVALID_TIMESTAMP,
+            indices=check.late,
         )
 
 

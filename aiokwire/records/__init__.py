@@ -17,9 +17,9 @@ from aiokwire.records.arrow import columns_to_arrow, need_arrow, to_arrow
 from aiokwire.records.arrow_rows import rows_of
 from aiokwire.records.checks import RecordCheck, find_offset_for_timestamp, max_timestamp_record, validate_records
 from aiokwire.records.checksum import crc32c
-from aiokwire.records.compression import check_level, compress, decompress
+from aiokwire.records.compression import TooLarge, check_level, compress, decompress
 from aiokwire.records.convert import convert
-from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_producer_state
+from aiokwire.records.inplace import assign_offsets, set_log_append_time, set_max_timestamp, set_producer_state
 from aiokwire.records.visible import Visible, select_visible
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "RecordBatch",
     "RecordCheck",
     "Spare",
+    "TooLarge",
     "Visible",
     "assign_offsets",
     "check_level",
@@ -54,6 +55,7 @@ __all__ = [
     "scan_batches",
     "select_visible",
     "set_log_append_time",
+    "set_max_timestamp",
     "set_producer_state",
     "to_arrow",
     "validate_records",

@@ -99,7 +99,7 @@ class RecordBatch:
         """Add the records at `from_offset` and behind it, before `to_offset`, to `columns`: all, or none when one is
         corrupt."""
 
-    def inspect(self) -> tuple[int, bool, int, int, list[int]]:
+    def inspect(self, earliest: int = ...) -> tuple[int, bool, int, int, list[int], list[int]]:
         """Walk the records: see `checks.RecordCheck` for the fields."""
 
     def find_timestamp(self, timestamp: int) -> tuple[int, int] | None:

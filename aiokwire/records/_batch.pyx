@@ -43,6 +43,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     HEADER = 61
+    MOST_FAULTS = 100  # records that `inspect` names one by one
     SMALLEST_RECORD = 7
 
 cdef object _CODECS = tuple(Compression)
@@ -288,31 +289,21 @@ cdef class RecordBatch:
 
     # --- for the broker: what the records are, without decoding them --------------------------------------------------
 
-    def inspect(self):
+    def inspect(self, int64_t earliest=INT64_MIN):
         cdef Cursor cursor
-        cdef Slot slot
-        cdef int64_t i, max_timestamp = -1, max_offset = -1, expected
-        cdef bint contiguous = True
+        cdef Survey survey
         cdef int fault
-        cdef list keyless = []
         self.open(&cursor)
-        expected = self.first
-        slot.offset = self.first
-        for i in range(self.counted):
-            fault = next_slot(&cursor, &slot)
-            if fault:
-                raise self.corrupt(fault, slot.offset)
-            if slot.offset != expected:
-                contiguous = False
-            expected = add(slot.offset, 1)
-            if slot.timestamp > max_timestamp:
-                max_timestamp = slot.timestamp
-                max_offset = slot.offset
-            if slot.key_size < 0:
-                keyless.append(i)
-        if cursor.p != cursor.end:
-            raise self.corrupt(FAULT_TRAILING, slot.offset)
-        return self.counted, contiguous and expected == add(self.last_offset, 1), max_timestamp, max_offset, keyless
+        survey.earliest = earliest
+        survey.at = self.first
+        with nogil:  # a batch of the largest size takes 0.1 s: other threads go on
+            fault = _survey(&cursor, self.counted, &survey)
+        if fault:
+            raise self.corrupt(fault, survey.at)
+        contiguous = survey.contiguous and survey.expected == add(self.last_offset, 1)
+        keyless = [survey.keyless[i] for i in range(survey.keyless_count)]
+        late = [survey.late[i] for i in range(survey.late_count)]
+        return self.counted, contiguous, survey.max_timestamp, survey.max_offset, keyless, late
 
     def find_timestamp(self, int64_t timestamp):
         cdef Cursor cursor
@@ -330,6 +321,48 @@ cdef class RecordBatch:
             if slot.timestamp >= timestamp:
                 return slot.offset, slot.timestamp
         return None
+
+
+cdef struct Survey:
+    int64_t earliest            # timestamps before it are late
+    int64_t at                  # the offset of the record that is looked at
+    int64_t expected
+    bint contiguous
+    int64_t max_timestamp
+    int64_t max_offset
+    int keyless_count
+    int late_count
+    int64_t[MOST_FAULTS] keyless
+    int64_t[MOST_FAULTS] late
+
+
+cdef int _survey(Cursor* cursor, int64_t count, Survey* survey) noexcept nogil:
+    """Walks all records; answers the fault, and in `survey.at` where it is."""
+    cdef Slot slot
+    cdef int64_t i
+    cdef int fault
+    slot.offset = survey.expected = survey.at
+    survey.contiguous = True
+    survey.max_timestamp = survey.max_offset = -1
+    survey.keyless_count = survey.late_count = 0
+    for i in range(count):
+        fault = next_slot(cursor, &slot)
+        survey.at = slot.offset
+        if fault:
+            return fault
+        if slot.offset != survey.expected:
+            survey.contiguous = False
+        survey.expected = add(slot.offset, 1)
+        if slot.timestamp > survey.max_timestamp:
+            survey.max_timestamp = slot.timestamp
+            survey.max_offset = slot.offset
+        if slot.key_size < 0 and survey.keyless_count < MOST_FAULTS:
+            survey.keyless[survey.keyless_count] = i
+            survey.keyless_count += 1
+        if 0 <= slot.timestamp < survey.earliest and survey.late_count < MOST_FAULTS:
+            survey.late[survey.late_count] = i
+            survey.late_count += 1
+    return FINE if cursor.p == cursor.end else FAULT_TRAILING
 
 
 cdef bint _crc_fits(const uint8_t* p, Py_ssize_t size) except -1:

@@ -11,8 +11,8 @@ class RecordCheck(NamedTuple):
     """The result of walking a batch's records.
 
     `contiguous`: the offsets rise by one from the base offset to the last one. `max_timestamp` and the offset of the
-    first record that has it are -1 when no record has a timestamp. `keyless` lists the indices of records without a
-    key, which a compacted topic refuses.
+    first record that has it are -1 when no record has a timestamp. `keyless` lists the indices of the first 100 records
+    without a key, which a compacted topic refuses, `late` those of the first 100 whose timestamp is too old.
     """
 
     records: int
@@ -20,14 +20,15 @@ class RecordCheck(NamedTuple):
     max_timestamp: int
     offset_of_max_timestamp: int
     keyless: list[int]
+    late: list[int]
 
 
-def validate_records(batch: RecordBatch) -> RecordCheck:
-    """Walk every record of `batch` in compiled code, decoding none.
+def validate_records(batch: RecordBatch, earliest: int | None = None) -> RecordCheck:
+    """Walk every record of `batch` in compiled code, decoding none; timestamps before `earliest` are late.
 
     Raises: CorruptRecord: when a record, or their number, does not fit the batch's bytes.
     """
-    return RecordCheck(*batch.inspect())
+    return RecordCheck(*(batch.inspect() if earliest is None else batch.inspect(earliest)))
 
 
 def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, int] | None:

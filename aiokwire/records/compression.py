@@ -101,8 +101,12 @@ def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
         raise CorruptRecord(f"the {name} data is damaged: {error}") from error
 
 
-def _too_large(limit: int) -> CorruptRecord:
-    return CorruptRecord(f"decompresses to more than {limit} bytes (the limit for one batch)")
+class TooLarge(CorruptRecord):
+    """More comes out of compressed data than the limit for one batch allows."""
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"decompresses to more than {limit} bytes (the limit for one batch)")
 
 
 def _library(name: str) -> Any:

@@ -11,6 +11,7 @@ from aiokwire.errors import CorruptRecord, InvalidArgument
 from aiokwire.records._batch import RecordBatch, scan_batches
 from aiokwire.records._builder import BatchBuilder
 from aiokwire.records._record import Record
+from aiokwire.records.compression import DEFAULT_LIMIT
 from aiokwire.types import Compression, TimestampType
 
 if TYPE_CHECKING:
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 _NO_LIMIT = (1 << 31) - 1
 
 
-def convert(data: Buffer, to_magic: int, *, base_offset: int | None = None, leader_epoch: int = -1) -> bytes:
+def convert(
+    data: Buffer,
+    to_magic: int,
+    *,
+    base_offset: int | None = None,
+    leader_epoch: int = -1,
+    max_decompressed: int = DEFAULT_LIMIT,
+) -> bytes:
     """The batches of `data` in format `to_magic`; those that have it already are kept byte for byte.
 
     With `base_offset` the records get consecutive offsets from there, as a broker gives them to what an old producer
@@ -30,7 +38,7 @@ def convert(data: Buffer, to_magic: int, *, base_offset: int | None = None, lead
     """
     if to_magic not in (0, 1, 2):
         raise InvalidArgument(f"there is no message format {to_magic}")
-    batches = scan_batches(data, check_crcs=True)
+    batches = scan_batches(data, check_crcs=True, max_decompressed=max_decompressed)
     end = batches[-1].position + batches[-1].size if batches else 0
     if end != memoryview(data).nbytes:
         raise CorruptRecord(f"the bytes from {end} on are damaged or cut off")

@@ -57,6 +57,18 @@ def set_log_append_time(buffer: WritableBuffer, timestamp: int) -> None:
         _seal_again(buffer, batch)
 
 
+def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
+    """Let the header of one batch tell the greatest timestamp of its records.
+
+    Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1, or several batches.
+    """
+    batches = _batches(buffer)
+    if len(batches) != 1:
+        raise InvalidArgument(f"one batch has one greatest timestamp; these are {len(batches)}")
+    struct.pack_into(">q", buffer, batches[0].position + 35, timestamp)
+    _seal_again(buffer, batches[0])
+
+
 def set_producer_state(buffer: WritableBuffer, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
     """Give a sealed batch another producer id, epoch and first sequence number: after the epoch was bumped.
 

@@ -42,6 +42,6 @@ def test_a_batch_whose_last_offset_lies_behind_its_records_is_not_contiguous() -
 def test_message_sets_are_checked_too() -> None:
     content = [Row(0, 5, b"k", b"v"), Row(1, 9, None, b"v"), Row(2, 7, b"k", b"v")]
     (batch,) = scan_batches(reference.message_set(1, content, 30))
-    assert validate_records(batch) == (3, True, 9, 31, [1])
+    assert validate_records(batch) == (3, True, 9, 31, [1], [])
     assert find_offset_for_timestamp(batch, 6) == (31, 9)
     assert find_offset_for_timestamp(batch, 10) is None

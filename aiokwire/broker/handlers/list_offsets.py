@@ -12,12 +12,21 @@ Version notes:
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Iterator
+from typing import NamedTuple
+
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import epoch_fault, partition_fault
+from aiokwire.broker.log import Candidate
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import CorruptRecord
 from aiokwire.protocol.messages import list_offsets
+from aiokwire.threads import run_in_thread
 from aiokwire.types import OffsetAndTimestamp
+
+logger = logging.getLogger(__name__)
 
 LATEST = -1
 EARLIEST = -2
@@ -27,25 +36,103 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 # The first version that knows each of them.
 SINCE = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+QUICK = 64  # batches that one request may look into on the event loop
+QUICK_DECOMPRESSED = 256 << 10  # bytes that each may decompress to there
 UNKNOWN = OffsetAndTimestamp(-1, -1)
 
 
-def handle(request: list_offsets.ListOffsetsRequest, call: Call) -> list_offsets.ListOffsetsResponse:
-    """Answer at once."""
+class _Searches:
+    """Look-ups by time: a few on the event loop, what may take longer in a thread."""
+
+    def __init__(self) -> None:
+        self.left = QUICK
+        self.slow: list[_Slow] = []
+
+    def first(self, candidates: Iterator[Candidate]) -> OffsetAndTimestamp | None:
+        """The record that is looked for.
+
+        Raises: _Later: it takes too long.
+        """
+        for candidate in candidates:
+            self.left -= 1
+            try:
+                if self.left < 0:
+                    raise _Later
+                found = candidate.find(QUICK_DECOMPRESSED)
+            except CorruptRecord as error:  # or only too large
+                raise _Later from error
+            if found is not None:
+                return found
+        return None
+
+
+class _Later(Exception):
+    """A search must go to a thread."""
+
+
+class _Slow(NamedTuple):
+    """A search that goes on in a thread."""
+
+    response: list_offsets.ListOffsetsPartitionResponse
+    partition: Partition
+    candidates: Iterator[Candidate]
+    end: int
+    version: int
+
+
+def handle(
+    request: list_offsets.ListOffsetsRequest, call: Call
+) -> list_offsets.ListOffsetsResponse | Awaitable[list_offsets.ListOffsetsResponse]:
+    """Answer at once, but for look-ups by time that take long."""
     committed = request.isolation_level == 1
-    return list_offsets.ListOffsetsResponse(
+    searches = _Searches()
+    response = list_offsets.ListOffsetsResponse(
         topics=[
             list_offsets.ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=[_partition(call, topic.name, wanted, committed) for wanted in topic.partitions],
+                partitions=[_partition(call, topic.name, wanted, committed, searches) for wanted in topic.partitions],
             )
             for topic in request.topics
         ]
     )
+    return _finish(response, searches.slow) if searches.slow else response
+
+
+async def _finish(
+    response: list_offsets.ListOffsetsResponse, searches: list[_Slow]
+) -> list_offsets.ListOffsetsResponse:
+    for search in searches:
+        found = None
+        try:
+            for candidate in search.candidates:
+                found = await run_in_thread(candidate.find)
+                if found is not None:
+                    break
+        except CorruptRecord as error:
+            logger.error("%r: the offset for a timestamp cannot be found: %s", search.partition, error)
+            search.response.error_code = ErrorCode.CORRUPT_MESSAGE
+            continue
+        visible = _visible(found, search.end, search.partition)
+        if search.version == 0:
+            search.response.old_style_offsets = [visible.offset if visible.offset >= 0 else search.end]
+        else:
+            _put(search.response, visible, search.version)
+    return response
+
+
+def _put(response: list_offsets.ListOffsetsPartitionResponse, found: OffsetAndTimestamp, version: int) -> None:
+    response.timestamp, response.offset = found.timestamp, found.offset
+    response.leader_epoch = found.leader_epoch if version >= 4 else -1
+
+
+def _visible(found: OffsetAndTimestamp | None, end: int, partition: Partition) -> OffsetAndTimestamp:
+    if found is None or found.offset >= end:
+        return UNKNOWN
+    return OffsetAndTimestamp(found.offset, found.timestamp, partition.leader_epoch)
 
 
 def _partition(
-    call: Call, name: str, wanted: list_offsets.ListOffsetsPartition, committed: bool
+    call: Call, name: str, wanted: list_offsets.ListOffsetsPartition, committed: bool, searches: _Searches
 ) -> list_offsets.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     partition = call.state.topics.partition(name, index)
@@ -57,41 +144,39 @@ def _partition(
         code = partition_fault(call, partition) or epoch_fault(partition, wanted.current_leader_epoch)
     if partition is None or code is not ErrorCode.NONE:
         return list_offsets.ListOffsetsPartitionResponse(partition_index=index, error_code=code)
-    if call.version == 0:
-        return list_offsets.ListOffsetsPartitionResponse(
-            partition_index=index, old_style_offsets=_old_style(partition, wanted)
-        )
-    found = _find(partition, wanted.timestamp, committed)
-    return list_offsets.ListOffsetsPartitionResponse(
-        partition_index=index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch if call.version >= 4 else -1,
-    )
-
-
-def _find(partition: Partition, timestamp: int, committed: bool) -> OffsetAndTimestamp:
-    log, epoch = partition.log, partition.leader_epoch
+    response = list_offsets.ListOffsetsPartitionResponse(partition_index=index)
+    log = partition.log
     end = log.last_stable_offset if committed else log.high_watermark
+    try:
+        if call.version == 0:
+            response.old_style_offsets = _old_style(partition, wanted, searches)
+        else:
+            _put(response, _find(partition, wanted.timestamp, end, searches), call.version)
+    except _Later:
+        rest = log.candidates(None if wanted.timestamp == MAX_TIMESTAMP else wanted.timestamp)
+        searches.slow.append(_Slow(response, partition, rest, end, call.version))
+    return response
+
+
+def _find(partition: Partition, timestamp: int, end: int, searches: _Searches) -> OffsetAndTimestamp:
+    log, epoch = partition.log, partition.leader_epoch
     if timestamp == LATEST:
         return OffsetAndTimestamp(end, -1, epoch)
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
         return OffsetAndTimestamp(log.log_start_offset, -1, epoch)
     if timestamp in {LATEST_TIERED, EARLIEST_PENDING_UPLOAD}:
         return UNKNOWN
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is None or found.offset >= end:
-        return UNKNOWN
-    return OffsetAndTimestamp(found.offset, found.timestamp, epoch)
+    found = searches.first(log.candidates(None if timestamp == MAX_TIMESTAMP else timestamp))
+    return _visible(found, end, partition)
 
 
-def _old_style(partition: Partition, wanted: list_offsets.ListOffsetsPartition) -> list[int]:
+def _old_style(partition: Partition, wanted: list_offsets.ListOffsetsPartition, searches: _Searches) -> list[int]:
     log = partition.log
     if wanted.timestamp == EARLIEST:
         offsets = [log.log_start_offset]
     elif wanted.timestamp == LATEST:
         offsets = [log.high_watermark, log.log_start_offset]
     else:
-        found = log.offset_for_timestamp(wanted.timestamp)
+        found = searches.first(log.candidates(wanted.timestamp))
         offsets = [found.offset if found is not None else log.high_watermark, log.log_start_offset]
     return list(dict.fromkeys(offsets))[: max(wanted.max_num_offsets, 0)]

@@ -24,15 +24,16 @@ from aiokwire.broker.handlers._hints import produce_hints
 from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
 from aiokwire.broker.state import run_work
-from aiokwire.broker.topics import Partition, Topic
+from aiokwire.broker.topics import Partition, Topic, TopicRules
 from aiokwire.broker.transactions import Identity
-from aiokwire.broker.validation import RejectedRecords, check_batches
+from aiokwire.broker.validation import Checked, Heavy, RejectedRecords, check_batches, weigh
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol import Buffer
 from aiokwire.protocol.messages import produce
 from aiokwire.records import RecordBatch
+from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -51,13 +52,59 @@ class Target(NamedTuple):
     topic: Topic | None
     partitions: list[Partition | None]  # as in the request
     code: ErrorCode  # why there is no topic
+    checked: list[Checked | BrokerError | None]  # the records of the partitions that there are
 
 
 def handle(
     request: produce.ProduceRequest, call: Call
 ) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
-    """Answer at once where nothing must reach the medium first."""
+    """Answer at once where nothing must reach the medium first, and the records are checked soon."""
     targets = [_find(wanted, call) for wanted in request.topic_data]
+    quick = weigh(one.records for target in targets for one in target.wanted.partition_data)
+    try:
+        if not quick:
+            raise Heavy
+        targets = _check(targets, call.version, wall_ms(), quick)
+    except Heavy:
+        return _after_checking(request, call, targets)
+    return _continue(request, call, targets)
+
+
+async def _after_checking(
+    request: produce.ProduceRequest, call: Call, targets: list[Target]
+) -> produce.ProduceResponse | None:
+    result = _continue(request, call, await run_in_thread(_check, targets, call.version, wall_ms(), 0))
+    return await result if isinstance(result, Awaitable) else result
+
+
+def _check(targets: list[Target], version: int, now: int, quick: int) -> list[Target]:
+    """The targets with their records checked; without `quick` in a thread.
+
+    Raises: Heavy: `quick` does not suffice.
+    """
+    return [
+        target._replace(
+            checked=[
+                _checked(one.records, version, target.topic.rules, now, quick) if partition is not None else None
+                for one, partition in zip(target.wanted.partition_data, target.partitions, strict=True)
+            ]
+        )
+        if target.topic is not None
+        else target
+        for target in targets
+    ]
+
+
+def _checked(records: Buffer | None, version: int, rules: TopicRules, now: int, quick: int) -> Checked | BrokerError:
+    try:
+        return check_batches(records, version, rules, now, quick)
+    except BrokerError as error:
+        return error
+
+
+def _continue(
+    request: produce.ProduceRequest, call: Call, targets: list[Target]
+) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
     logs = [one.log for target in targets for one in target.partitions if one is not None]
     for log in logs:
         if log.metadata_to_sync is not None:
@@ -72,8 +119,8 @@ def handle(
 def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
     topic, code = find_topic(call, wanted.name, wanted.topic_id)
     if topic is None:
-        return Target(wanted, None, [], code)
-    return Target(wanted, topic, [topic.partition(one.index) for one in wanted.partition_data], code)
+        return Target(wanted, None, [], code, [])
+    return Target(wanted, topic, [topic.partition(one.index) for one in wanted.partition_data], code, [])
 
 
 async def _after_naming(
@@ -140,16 +187,21 @@ def _append_topic(
         answers = [_fault(call, one.index, target.code, None) for one in wanted.partition_data]
     else:
         answers = [
-            _append_partition(call, topic, partition, one.records, request, now)
-            if partition is not None
+            _append_partition(call, topic, partition, checked, request, now)
+            if partition is not None and checked is not None
             else _fault(call, one.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-            for one, partition in zip(wanted.partition_data, target.partitions, strict=True)
+            for one, partition, checked in zip(wanted.partition_data, target.partitions, target.checked, strict=True)
         ]
     return produce.TopicProduceResponse(name=wanted.name, topic_id=wanted.topic_id, partition_responses=answers)
 
 
 def _append_partition(
-    call: Call, topic: Topic, partition: Partition, records: Buffer | None, request: produce.ProduceRequest, now: int
+    call: Call,
+    topic: Topic,
+    partition: Partition,
+    checked: Checked | BrokerError,
+    request: produce.ProduceRequest,
+    now: int,
 ) -> produce.PartitionProduceResponse:
     rules = topic.rules
     code = partition_fault(call, partition)
@@ -157,7 +209,8 @@ def _append_partition(
         return _fault(call, partition.index, code, None)
     try:
         _check_request(call, topic, request.acks)
-        checked = check_batches(records, call.version, rules, now)
+        if isinstance(checked, BrokerError):
+            raise checked
         for batch in checked.headers:
             if batch.is_transactional:
                 _admit(call, request.transactional_id, partition, batch)

@@ -22,6 +22,7 @@ from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.epochs import EpochEnd
 from aiokwire.broker.log.index import AbortedTransaction
 from aiokwire.broker.log.log import AppendInfo, PartitionLog
+from aiokwire.broker.log.lookup import Candidate
 from aiokwire.broker.log.manager import LogManager
 from aiokwire.broker.log.producers import ProducerState, ProducerStates
 from aiokwire.broker.log.segment import ReadResult
@@ -31,6 +32,7 @@ from aiokwire.broker.log.work import Work
 __all__ = [
     "AbortedTransaction",
     "AppendInfo",
+    "Candidate",
     "DiskStorage",
     "EpochEnd",
     "LogConfig",

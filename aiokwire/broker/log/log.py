@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from aiokwire.broker.log.batches import read_marker
 from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
-from aiokwire.broker.log.lookup import find_max_timestamp, find_timestamp
+from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp, first_found
 from aiokwire.broker.log.producers import ProducerStates
 from aiokwire.broker.log.recovery import LoadedLog, SnapshotFiles, delete_segment, load_log, restore_producers
 from aiokwire.broker.log.retention import plan_retention
@@ -286,12 +286,24 @@ class PartitionLog:
     # --- look up by time ------------------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """The first record at or after `timestamp`, None when all are earlier."""
-        return find_timestamp(self._segments, timestamp, self.log_start_offset)
+        """The first record at or after `timestamp`, None when all are earlier.
+
+        Raises: CorruptRecord: the batch that may have it is damaged.
+        """
+        return first_found(self.candidates(timestamp))
 
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """The first record that has the greatest timestamp of all, None when there is none."""
-        return find_max_timestamp(self._segments, self.log_start_offset)
+        """The first record that has the greatest timestamp of all, None when there is none.
+
+        Raises: CorruptRecord: the batch that has it is damaged.
+        """
+        return first_found(self.candidates(None))
+
+    def candidates(self, timestamp: int | None) -> Iterator[Candidate]:
+        """The batches to look at for the first record at or after `timestamp`; None: for the greatest one."""
+        if timestamp is None:
+            return find_max_timestamp(self._segments, self.log_start_offset)
+        return find_timestamp(self._segments, timestamp, self.log_start_offset)
 
     # --- flush ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,167 @@
+"""Records are checked when they are produced: nonsense and bombs fail at their producer, nobody else notices."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+
+import anyio
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.broker.log import PartitionLog
+from aiokwire.broker.validation import MOST_DECOMPRESSED, Heavy, check_batches, weigh
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError
+from aiokwire.protocol.messages import list_offsets
+from aiokwire.records import compress, crc32c, scan_batches
+from aiokwire.types import Compression
+from tests.broker.raw import RawClient, batch, fetch_request, produce_one, values_of
+
+NOW = 1_700_000_000_000
+MIB = 1 << 20
+RECORD = b"\x0c\x00\x00\x00\x01\x01\x00"  # no key, no value, no headers, the first of its batch
+
+
+def sealed(payload: bytes, count: int, *, codec: int = 0, max_timestamp: int = NOW, delta: int | None = None) -> bytes:
+    """A batch whose header and CRC fit, whatever its records are."""
+    body = struct.pack(
+        ">hiqqqhii", codec, count - 1 if delta is None else delta, NOW, max_timestamp, -1, -1, -1, count
+    ) + (compress(codec, payload) if codec else payload)
+    head = struct.pack(">qiib", 0, len(body) + 9, -1, 2)
+    return head + struct.pack(">I", crc32c(body)) + body
+
+
+async def _produce(client: RawClient, data: bytes) -> ErrorCode:
+    return ErrorCode.of((await produce_one(client, "t", data)).error_code)
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+async def test_records_that_are_nonsense_fail_at_their_producer(client: RawClient, codec: int) -> None:
+    for payload, count in (
+        (b"nonsense" * 20, 3),
+        (RECORD, 2),  # fewer than the header says
+        (RECORD * 2, 1),  # more
+        (RECORD * 2, 2),  # two with one offset
+        (RECORD + b"\x00", 1),
+    ):
+        assert await _produce(client, sealed(payload, count, codec=codec)) is ErrorCode.INVALID_RECORD
+    assert await _produce(client, sealed(RECORD, 1, codec=codec)) is ErrorCode.NONE
+    data = (await client.ask(fetch_request("t"), 12)).responses[0].partitions[0]
+    assert values_of(data) == [None]
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+async def test_compressed_data_that_is_damaged_fails_at_its_producer(client: RawClient, codec: int) -> None:
+    good = sealed(RECORD, 1, codec=codec)
+    damaged = bytearray(good[:-4])
+    struct.pack_into(">i", damaged, 8, len(damaged) - 12)
+    struct.pack_into(">I", damaged, 17, crc32c(bytes(damaged[21:])))
+    assert await _produce(client, bytes(damaged)) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+async def test_a_bomb_is_refused_in_bounded_memory(client: RawClient, codec: int) -> None:
+    payload = bytes(100 * MIB)
+    bomb = sealed(payload, 1, codec=codec)
+    del payload
+    assert len(bomb) < MIB
+    tracemalloc.start()
+    try:
+        assert await _produce(client, bomb) is ErrorCode.MESSAGE_TOO_LARGE
+        assert tracemalloc.get_traced_memory()[1] < 2.3 * MOST_DECOMPRESSED
+    finally:
+        tracemalloc.stop()
+
+
+async def test_the_loop_goes_on_while_a_large_batch_is_checked(broker: Broker, client: RawClient) -> None:
+    values = [b"%d" % number * 200 for number in range(10_000)]
+    data = batch(values, compression=Compression.GZIP)
+    other = await RawClient.connect(broker)
+    async with anyio.create_task_group() as tasks:
+        codes: list[ErrorCode] = []
+
+        async def produce() -> None:
+            codes.append(await _produce(client, data))
+
+        tasks.start_soon(produce)
+        answered = 0
+        while not codes:
+            await other.ask(fetch_request("t", partition=1), 12)
+            answered += 1
+    assert codes == [ErrorCode.NONE]
+    assert answered > 1
+    found = (await client.ask(fetch_request("t"), 12)).responses[0].partitions[0]
+    assert values_of(found) == values
+    await other.close()
+
+
+async def test_the_greatest_timestamp_is_that_of_the_records_whatever_the_header_says(client: RawClient) -> None:
+    assert await _produce(client, sealed(RECORD, 1, max_timestamp=NOW + 99_999)) is ErrorCode.NONE
+    assert await _produce(client, sealed(RECORD, 1, max_timestamp=5, codec=Compression.ZSTD)) is ErrorCode.NONE
+    found = (await client.ask(fetch_request("t"), 12)).responses[0].partitions[0]
+    stored = scan_batches(found.records, check_crcs=True)
+    assert [one.max_timestamp for one in stored] == [NOW, NOW]
+
+
+def test_what_the_loop_checks_is_bounded() -> None:
+    small = batch([b"a"], compression=Compression.ZSTD)
+    assert weigh([small]) > 0
+    assert weigh([small] * 33) == 0
+    assert weigh([b"x" * 16 + b"\x02" + bytes(4) + b"\x00\x04" + bytes(300 << 10)]) == 0
+    assert weigh([sealed(RECORD, 200_001)]) == 0
+    assert weigh([batch([b"x" * 40_000], magic=1)]) == 0
+    assert weigh([None, b"", b"short"]) > 0
+
+
+async def test_small_batches_that_decompress_to_much_are_left_to_a_thread(broker: Broker) -> None:
+    rules = broker.state.topics.require("t").rules
+    data = batch([b"x" * (4 * MIB)], compression=Compression.ZSTD)
+    quick = weigh([data])
+    assert quick > 0
+    with pytest.raises(Heavy):
+        check_batches(data, 9, rules, NOW, quick)
+    assert check_batches(data, 9, rules, NOW).headers[0].count == 1
+    with pytest.raises(BrokerError, match="not contiguous"):
+        check_batches(sealed(RECORD * 2, 2), 9, rules, NOW, quick)
+
+
+async def _at_time(client: RawClient, timestamp: int) -> list[list_offsets.ListOffsetsPartitionResponse]:
+    request = list_offsets.ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            list_offsets.ListOffsetsTopic(
+                name="t",
+                partitions=[
+                    list_offsets.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in (0, 1)
+                ],
+            )
+        ],
+    )
+    return (await client.ask(request, 7)).topics[0].partitions
+
+
+def _store(log: PartitionLog, data: bytes) -> None:
+    """As a broker that checked nothing did, or a disk that damages what it stores."""
+    log.append(bytearray(data), now_ms=NOW)
+
+
+@pytest.mark.parametrize("timestamp", [NOW, -3])
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+async def test_a_damaged_batch_in_the_log_is_an_error_of_its_partition_for_who_asks_by_time(
+    broker: Broker, client: RawClient, timestamp: int, codec: int
+) -> None:
+    _store(broker.state.topics.require("t").partitions[0].log, sealed(b"nonsense" * 20, 3, codec=codec))
+    await produce_one(client, "t", batch([b"a"], timestamp=NOW), partition=1)
+    for _ in range(3):
+        damaged, sound = await _at_time(client, timestamp)
+        assert (damaged.error_code, damaged.offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
+        assert (sound.error_code, sound.offset, sound.timestamp) == (0, 0, NOW)
+
+
+async def test_a_large_batch_is_searched_by_time_in_a_thread(client: RawClient) -> None:
+    values = [b"%d" % number * 200 for number in range(10_000)]
+    await produce_one(client, "t", batch(values, timestamp=NOW, compression=Compression.ZSTD))
+    for timestamp, offset in ((NOW + 9_998, 9_998), (NOW + 10_001, -1), (-3, 9_999)):
+        found, _ = await _at_time(client, timestamp)
+        assert (found.error_code, found.offset) == (0, offset)
