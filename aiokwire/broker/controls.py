@@ -6,7 +6,9 @@ The part of `Broker` that `aiokwire.testing` documents; programs that only need 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
+
+import anyio
 
 from aiokwire.broker.control import Control, On, match_of
 from aiokwire.broker.group_status import GroupStatus, status_of
@@ -17,11 +19,12 @@ from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Partition
 from aiokwire.config import require_int, require_number
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerClosed, InvalidArgument, error_for
+from aiokwire.errors import BrokerClosed, InvalidArgument, RequestTimedOut, error_for
 from aiokwire.protocol import ApiKey, Request
 from aiokwire.records import Record, read_batches
 
 READ_AT_ONCE = 1 << 20  # bytes
+WAIT_INTERVAL: Final = 0.005  # seconds between two looks at a topic that a test waits for
 
 R = TypeVar("R", bound=Request[Any])
 
@@ -142,6 +145,29 @@ class Controls:
                         found += batch.records(offset)
                     offset = batch.next_offset
         return found
+
+    async def wait_for_records(self, topic: str, count: int, *, timeout: float = 10.0) -> list[Record]:
+        """Wait until a topic holds at least `count` records, and return all of them; the topic need not exist yet.
+
+        `timeout` in seconds.
+
+        Raises: RequestTimedOut: naming how many there are.
+        """
+        found: list[Record] = []
+        with anyio.move_on_after(timeout):
+            while True:
+                if self._size_of(topic) >= count:  # at most: control batches and compaction leave fewer
+                    found = self.records(topic)
+                    if len(found) >= count:
+                        return found
+                await anyio.sleep(WAIT_INTERVAL)
+        have = len(found) or self._size_of(topic)
+        raise RequestTimedOut(f"topic {topic!r} has {have} of {count} record(s) after {timeout} s")
+
+    def _size_of(self, topic: str) -> int:
+        known = self.state.topics.get(topic)
+        partitions = known.partitions if known is not None else ()
+        return sum(each.log.end_offset - each.log.log_start_offset for each in partitions)
 
     # --- leaders and coordinators -------------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@
         kafka_broker.on(ApiKey.PRODUCE, topic="orders").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         ...
 
-`kafka_broker` is a fixture of the pytest plugin that comes with the package (`plugin.py`); without pytest,
-`async with Broker(...)` is the same. `docs/testing.md` tells the whole story. Names load when first used: pytest loads
-the plugin in every run, and most runs need no broker.
+`kafka_broker` is a fixture of the pytest plugin that comes with the package (`plugin.py`); without pytest, use
+`async with Broker(...)`, or `with ThreadedBroker(...)` where no event loop runs. `docs/testing.md` has the rest. Names
+load when first used: pytest loads the plugin in every run, and most runs need no broker.
 """
 
 from __future__ import annotations
@@ -18,10 +18,26 @@ if TYPE_CHECKING:
     from aiokwire.broker import Broker, Hold, Journal, JournalEntry, Observation, On, Rule
     from aiokwire.error_codes import ErrorCode
     from aiokwire.protocol import ApiKey
+    from aiokwire.testing.threaded import ThreadedBroker
 
-__all__ = ["ApiKey", "Broker", "ErrorCode", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]
+__all__ = [
+    "ApiKey",
+    "Broker",
+    "ErrorCode",
+    "Hold",
+    "Journal",
+    "JournalEntry",
+    "Observation",
+    "On",
+    "Rule",
+    "ThreadedBroker",
+]
 
-_ELSEWHERE = {"ApiKey": "aiokwire.protocol", "ErrorCode": "aiokwire.error_codes"}
+_ELSEWHERE = {
+    "ApiKey": "aiokwire.protocol",
+    "ErrorCode": "aiokwire.error_codes",
+    "ThreadedBroker": "aiokwire.testing.threaded",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,45 +1,144 @@
 """The pytest plugin: fixtures for tests that need a Kafka. Loaded by pytest itself where aiokwire is installed.
 
-Nothing of aiokwire is imported until a test asks for a fixture. With pytest-asyncio the broker runs on the test's own
-loop; without it, anyio's plugin takes the fixture in tests that it runs.
+Nothing of aiokwire is imported until a test requests a fixture. A broker of an async test runs on the loop of that
+test (with pytest-asyncio, or anyio's plugin), the broker of any other test in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+import contextlib
+import inspect
+import itertools
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from aiokwire.broker import Broker
+    from aiokwire.consumer import Consumer
+    from aiokwire.producer import Producer
+    from aiokwire.testing.threaded import ThreadedBroker
 
-F = TypeVar("F", bound=Callable[..., Any])
-JOURNAL = 1000  # requests that the fixture's broker keeps
+JOURNAL = 1000  # requests that a fixture's broker keeps
+_topic_numbers = itertools.count(1)
 
-
-def _async_fixture(function: F) -> F:
-    """A fixture of whoever runs async tests here."""
-    made: Any
-    try:
-        import pytest_asyncio
-    except ImportError:
-        made = pytest.fixture(function)
-    else:
-        made = pytest_asyncio.fixture(function)
-    return cast("F", made)
+# --- a broker for each test -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def kafka_broker_options() -> dict[str, Any]:
-    """Options of `kafka_broker`, those of `aiokwire.broker.Broker`; define it anew to change them."""
+    """Options of `kafka_broker`, those of `aiokwire.broker.Broker`; override it to change them."""
     return {}
 
 
-@_async_fixture
-async def kafka_broker(kafka_broker_options: dict[str, Any]) -> AsyncIterator[Broker]:
-    """A Kafka of its own for each test, in memory, at free ports of loopback; its journal is on."""
-    from aiokwire.broker import Broker
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest, kafka_broker_options: dict[str, Any]) -> Iterator[Any]:
+    """A Kafka of its own for each test, in memory, at free ports of loopback; its journal is on.
 
-    async with Broker(**{"journal": JOURNAL, **kafka_broker_options}) as broker:
+    A `Broker` in async tests; in all others a `ThreadedBroker`, whose methods block.
+    """
+    if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        yield request.getfixturevalue(f"_kafka_broker_on_{_loop_scope(request)}_loop")
+    else:
+        from aiokwire.testing.threaded import ThreadedBroker
+
+        with ThreadedBroker(**{"journal": JOURNAL, **kafka_broker_options}) as broker:
+            yield broker
+
+
+def _loop_scope(request: pytest.FixtureRequest) -> str:
+    """Return the scope of the loop that pytest-asyncio runs a test on."""
+    marker = request.node.get_closest_marker("asyncio")
+    chosen = (marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")) if marker is not None else None
+    if chosen is None:
+        with contextlib.suppress(ValueError):  # pytest-asyncio is not there, or has no such option
+            chosen = request.config.getini("asyncio_default_test_loop_scope")
+    return str(chosen or "function")
+
+
+def _broker_on_a_loop(loop_scope: str) -> Any:
+    """A fixture for the tests of one scope of a loop, because a broker must run on the loop of its test."""
+
+    async def broker_on_the_tests_loop(kafka_broker_options: dict[str, Any]) -> AsyncIterator[Broker]:
+        from aiokwire.broker import Broker
+
+        async with Broker(**{"journal": JOURNAL, **kafka_broker_options}) as broker:
+            yield broker
+
+    name = f"_kafka_broker_on_{loop_scope}_loop"
+    try:
+        import pytest_asyncio
+    except ImportError:
+        return pytest.fixture(name=name)(broker_on_the_tests_loop)
+    return pytest_asyncio.fixture(loop_scope=loop_scope, name=name)(broker_on_the_tests_loop)
+
+
+_on_function_loop = _broker_on_a_loop("function")
+_on_class_loop = _broker_on_a_loop("class")
+_on_module_loop = _broker_on_a_loop("module")
+_on_package_loop = _broker_on_a_loop("package")
+_on_session_loop = _broker_on_a_loop("session")
+
+# --- one broker for all tests -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def kafka_session_broker_options() -> dict[str, Any]:
+    """Options of `kafka_session_broker`; override it in `conftest.py` to change them."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def kafka_session_broker(kafka_session_broker_options: dict[str, Any]) -> Iterator[ThreadedBroker]:
+    """One Kafka for all tests of a process, in a thread; each worker of pytest-xdist has one of its own."""
+    from aiokwire.testing.threaded import ThreadedBroker
+
+    with ThreadedBroker(**kafka_session_broker_options) as broker:
         yield broker
+
+
+@pytest.fixture
+def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
+    """The address of the test's broker: of `kafka_broker` where the test requests it, else of the session's."""
+    name = "kafka_broker" if "kafka_broker" in request.fixturenames else "kafka_session_broker"
+    address: str = request.getfixturevalue(name).bootstrap_servers
+    return address
+
+
+@pytest.fixture
+def kafka_topic(request: pytest.FixtureRequest, kafka_session_broker: ThreadedBroker) -> Iterator[str]:
+    """A topic of one partition on the session's broker, for one test; deleted at its end."""
+    stem = re.sub(r"[^a-zA-Z0-9._-]", "_", request.node.name)[:200]
+    name = f"{stem}-{next(_topic_numbers)}"
+    kafka_session_broker.create_topic(name, 1)
+    yield name
+    kafka_session_broker.delete_topic(name)
+
+
+# --- clients ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kafka_producer(kafka_bootstrap_servers: str) -> Callable[..., Producer[Any, Any]]:
+    """Return a function that makes producers for the test's broker: `async with kafka_producer() as producer`."""
+    from aiokwire.producer import Producer
+
+    def make(**options: Any) -> Producer[Any, Any]:
+        return Producer(kafka_bootstrap_servers, **options)
+
+    return make
+
+
+@pytest.fixture
+def kafka_consumer(kafka_bootstrap_servers: str) -> Callable[..., Consumer[Any, Any]]:
+    """Return a function that makes consumers, from the earliest record on: `async with kafka_consumer("orders")`."""
+    from aiokwire.consumer import Consumer
+
+    def make(*topics: str, **options: Any) -> Consumer[Any, Any]:
+        return Consumer(
+            *topics, bootstrap_servers=kafka_bootstrap_servers, **{"auto_offset_reset": "earliest", **options}
+        )
+
+    return make
