@@ -11,7 +11,7 @@ import inspect
 import itertools
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -58,7 +58,7 @@ def _loop_scope(request: pytest.FixtureRequest) -> str:
     return str(chosen or "function")
 
 
-def _broker_on_a_loop(loop_scope: str) -> Any:
+def _broker_on_a_loop(loop_scope: Literal["function", "class", "module", "package", "session"]) -> Any:
     """A fixture for the tests of one scope of a loop, because a broker must run on the loop of its test."""
 
     async def broker_on_the_tests_loop(kafka_broker_options: dict[str, Any]) -> AsyncIterator[Broker]:

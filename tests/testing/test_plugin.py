@@ -15,7 +15,8 @@ from aiokwire.testing import plugin
 ROOT = pathlib.Path(__file__).parents[2]
 QUIET = ("-p", "no:anyio", "-p", "no:cacheprovider")
 # kafka-python reads its resources in a way that Python 3.11 warns of.
-PEERS = (
+LEGACY = ("kafka.protocol.schemas.load_json", "importlib.resources._legacy")
+PEERS = tuple(word for module in LEGACY for word in ("-W", f"ignore::DeprecationWarning:{module}"))
     "-W",
     "ignore:read_text is deprecated:DeprecationWarning",
     "-W",
