@@ -17,11 +17,6 @@ QUIET = ("-p", "no:anyio", "-p", "no:cacheprovider")
 # kafka-python reads its resources in a way that Python 3.11 warns of.
 LEGACY = ("kafka.protocol.schemas.load_json", "importlib.resources._legacy")
 PEERS = tuple(word for module in LEGACY for word in ("-W", f"ignore::DeprecationWarning:{module}"))
-    "-W",
-    "ignore:read_text is deprecated:DeprecationWarning",
-    "-W",
-    "ignore:open_text is deprecated:DeprecationWarning",
-)
 AUTO = ("-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function")
 EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
