@@ -39,6 +39,17 @@ STRATEGIES: tuple[Any, ...] = (
     ["cooperative-sticky", "range"],
 )
 
+# Each member has a strategy of its own, as members of different clients have.
+MIXED = "mixed"
+OF_CLIENTS: tuple[Any, ...] = (
+    "auto",
+    "range",  # older librdkafkas
+    ["range", "roundrobin"],  # librdkafka, kafka-python
+    ["range", "cooperative-sticky"],  # Java
+)
+PEACEFUL = ("join", "leave", "subscribe")
+DRAWN = 20  # members from this number on have a drawn strategy
+
 
 @dataclasses.dataclass(frozen=True)
 class Event:
@@ -67,6 +78,7 @@ class Plan:
     dawdles: bool  # listeners take their time
     by_hand: bool  # commits by hand, too, where they are automatic
     grows: tuple[float, ...]  # when the topic gets another partition
+    peaceful: bool = False  # no member loses anything: a partition has one owner at every moment
 
 
 def draw(seed: int) -> Plan:
@@ -95,6 +107,22 @@ def draw(seed: int) -> Plan:
     )
 
 
+def draw_mixed(seed: int) -> Plan:
+    """The plan of a seed with members of several clients, which come and go all the time beside some with the default
+    strategy; of every second seed one in which nothing breaks."""
+    rng = random.Random(f"mixed {seed}")
+    plan = dataclasses.replace(draw(seed), protocol="classic", strategy=MIXED, storm=rng.uniform(10, 25), grows=())
+    events = [Event(0.0, "join", number, 0.0) for number in range(rng.randint(1, 3))]
+    for number in range(rng.randint(4, 12)):
+        kind = rng.choice(("join", "leave"))
+        events.append(Event(rng.uniform(2, plan.storm), kind, DRAWN + number, 0.0))
+    if seed % 2:
+        events += [event for event in plan.events if event.at < plan.storm and event.kind not in PEACEFUL]
+    else:
+        plan = dataclasses.replace(plan, cut=0.0, statics=False, peaceful=True)
+    return dataclasses.replace(plan, events=tuple(sorted(events, key=lambda event: event.at)))
+
+
 class Ledger:
     """What all members together were handed, and what is wrong with it."""
 
@@ -104,6 +132,7 @@ class Ledger:
         self.read: dict[TopicPartition, int] = {}  # everything before it was handed over to somebody
         self.committed: dict[TopicPartition, int] = {}
         self._owners: dict[tuple[int, TopicPartition], str] = {}
+        self._holders: dict[TopicPartition, str] = {}  # now
 
     def complain(self, what: str) -> None:
         self._loop.note("WRONG", what)
@@ -113,6 +142,19 @@ class Ledger:
         owner = self._owners.setdefault((generation, tp), name)
         if owner != name:
             self.complain(f"{tp} belongs to {owner} and to {name} in generation {generation}")
+
+    def takes(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """From now on they are handed over to it."""
+        for tp in sorted(partitions):
+            holder = self._holders.setdefault(tp, name)
+            if holder != name:
+                self.complain(f"{name} takes {tp}, and {holder} has not given it up")
+                self._holders[tp] = name
+
+    def gives_up(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        for tp in partitions:
+            if self._holders.get(tp) == name:
+                del self._holders[tp]
 
     def saw(self, name: str, tp: TopicPartition, offset: int) -> None:
         expected = self.read.get(tp, 0)
@@ -159,10 +201,13 @@ class Member(RebalanceListener):
         self._plan = plan
         self._rng = random.Random(f"{self.name} {loop.seed}")
         self._consumer: Consumer[bytes, bytes] | None = None
+        strategy = plan.strategy
+        if strategy == MIXED:
+            strategy = self._rng.choice(OF_CLIENTS) if number >= DRAWN else "auto"
         self._options: dict[str, Any] = {
             "group_id": GROUP,
             "group_protocol": plan.protocol,
-            "partition_assignment_strategy": plan.strategy,
+            "partition_assignment_strategy": strategy,
             "group_instance_id": f"i{number}" if plan.statics else None,
             "session_timeout_ms": SESSION_MS,
             "heartbeat_interval_ms": 1_000,
@@ -176,6 +221,8 @@ class Member(RebalanceListener):
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
         self._loop.note(self.name, "assigned", *sorted(partitions))
+        if self._plan.peaceful:
+            self._ledger.takes(self.name, partitions)
         self._owns(partitions)
         await self._dawdle()
 
@@ -183,9 +230,11 @@ class Member(RebalanceListener):
         self._loop.note(self.name, "gives up", *sorted(partitions))
         self._owns(partitions)
         await self._dawdle()
+        self._ledger.gives_up(self.name, partitions)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
         self._loop.note(self.name, "lost", *sorted(partitions))
+        self._ledger.gives_up(self.name, partitions)
         await self._dawdle()
 
     def _owns(self, partitions: Collection[TopicPartition]) -> None:

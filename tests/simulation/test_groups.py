@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from aiokwire.admin import Admin
-from tests.simulation.groups import Plan, draw, play
+from tests.simulation.groups import Plan, draw, draw_mixed, play
 from tests.simulation.test_scenarios import World, simulate
 from tests.simulation.world import BOOTSTRAP, TOPIC, until
 
@@ -19,6 +19,13 @@ SEEDS = [3, 34, 47, 1009, 3033, *range(200, 204)]
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_history_of_a_group_ends_with_every_promise_kept(seed: int) -> None:
     outcome = play(seed)
+    assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
+
+
+@pytest.mark.parametrize("seed", [4, 8, 12, 28, 34, 1, 3])
+def test_no_partition_has_two_owners_while_members_of_other_clients_switch_the_assignor(seed: int) -> None:
+    """Of the even ones each went wrong when the leader assigned what members with "auto" still owned."""
+    outcome = play(seed, draw_mixed)
     assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
 
 
