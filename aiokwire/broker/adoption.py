@@ -31,6 +31,7 @@ class FoundTopic(NamedTuple):
 
     name: str
     ids: Mapping[int, bytes]
+    is_foreign: bool = True  # else this broker was making it when it was killed: it has no records
 
 
 class AdoptedTopic(NamedTuple):
@@ -75,7 +76,10 @@ def _adopt(found: FoundTopic, known: KafkaTopic | None) -> AdoptedTopic:
     topic_id = next((one for one in found.ids.values() if any(one)), None)
     partitions = max(found.ids) + 1
     if known is None or (topic_id is not None and topic_id != known.id):  # not in the metadata, or an earlier namesake
-        is_held = found.name not in ("__consumer_offsets", "__transaction_state")  # their coordinators know the configs
+        is_held = found.is_foreign and found.name not in (
+            "__consumer_offsets",
+            "__transaction_state",
+        )  # their coordinators know the configs
         return AdoptedTopic(found.name, topic_id, partitions, dict(HELD) if is_held else {}, is_held)
     return AdoptedTopic(
         found.name, known.id, max(partitions, known.partitions), _sound(found.name, known.configs), False

@@ -172,7 +172,7 @@ class Broker(Controls):
         assert self._closing is not None
         for name, partitions in self._wanted.items():
             if state.topics.get(name) is None:
-                state.topics.create(name, partitions, {})
+                await state.topics.create_in_thread(name, partitions, {})
         if self._apply_retention:
             state.topics.apply_retention()
         await state.topics.save()
@@ -234,7 +234,7 @@ class Broker(Controls):
         count = state.configs.integer("num.partitions") if partitions is None else partitions
         _check_new_topic(name, count)
         check_topic_configs(configs or {})
-        state.topics.create(name, count, configs or {})
+        await state.topics.create_in_thread(name, count, configs or {})
         await state.topics.save()
 
     async def delete_topic(self, name: str) -> None:

@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import anyio
 
-from aiokwire.broker.log import Work
 from aiokwire.broker.topics import Partition, Topic, TopicRegistry
 from aiokwire.errors import StorageError
 from aiokwire.records import BatchBuilder, RecordBatch, read_batches
-from aiokwire.threads import run_in_thread
 
 _CHUNK = 1 << 20  # bytes read at once while loading
 _LARGEST = 2**31 - 1
@@ -75,8 +73,8 @@ class InternalTopic:
         async with self._preparing:
             if self._topic is None:
                 self._topics.create_internal(self.name, self._partitions, self._configs)
+            if not self.is_ready(key):
                 await self._topics.save()
-            await _do(self._partition(key).log.metadata_work())
 
     def flush_needed(self, key: str) -> bool:
         """Whether flush.messages asks for a flush before the answer."""
@@ -87,7 +85,8 @@ class InternalTopic:
 
         Raises: StorageError.
         """
-        await _do(self._partition(key).log.prepare_flush(now_ms))
+        log = self._partition(key).log
+        await log.flush_upto(log.end_offset, lambda: now_ms)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -134,9 +133,3 @@ class InternalTopic:
                 for batch in read_batches(data, self.name, partition.index):
                     yield partition.index, batch
                     offset = batch.next_offset
-
-
-async def _do(work: Work | None) -> None:
-    if work is not None:
-        await run_in_thread(work.run)
-        work.finish()

@@ -89,7 +89,7 @@ class BrokerState:
 
         Raises: StorageError: another broker has it, or it cannot be read.
         """
-        self.logs.open(wall_ms())
+        self.logs.open(wall_ms(), self.topics.read_ids)
         try:
             self.topics.load()
             self.offsets.load(self.groups.take_in)

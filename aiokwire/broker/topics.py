@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 import anyio
@@ -34,6 +34,7 @@ from aiokwire.threads import run_in_thread
 from aiokwire.types import Compression
 
 FILE = "aiokwire-topics.json"
+MADE_AT_ONCE = 32  # partitions; the files of more are made in a thread
 MAX_NAME = 249  # Java: Topic.MAX_NAME_LENGTH, so that a directory name with the partition fits a file system
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -182,6 +183,9 @@ class TopicRegistry:
         self._leaving: set[str] = set()  # names whose partitions are not all out of the way yet
         self._held: set[str] = set()  # adopted topics that keep all records for now; "" for the broker's default
         self.next_producer_id = 0  # above every id that an adopted Kafka may have given out
+        self._creating: set[str] = set()  # names whose partitions are being made in a thread
+        self._has_file = False  # this broker has used the directory before
+        self._unregistered: list[PartitionLog] = []  # whose topic ids are not in the file yet
         self._version = 0  # of what is in memory
         self._saved = 0  # of what is in the file
         self._saving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
@@ -216,6 +220,7 @@ class TopicRegistry:
         Raises: StorageError: the file is damaged or cannot be read.
         """
         content = self._storage.read(FILE)
+        self._has_file = content is not None
         try:
             known = json.loads(content) if content is not None else {"topics": {}}
             self._doomed = {bytes.fromhex(one) for one in known.get("doomed", ())}
@@ -234,7 +239,22 @@ class TopicRegistry:
         self._end_broker_hold()
         for name, (topic_id, count, configs) in topics.items():
             self._add(Topic(name, topic_id, configs), count)
+        self._note_registered(self._unregistered)
+        self._unregistered = []
         self._adopt()
+
+    def read_ids(self) -> dict[str, bytes]:
+        """The ids of the topics in the file, none when it is missing or damaged."""
+        try:
+            known = json.loads(self._storage.read(FILE) or b"{}")
+            return {str(name): bytes.fromhex(entry["id"]) for name, entry in known.get("topics", {}).items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return {}  # `load` reports it
+
+    @staticmethod
+    def _note_registered(logs: Iterable[PartitionLog]) -> None:
+        for log in logs:
+            log.note_registered()
 
     def _end_deletions(self) -> None:
         """Do what `delete` did not come to before the broker ended."""
@@ -252,13 +272,20 @@ class TopicRegistry:
         Raises: StorageError.
         """
         found: dict[str, dict[int, bytes]] = {}
+        foreign: set[str] = set()  # not what this broker was making when it was killed
         for key, log in self._logs.logs.items():
             if key.topic not in self._by_name:
                 found.setdefault(key.topic, {})[key.partition] = log.topic_id
+                if log.end_offset > 0 or not self._has_file:
+                    foreign.add(key.topic)
         if not found:
             return
         metadata, reason = self._read_cluster_metadata()
-        adoption = plan_adoption((FoundTopic(*one) for one in found.items()), metadata, self._configs.static)
+        adoption = plan_adoption(
+            [FoundTopic(name, ids, is_foreign=name in foreign) for name, ids in found.items()],
+            metadata,
+            self._configs.static,
+        )
         for broker, values in adoption.broker_configs.items():
             self._configs.set_dynamic(broker, {**values, **self._configs.dynamic.get(broker, {})})
         self.next_producer_id = max(self.next_producer_id, adoption.next_producer_id)
@@ -327,7 +354,13 @@ class TopicRegistry:
             if self._saved >= wanted:
                 return
             version, content = self._version, self._encode()
-            await run_in_thread(write_atomically, self._storage, FILE, content)
+            logs, self._unregistered = self._unregistered, []
+            try:
+                await run_in_thread(write_atomically, self._storage, FILE, content)
+            except BaseException:
+                self._unregistered += logs
+                raise
+            self._note_registered(logs)
             self._saved = version
 
     # --- changes ------------------------------------------------------------------------------------------------------
@@ -339,6 +372,31 @@ class TopicRegistry:
         """
         self.check_new(name)
         return self._create(name, partitions, configs)
+
+    async def create_in_thread(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """`create`, without holding up the loop where there are many partitions.
+
+        Raises: as `create`.
+        """
+        if partitions <= MADE_AT_ONCE:
+            return self.create(name, partitions, configs)
+        self.check_new(name)
+        topic = Topic(name, self._new_id(), configs)
+        topic.apply(self._configs)
+        self._creating.add(name)
+        try:
+            await self._make_logs(topic, range(partitions))
+        finally:
+            self._creating.discard(name)
+        self._add(topic, partitions)
+        self._version += 1
+        return topic
+
+    async def _make_logs(self, topic: Topic, indexes: Iterable[int]) -> None:
+        with anyio.CancelScope(shield=True):  # the files are there afterwards
+            logs = await run_in_thread(self._logs.build, topic.name, indexes, topic.id, wall_ms(), topic.log_config)
+        for log in logs:
+            self._logs.add(log)
 
     def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Make a topic of the broker's own, in which a coordinator keeps its state.
@@ -373,14 +431,14 @@ class TopicRegistry:
                 code=ErrorCode.INVALID_TOPIC_EXCEPTION,
                 topic=name,
             )
-        if name in self._by_name:
+        if name in self._by_name or name in self._creating:
             raise BrokerError(f"Topic '{name}' already exists.", code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
         if name in self._leaving:
             raise BrokerError(_still_there(name), code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
         # Kafka's metrics turn dots into underscores, so that two such names would collide there.
         if "." in name or "_" in name:
             flat = name.replace(".", "_")
-            for other in self._by_name:
+            for other in self._by_name.keys() | self._creating:
                 if other.replace(".", "_") == flat:
                     raise BrokerError(
                         f"topic '{name}' collides with '{other}': they differ in '.' and '_' only",
@@ -404,6 +462,8 @@ class TopicRegistry:
             if log is None:
                 log = self._logs.create(topic.name, index, topic.id, now, topic.log_config)
             log.config = topic.log_config
+            if log.metadata_to_sync is not None:
+                self._unregistered.append(log)
             epoch = max(self._logs.leader_epoch, log.leader_epochs.latest)
             topic.partitions.append(Partition(topic, index, log, self._place(index), epoch))
 
@@ -414,6 +474,22 @@ class TopicRegistry:
         """
         self._extend(topic, count)
         self._version += 1
+
+    async def add_partitions_in_thread(self, topic: Topic, count: int) -> None:
+        """`add_partitions`, without holding up the loop where they are many.
+
+        Raises: StorageError: the disk refuses. BrokerError: another request adds partitions at this moment.
+        """
+        have = len(topic.partitions)
+        if topic.name in self._creating:
+            raise error_for(ErrorCode.INVALID_PARTITIONS, f"partitions of {topic.name!r}", topic=topic.name)
+        if count - have > MADE_AT_ONCE:
+            self._creating.add(topic.name)
+            try:
+                await self._make_logs(topic, range(have, count))
+            finally:
+                self._creating.discard(topic.name)
+        self.add_partitions(topic, count)
 
     async def delete(self, topic: Topic) -> None:
         """Take a topic out of existence; its files go in the background.

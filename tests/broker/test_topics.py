@@ -159,6 +159,16 @@ async def test_a_topic_that_was_not_written_down_yet_is_taken_in_after_a_crash()
     assert (again.require("t").id, len(again.require("t").partitions)) == (made.id, 3)
 
 
+async def test_a_topic_that_was_being_made_when_the_broker_was_killed_is_not_held_as_one_of_kafkas() -> None:
+    storage = MemoryStorage()
+    topics, logs = _open(storage)
+    topics.create("earlier", 1, {})
+    await topics.save()
+    topics.create("t", 3, {})
+    logs.abandon()
+    assert _open(storage)[0].require("t").configs == {}
+
+
 def test_partitions_that_are_missing_on_disk_are_made_anew() -> None:
     storage = MemoryStorage()
     entry = {"id": "ab" * 16, "partitions": 2, "configs": {"retention.ms": "7"}}
@@ -204,3 +214,63 @@ def test_rules_follow_the_configs() -> None:
     )  # fmt: skip
     changed = TopicRules.of({**values, "cleanup.policy": "compact,delete", "compression.type": "zstd"})
     assert (changed.compacted, changed.compression, changed.compression_level) == (True, Compression.ZSTD, 3)
+
+
+class _Counting(MemoryStorage):
+    """Counts what is flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.synced: list[str] = []
+
+    def sync(self, path: str) -> None:
+        self.synced.append(path)
+        super().sync(path)
+
+
+async def test_a_new_topic_flushes_the_topics_file_and_no_file_per_partition() -> None:
+    """It did two flushes per partition within the first Produce request: 28 s for 3,000 of them."""
+    storage = _Counting()
+    topics, logs = _open(storage)
+    storage.synced.clear()
+    await topics.create_in_thread("t", 100, {})
+    assert all(log.metadata_to_sync for log in logs.logs.values())
+    await topics.save()
+    assert not any(log.metadata_to_sync for log in logs.logs.values())
+    assert storage.synced == [f"{FILE}.tmp"]
+
+
+async def test_a_partition_that_lost_its_metadata_file_gets_its_topic_id_from_the_topics_file() -> None:
+    storage = MemoryStorage()
+    topics, logs = _open(storage)
+    topic = topics.create("t", 1, {})
+    await topics.save()
+    _append(topic, 3)
+    topic.partitions[0].log.flush(NOW)
+    logs.abandon()
+    storage.unlock()
+    del storage.files["t-0/partition.metadata"].data[:]
+    logs = LogManager(storage, rng=random.Random(1))
+    topics = TopicRegistry(storage, logs, BrokerConfigs({}, node_id=1), random.Random(2))
+    logs.open(NOW, topics.read_ids)
+    topics.load()
+    again = topics.require("t")
+    assert (again.id, again.partitions[0].log.end_offset) == (topic.id, 3)
+    assert again.partitions[0].log.topic_id == topic.id
+
+
+async def test_a_name_is_taken_while_its_partitions_are_made() -> None:
+    topics, _ = _open(MemoryStorage())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(topics.create_in_thread, "t", 100, {})
+        await anyio.lowlevel.checkpoint()
+        with pytest.raises(BrokerError, match="already exists"):
+            await topics.create_in_thread("t", 1, {})
+    assert len(topics.require("t").partitions) == 100
+
+
+async def test_many_partitions_are_added_at_once() -> None:
+    topics, _ = _open(MemoryStorage())
+    topic = topics.create("t", 1, {})
+    await topics.add_partitions_in_thread(topic, 50)
+    assert [one.index for one in topic.partitions] == list(range(50))

@@ -31,7 +31,7 @@ async def _create(
         try:
             _check(call, wanted)
             if not request.validate_only:
-                call.state.topics.add_partitions(call.state.topics.require(wanted.name), wanted.count)
+                await call.state.topics.add_partitions_in_thread(call.state.topics.require(wanted.name), wanted.count)
         except BrokerError as error:
             code, message = error.code, str(error)
         except StorageError as error:

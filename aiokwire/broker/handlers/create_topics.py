@@ -35,7 +35,7 @@ async def _create(request: create_topics.CreateTopicsRequest, call: Call) -> cre
         try:
             if times[name] > 1:
                 raise BrokerError(f"topic {name!r} stands in the request twice", code=ErrorCode.INVALID_REQUEST)
-            results.append(_create_one(call, wanted, validate_only=request.validate_only))
+            results.append(await _create_one(call, wanted, validate_only=request.validate_only))
         except BrokerError as error:
             results.append(_fault(name, error.code, str(error)))
         except ConfigurationError as error:
@@ -46,7 +46,7 @@ async def _create(request: create_topics.CreateTopicsRequest, call: Call) -> cre
     return create_topics.CreateTopicsResponse(topics=results)
 
 
-def _create_one(
+async def _create_one(
     call: Call, wanted: create_topics.CreatableTopic, *, validate_only: bool
 ) -> create_topics.CreatableTopicResult:
     topics = call.state.topics
@@ -55,7 +55,11 @@ def _create_one(
     configs = {config.name: config.value for config in wanted.configs}
     check_topic_configs(configs)
     given = {name: value for name, value in configs.items() if value is not None}
-    topic = Topic(wanted.name, bytes(16), given) if validate_only else topics.create(wanted.name, partitions, given)
+    topic = (
+        Topic(wanted.name, bytes(16), given)
+        if validate_only
+        else await topics.create_in_thread(wanted.name, partitions, given)
+    )
     return create_topics.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.id,

@@ -42,7 +42,7 @@ async def _after_creating(call: Call, request: metadata.MetadataRequest, names: 
     partitions = call.state.configs.integer("num.partitions")
     for name in dict.fromkeys(names):
         try:
-            call.state.topics.create(name, partitions, {})
+            await call.state.topics.create_in_thread(name, partitions, {})
         except BrokerError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 faults[name] = error.code

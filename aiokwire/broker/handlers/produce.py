@@ -19,11 +19,12 @@ import logging
 from collections.abc import Awaitable
 from typing import NamedTuple
 
+import anyio
+
 from aiokwire.broker.dispatch import Call, CloseConnection
 from aiokwire.broker.handlers._hints import produce_hints
 from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
-from aiokwire.broker.state import run_work
 from aiokwire.broker.topics import Partition, Topic, TopicRules
 from aiokwire.broker.transactions import Identity
 from aiokwire.broker.validation import Checked, Heavy, RejectedRecords, check_batches, weigh
@@ -127,26 +128,33 @@ async def _after_naming(
     request: produce.ProduceRequest, call: Call, targets: list[Target], logs: list[PartitionLog]
 ) -> produce.ProduceResponse | None:
     """A new partition's topic id must survive what its first records survive."""
-    for log in logs:
-        try:
-            await run_work(log.metadata_work())
-        except StorageError as error:
-            logger.error("%s", error)  # the append will say so too, or works and this is tried again
+    try:
+        await call.state.topics.save()
+    except StorageError as error:
+        logger.error("%s", error)  # the append will say so too, or works and this is tried again
     return await _after_flushing(request, _append(request, call, targets), logs)
 
 
 async def _after_flushing(
     request: produce.ProduceRequest, response: produce.ProduceResponse, logs: list[PartitionLog]
 ) -> produce.ProduceResponse | None:
-    for log in logs:
-        if not log.flush_needed:
-            continue
-        try:
-            await run_work(log.prepare_flush(wall_ms()))
-        except StorageError as error:
-            logger.error("%s[%d]: %s", log.topic, log.partition, error)
-            _mark_unflushed(response, log)
+    unflushed = [log for log in logs if log.flush_needed]
+    if len(unflushed) == 1:
+        await _flush(response, unflushed[0])
+    elif unflushed:
+        async with anyio.create_task_group() as tasks:
+            for log in unflushed:
+                tasks.start_soon(_flush, response, log)
     return _answer(request, response)
+
+
+async def _flush(response: produce.ProduceResponse, log: PartitionLog) -> None:
+    """Wait for the flush of what was appended, which all requests that wait for this log share."""
+    try:
+        await log.flush_upto(log.end_offset, wall_ms)
+    except StorageError as error:
+        logger.error("%s[%d]: %s", log.topic, log.partition, error)
+        _mark_unflushed(response, log)
 
 
 def _mark_unflushed(response: produce.ProduceResponse, log: PartitionLog) -> None:

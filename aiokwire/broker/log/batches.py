@@ -101,6 +101,39 @@ def walk(file: StoredFile, position: int, end: int, *, verify: bool = False) -> 
         position += size
 
 
+class Damage(NamedTuple):
+    """Why a segment cannot be read on from some byte."""
+
+    cause: str
+    is_torn: bool  # the file ends within a batch: its append did not finish, or the rest was lost
+    end_offset: int  # after the last record that seems to lie behind the damage; the good end when none does
+
+
+def diagnose(file: StoredFile, position: int, end: int, expected: int) -> Damage:
+    """Say what is wrong at `position`, where a good batch with base offset `expected` does not begin.
+
+    Raises: StorageError.
+    """
+    head = file.pread(min(HEADER_SIZE, end - position), position)
+    if not any(head):
+        return Damage(f"there are zeros at byte {position} where a batch should begin", False, expected)
+    if len(head) < HEADER_SIZE:
+        return Damage(f"the batch at byte {position} is cut off", True, expected)
+    fields = HEADER.unpack(head)
+    base, size, magic = fields[0], fields[1] + FRAME, fields[3]
+    if magic == 2 and base == expected and position + size > end:
+        return Damage(f"the batch at byte {position} is cut off", True, expected)
+    following = next(walk(file, position, end), None)
+    if following is None:
+        return Damage(f"the bytes at {position} are not a batch", False, expected)
+    behind = max((batch.last_offset for batch in walk(file, position, end) if batch.base_offset >= expected), default=0)
+    if base != expected:
+        cause = f"the batch at byte {position} has offset {base} instead of {expected}"
+    else:
+        cause = f"the CRC of the batch at offset {base}, byte {position}, is wrong"
+    return Damage(cause, False, max(behind + 1, expected))
+
+
 def find(file: StoredFile, position: int, end: int, offset: int) -> StoredBatch | None:
     """The first batch from `position` on that ends at or after `offset`: the same walk, but the shortest way."""
     window, window_start = b"", position

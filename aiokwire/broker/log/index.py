@@ -55,6 +55,10 @@ class _Saved:
         """
         if not self._dirty and self._saved == len(self):
             return
+        if self._dirty and storage.read(path) == self._pack(0):  # after a kill, as a rule: rewriting costs far more
+            self._saved = len(self)
+            self._dirty = False
+            return
         file = storage.open(path)
         try:
             size = self._saved * self.ENTRY.size

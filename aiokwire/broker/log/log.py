@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+import anyio
 
 from aiokwire.broker.log.batches import read_marker
 from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
 from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp, first_found
 from aiokwire.broker.log.producers import ProducerStates
-from aiokwire.broker.log.recovery import LoadedLog, SnapshotFiles, delete_segment, load_log, restore_producers
+from aiokwire.broker.log.recovery import LoadedLog, delete_segment, load_log, log_cut, restore_producers
 from aiokwire.broker.log.retention import plan_retention
 from aiokwire.broker.log.segment import LOG, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, ReadResult, Segment
 from aiokwire.broker.log.storage import Storage
@@ -26,6 +28,7 @@ from aiokwire.broker.log.work import Work
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, OffsetOutOfRange, StorageError, error_for
 from aiokwire.records import RecordBatch, assign_offsets, scan_batches, set_log_append_time
+from aiokwire.threads import run_in_thread
 from aiokwire.types import OffsetAndTimestamp
 
 
@@ -55,6 +58,7 @@ class PartitionLog:
         clean: bool = False,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        known_end: int = 0,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -71,14 +75,25 @@ class PartitionLog:
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            known_end=known_end,
         )
+        if loaded.cut is not None:
+            log_cut(topic, partition, loaded.cut)
         self._adopt(loaded)
         self._last_flush_ms = now_ms
         self._names = 1  # counts creations, renames and deletions of files
         self._synced_names = 0  # how many of them are on the medium
-        self.metadata_to_sync: str | None = None  # the manager wrote it, nobody flushed it yet
+        # The file with the topic id: written by the manager and not on the medium yet. While `metadata_to_sync` has it
+        # nothing may be appended; afterwards the id is known from elsewhere, and the first flush takes the file along.
+        self.metadata_to_sync: str | None = None
+        self._metadata_to_flush: str | None = None
+        # Index files of sealed segments from here on may not be on the medium; those of the active segment are flushed
+        # at the end only: recovery always reads that segment.
+        self._unsynced_base = self._bases[max(bisect_right(self._bases, self.recovery_point) - 1, 0)]
+        self._closed_at = self.end_offset if clean or self.end_offset == 0 else -1  # everything was flushed up to here
         self._history = 0  # counts truncations: a flush that was under way then proves nothing
         self._flushing = threading.Lock()  # taken in threads only
+        self._flush_turn: anyio.Lock | None = None  # made when first used: it belongs to a running loop
 
     def _adopt(self, loaded: LoadedLog) -> None:
         self._set_segments(loaded.segments)
@@ -87,7 +102,7 @@ class PartitionLog:
         self.recovery_point = loaded.recovery_point
         self.leader_epochs = loaded.epochs
         self.producers = loaded.producers
-        self._snapshots = SnapshotFiles(self._storage, self.directory)
+        self._snapshots = loaded.snapshots
 
     def __repr__(self) -> str:
         offsets = f"{self.log_start_offset}..{self.end_offset}"
@@ -323,19 +338,17 @@ class PartitionLog:
             return True
         return self.unflushed > 0 and now_ms - self._last_flush_ms >= self.config.flush_ms
 
-    def prepare_flush(self, now_ms: int) -> Work | None:
+    def prepare_flush(self, now_ms: int, *, whole: bool = False) -> Work | None:
         """Work that makes everything appended so far survive a power failure; None when it does already.
+
+        `whole` flushes the active segment's indexes too, as a clean stop needs it.
 
         Raises: StorageError: the indexes could not be written.
         """
         end, history, names = self.end_offset, self._history, self._names
-        if end <= self.recovery_point:
+        if end <= self.recovery_point and not (whole and self._closed_at != end):
             return None
-        paths = []
-        for segment in self._segments[max(bisect_right(self._bases, self.recovery_point) - 1, 0) :]:
-            segment.save_indexes()
-            paths += segment.paths()
-        paths += [self._snapshots.path(offset) for offset in self._snapshots.offsets if offset > self.recovery_point]
+        paths, active, metadata = self._to_flush(whole=whole), self._active, self._metadata_to_flush
 
         def run() -> None:
             with self._flushing:
@@ -344,21 +357,59 @@ class PartitionLog:
                 self.leader_epochs.save()
                 if names > self._synced_names:
                     self._storage.sync_directory(self.directory)
+                if metadata is not None and not whole:  # a clean stop flushes the data directory itself, once for all
+                    self._storage.sync_directory("")
 
         def finish() -> None:
             self._synced_names = max(self._synced_names, names)
+            if self._metadata_to_flush == metadata:
+                self._metadata_to_flush = None
             if history == self._history:
                 self.recovery_point = max(self.recovery_point, end)
+                self._unsynced_base = max(self._unsynced_base, active.base_offset)
                 self._last_flush_ms = now_ms
+                self._closed_at = end if whole else self._closed_at
 
         return Work(f"flush {self.topic}[{self.partition}] up to {end}", run, finish)
 
-    def flush(self, now_ms: int) -> None:
+    def _to_flush(self, *, whole: bool) -> list[str]:
+        """The files that a flush must bring to the medium. Raises: StorageError."""
+        paths = []
+        for segment in self._segments[max(bisect_right(self._bases, self._unsynced_base) - 1, 0) :]:
+            if segment is self._active and not whole:
+                paths.append(segment.name + LOG)
+            else:
+                segment.save_indexes()
+                paths += segment.paths()
+        paths += [self._snapshots.path(offset) for offset in self._snapshots.offsets if offset > self.recovery_point]
+        if self._metadata_to_flush is not None:
+            paths.append(self._metadata_to_flush)
+        return paths
+
+    async def flush_upto(self, offset: int, now_ms: Callable[[], int]) -> None:
+        """Wait until what was appended below `offset` survives a power failure.
+
+        All who wait share flushes: one is under way at a time, and the next one covers everything that came meanwhile.
+
+        Raises: StorageError.
+        """
+        if self._flush_turn is None:
+            self._flush_turn = anyio.Lock()
+        history = self._history
+        async with self._flush_turn:
+            if self.recovery_point >= offset or history != self._history:
+                return
+            work = self.prepare_flush(now_ms())
+            if work is not None:
+                await run_in_thread(work.run)
+                work.finish()
+
+    def flush(self, now_ms: int, *, whole: bool = False) -> None:
         """Flush at once; waits for the medium.
 
         Raises: StorageError.
         """
-        if (work := self.prepare_flush(now_ms)) is not None:
+        if (work := self.prepare_flush(now_ms, whole=whole)) is not None:
             work.do()
 
     # --- forget ---------------------------------------------------------------------------------------------------
@@ -444,9 +495,14 @@ class PartitionLog:
             self._storage.sync_directory("")
 
         def finish() -> None:
-            self.metadata_to_sync = None
+            self.metadata_to_sync = self._metadata_to_flush = None
 
         return Work(f"flush the metadata of {self.topic}[{self.partition}]", run, finish)
+
+    def note_registered(self) -> None:
+        """The topic id is on the medium elsewhere, from where the next start restores it: appends may begin."""
+        if self.metadata_to_sync is not None:
+            self._metadata_to_flush, self.metadata_to_sync = self.metadata_to_sync, None
 
     def release_idle(self) -> None:
         """Give back the file handles and index memory of sealed segments; a read opens them again."""
@@ -462,7 +518,7 @@ class PartitionLog:
             self._active.seal()
             if self.end_offset > 0:
                 self._snapshots.write(self.producers, self.end_offset)
-            self.flush(now_ms)
+            self.flush(now_ms, whole=True)
         finally:
             self.abandon()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from aiokwire.broker.log.checkpoints import (
@@ -72,8 +72,10 @@ class LogManager:
 
     # --- open and close -------------------------------------------------------------------------------------------
 
-    def open(self, now_ms: int) -> None:
+    def open(self, now_ms: int, read_topic_ids: Callable[[], Mapping[str, bytes]] = dict) -> None:
         """Lock the directory and open every log in it; those that were not closed cleanly are checked and repaired.
+
+        `read_topic_ids` gives topic ids that are known from elsewhere, for logs that lost theirs in a power failure.
 
         Raises: StorageError: another broker has the directory, it belongs to another node, or it is unreadable.
         """
@@ -82,7 +84,7 @@ class LogManager:
             names = self.storage.list("")
             self._identify()
             was_clean = CLEAN_SHUTDOWN in names
-            self._load(names, now_ms, clean=was_clean)
+            self._load(names, now_ms, read_topic_ids(), clean=was_clean)
             self._begin_epoch(clean=was_clean)
             if was_clean:
                 # gone for good before the first append: else a power failure now would pass for a clean stop
@@ -113,9 +115,10 @@ class LogManager:
         if properties != known:
             write_atomically(self.storage, META_PROPERTIES, pack_properties(properties))
 
-    def _load(self, names: list[str], now_ms: int, *, clean: bool) -> None:
+    def _load(self, names: list[str], now_ms: int, topic_ids: Mapping[str, bytes], *, clean: bool) -> None:
         recovery_points = unpack_offsets(self.storage.read(RECOVERY_POINTS))
         log_starts = unpack_offsets(self.storage.read(LOG_STARTS))
+        high_watermarks = unpack_offsets(self.storage.read(HIGH_WATERMARKS))
         doomed = []
         for name in names:
             if name.endswith(_DOOMED):
@@ -126,9 +129,14 @@ class LogManager:
                 continue
             tp = TopicPartition(match[1], int(match[2]))
             topic_id = unpack_partition_metadata(self.storage.read(f"{name}/{PARTITION_METADATA}"))
+            is_restored = topic_id is None
+            if topic_id is None:
+                topic_id = topic_ids.get(tp.topic)
             if topic_id is None:
                 self._drop_half_made(name)
                 continue
+            if is_restored:
+                self.storage.write(f"{name}/{PARTITION_METADATA}", pack_partition_metadata(topic_id))
             log = self._logs[tp] = PartitionLog(
                 self.storage,
                 name,
@@ -139,8 +147,9 @@ class LogManager:
                 clean=clean,
                 recovery_point=recovery_points.get(tp, 0),
                 log_start_offset=log_starts.get(tp, 0),
+                known_end=high_watermarks.get(tp, 0),
             )
-            if log.end_offset == 0:  # the run that made it may have ended before it was flushed
+            if log.end_offset == 0 or is_restored:  # the run that made it may have ended before it was flushed
                 log.metadata_to_sync = f"{name}/{PARTITION_METADATA}"
         if doomed:
             self._doomed.append((now_ms, [], doomed))
@@ -229,10 +238,30 @@ class LogManager:
 
         Raises: InvalidArgument: it exists. StorageError: there is no room; nothing was made.
         """
-        tp = TopicPartition(topic, partition)
+        (log,) = self.build(topic, [partition], topic_id, now_ms, config)
+        self.add(log)
+        return log
+
+    def build(
+        self, topic: str, partitions: Iterable[int], topic_id: bytes, now_ms: int, config: LogConfig | None = None
+    ) -> list[PartitionLog]:
+        """Make the files of new partitions, perhaps in a thread; the logs are to be given to `add`, on the loop.
+
+        Raises: InvalidArgument: one exists. StorageError: there is no room; nothing was made.
+        """
+        logs: list[PartitionLog] = []
+        try:
+            for tp in (TopicPartition(topic, partition) for partition in partitions):
+                logs += [self._build(tp, topic_id, now_ms, config)]
+        except StorageError:
+            self.discard(logs)
+            raise
+        return logs
+
+    def _build(self, tp: TopicPartition, topic_id: bytes, now_ms: int, config: LogConfig | None) -> PartitionLog:
         if tp in self._logs:
             raise InvalidArgument(f"{tp} exists already")
-        directory = f"{topic}-{partition}"
+        directory = f"{tp.topic}-{tp.partition}"
         self.storage.make_directory(directory)
         try:
             metadata = f"{directory}/{PARTITION_METADATA}"
@@ -242,8 +271,20 @@ class LogManager:
         except StorageError:
             self.storage.delete_directory(directory)
             raise
-        self._logs[tp] = log
         return log
+
+    def add(self, log: PartitionLog) -> None:
+        """Take a log in that `build` made."""
+        self._logs[TopicPartition(log.topic, log.partition)] = log
+
+    def discard(self, logs: Iterable[PartitionLog]) -> None:
+        """Delete the files of logs that `build` made and that were not added.
+
+        Raises: StorageError.
+        """
+        for log in logs:
+            log.abandon()
+            self.storage.delete_directory(log.directory)
 
     def delete(self, topic: str, partition: int, now_ms: int) -> None:
         """Take a partition's log away: its name is free at once, its files go when `deletions_due`.

@@ -6,6 +6,8 @@ reads every batch, checks its CRC, cuts the log at the first byte that is wrong,
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Set
 from typing import NamedTuple
 
 from aiokwire.broker.log.batches import read_marker
@@ -16,10 +18,22 @@ from aiokwire.broker.log.segment import DELETED, INDEX_SUFFIXES, LOG, Segment
 from aiokwire.broker.log.storage import Storage
 from aiokwire.errors import CorruptRecord
 
+logger = logging.getLogger(__name__)
+
 SNAPSHOT = ".snapshot"
 # So much of the end of a log is searched for batches that producers may send again.
 REMEMBERED_BYTES = 256 * 1024
 _LEFTOVERS = (DELETED, ".cleaned", ".tmp")
+
+
+class Cut(NamedTuple):
+    """What recovery took off the end of a log."""
+
+    offset: int  # of the first record that is gone, the log's end now
+    known_end: int  # the log reached at least to here
+    size: int  # bytes
+    cause: str
+    is_torn: bool  # nothing but an append that did not finish
 
 
 class LoadedLog(NamedTuple):
@@ -31,6 +45,8 @@ class LoadedLog(NamedTuple):
     recovery_point: int
     epochs: LeaderEpochs
     producers: ProducerStates
+    snapshots: SnapshotFiles
+    cut: Cut | None
 
 
 def load_log(
@@ -43,19 +59,26 @@ def load_log(
     clean: bool,
     recovery_point: int,
     log_start_offset: int,
+    known_end: int = 0,
 ) -> LoadedLog:
     """Open the log in a directory, which may be empty, and repair it unless it was closed cleanly.
 
+    `known_end` is an offset up to which records were acknowledged.
+
     Raises: StorageError.
     """
-    segments = _find_segments(storage, directory, now_ms)
+    names = frozenset(storage.list(directory))
+    segments = _find_segments(storage, directory, names, now_ms)
     epochs = LeaderEpochs(storage, directory)
     epochs.load()
-    snapshots = SnapshotFiles(storage, directory)
+    snapshots = SnapshotFiles(storage, directory, names)
     interval = config.index_interval_bytes
-    suspect = _first_suspect(segments, clean=clean, recovery_point=recovery_point)
-    checked_from = None if suspect is None else _recover(segments, suspect, epochs, interval, recovery_point)
+    suspect = _first_suspect(segments, names, clean=clean, recovery_point=recovery_point)
+    checked_from, cut = None, None
+    if suspect is not None:
+        checked_from, cut = _recover(segments, suspect, epochs, interval, recovery_point)
     end = segments[-1].resume() if segments else 0
+    cut = _whole_cut(cut, end, known_end)
     start = max(log_start_offset, segments[0].base_offset) if segments else log_start_offset
     if not segments or end < start:
         for segment in segments:
@@ -69,11 +92,12 @@ def load_log(
     epochs.truncate_from_start(start)
     snapshots.delete_strays([segment.base_offset for segment in segments], end)
     restore_producers(producers, segments, snapshots, end, rebuilt_from=checked_from)
-    return LoadedLog(segments, start, end, end if clean else min(recovery_point, end), epochs, producers)
+    return LoadedLog(
+        segments, start, end, end if clean else min(recovery_point, end), epochs, producers, snapshots, cut
+    )
 
 
-def _find_segments(storage: Storage, directory: str, now_ms: int) -> list[Segment]:
-    names = storage.list(directory)
+def _find_segments(storage: Storage, directory: str, names: Set[str], now_ms: int) -> list[Segment]:
     bases = sorted(int(name[:20]) for name in names if name.endswith(LOG) and name[:20].isdigit())
     known = set(bases)
     for name in names:
@@ -84,26 +108,32 @@ def _find_segments(storage: Storage, directory: str, now_ms: int) -> list[Segmen
     return [Segment(storage, directory, base, now_ms) for base in bases]
 
 
-def _first_suspect(segments: list[Segment], *, clean: bool, recovery_point: int) -> int | None:
+def _first_suspect(segments: list[Segment], names: Set[str], *, clean: bool, recovery_point: int) -> int | None:
     """The first segment whose content must be checked, None when all can be trusted."""
     for index, segment in enumerate(segments):
-        if segment.size and not segment.has_indexes():
+        if segment.size and not segment.has_indexes(names):
             return index
         is_last = index == len(segments) - 1
-        if not clean and (is_last or segments[index + 1].base_offset > recovery_point):
+        # A flush leaves out the indexes of what was the active segment: the one that it ended with is checked, too.
+        if not clean and (is_last or segments[index + 1].base_offset >= recovery_point):
             return index
     return None
 
 
-def _recover(segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int) -> int:
-    """Check the segments from `index` on, cut off what is damaged; gives the first checked base offset."""
+def _recover(
+    segments: list[Segment], index: int, epochs: LeaderEpochs, interval: int, recovery_point: int
+) -> tuple[int, Cut | None]:
+    """Check the segments from `index` on, cut off what is damaged; gives the first checked base offset, and the cut."""
     first = end = segments[index].base_offset
+    cut = None
     epochs.truncate_from_end(first)
     while index < len(segments):
         segment, whole = segments[index], segments[index].size
         following = segments[index + 1].base_offset if index + 1 < len(segments) else None
         # A hole is what a lost write leaves, if its end happened to be the end of a batch.
         if segment.base_offset != end and (segment.base_offset < end or end >= recovery_point):
+            cause = f"the segment after offset {end} begins at {segment.base_offset}"
+            cut = Cut(end, segment.base_offset, 0, cause, is_torn=False)
             break
         end = segment.base_offset
         for batch in segment.rebuild(interval, gaps_below=recovery_point, next_base=following):
@@ -111,14 +141,48 @@ def _recover(segments: list[Segment], index: int, epochs: LeaderEpochs, interval
             end = batch.last_offset + 1
         segment.seal()
         index += 1
-        if segment.size < whole:
+        if segment.damage is not None:
+            cause = f"{segment.name}{LOG}: {segment.damage.cause}"
+            cut = Cut(end, segment.damage.end_offset, whole - segment.size, cause, segment.damage.is_torn)
             break
         if following is not None:
             segment.release()
+    if cut is not None and (gone := segments[index:]):
+        known_end = max(cut.known_end, gone[-1].base_offset)
+        size = cut.size + sum(segment.size for segment in gone)
+        cut = cut._replace(known_end=known_end, size=size, is_torn=False)
     for damaged in segments[index:]:
         delete_segment(damaged)
     del segments[index:]
-    return first
+    return first, cut
+
+
+def _whole_cut(cut: Cut | None, end: int, known_end: int) -> Cut | None:
+    """The cut, with what is known from elsewhere of where the log ended."""
+    if cut is not None:
+        return cut._replace(known_end=max(cut.known_end, known_end), is_torn=cut.is_torn and known_end <= end)
+    if end < known_end:
+        return Cut(end, known_end, 0, "the files are shorter than they were", is_torn=False)
+    return None
+
+
+def log_cut(topic: str, partition: int, cut: Cut) -> None:
+    """Log what recovery cut off, in one line."""
+    if cut.is_torn:
+        logger.info(
+            "%s[%d]: %s; the %d bytes of this append, which did not finish, were cut off. The log ends at offset %d",
+            *(topic, partition, cut.cause, cut.size, cut.offset),
+        )
+        return
+    if cut.known_end > cut.offset:
+        lost = f"offset {cut.offset} to {cut.known_end - 1} are lost"
+    else:
+        lost = f"offset {cut.offset} on may be lost"
+    logger.error(
+        "%s[%d]: acknowledged records from %s: %s. %d bytes were cut off, and the log ends at offset %d now: new "
+        "records get these offsets, in a later leader epoch. Restore a backup of the partition, or produce them again",
+        *(topic, partition, lost, cut.cause, cut.size, cut.offset),
+    )
 
 
 def delete_segment(segment: Segment) -> None:
@@ -130,11 +194,11 @@ def delete_segment(segment: Segment) -> None:
 class SnapshotFiles:
     """The producer snapshots in a partition's directory: `<offset>.snapshot` holds everything below that offset."""
 
-    def __init__(self, storage: Storage, directory: str) -> None:
+    def __init__(self, storage: Storage, directory: str, names: Set[str]) -> None:
+        """`names` are those in the directory."""
         self._storage = storage
         self._directory = directory
-        names = (name for name in storage.list(directory) if name.endswith(SNAPSHOT) and name[:20].isdigit())
-        self.offsets = sorted(int(name[:20]) for name in names)
+        self.offsets = sorted(int(name[:20]) for name in names if name.endswith(SNAPSHOT) and name[:20].isdigit())
 
     def path(self, offset: int) -> str:
         return f"{self._directory}/{offset:020d}{SNAPSHOT}"

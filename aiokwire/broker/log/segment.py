@@ -5,10 +5,10 @@ Only the last segment of a log is appended to. Earlier ones keep their file and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
-from aiokwire.broker.log.batches import StoredBatch, find, walk
+from aiokwire.broker.log.batches import Damage, StoredBatch, diagnose, find, walk
 from aiokwire.broker.log.index import OffsetIndex, TimeIndex, TransactionIndex
 from aiokwire.broker.log.storage import Buffer, Storage, StoredFile, append_exactly
 
@@ -42,12 +42,14 @@ class Segment:
         "_file",
         "_first_timestamp",
         "_latest",
+        "_may_have_txn_file",
         "_offset_index",
         "_since_index",
         "_time_index",
         "_txn_index",
         "base_offset",
         "created_ms",
+        "damage",
         "name",
         "size",
         "storage",
@@ -66,6 +68,8 @@ class Segment:
         self._latest: tuple[int, int] | None = None  # the greatest timestamp, last offset of its batch; None: not read
         self._first_timestamp: int | None = None  # the first batch's greatest timestamp; None: not read
         self._since_index = 0  # bytes since the last index entry
+        self._may_have_txn_file = True
+        self.damage: Damage | None = None  # where `rebuild` cut the file
         self.size = max(storage.size(self.name + LOG), 0)
 
     def __repr__(self) -> str:
@@ -94,12 +98,15 @@ class Segment:
     @property
     def txn_index(self) -> TransactionIndex:
         if self._txn_index is None:
-            self._txn_index = TransactionIndex(self.storage.read(self.name + TXN_INDEX))
+            content = self.storage.read(self.name + TXN_INDEX)
+            self._may_have_txn_file = content is not None
+            self._txn_index = TransactionIndex(content)
         return self._txn_index
 
-    def has_indexes(self) -> bool:
-        """Whether the index files that every written segment has are there."""
-        return min(self.storage.size(self.name + suffix) for suffix in (OFFSET_INDEX, TIME_INDEX)) >= 0
+    def has_indexes(self, names: Set[str]) -> bool:
+        """Whether the index files that every written segment has are among the names in its directory."""
+        stem = f"{self.base_offset:020d}"
+        return stem + OFFSET_INDEX in names and stem + TIME_INDEX in names
 
     def create(self) -> None:
         """Make the file of a new segment, with empty indexes.
@@ -127,8 +134,10 @@ class Segment:
             self._time_index.save(self.storage, self.name + TIME_INDEX)
         if self._txn_index is not None and self._txn_index.entries:
             self._txn_index.save(self.storage, self.name + TXN_INDEX)
-        elif self._txn_index is not None:
+            self._may_have_txn_file = True
+        elif self._txn_index is not None and self._may_have_txn_file:
             self.storage.delete(self.name + TXN_INDEX)
+            self._may_have_txn_file = False
 
     def seal(self) -> None:
         """End the time index with the greatest timestamp and write the indexes; appends may still follow."""
@@ -297,8 +306,8 @@ class Segment:
         """Check every batch, rebuild the indexes, cut at the first byte that is wrong; gives the good batches.
 
         No checksum covers a batch's base offset: it must follow from the batch before, except below `gaps_below`,
-        where compaction may have left gaps, and end below `next_base`. Whether something was cut shows in `size`,
-        once the iterator is exhausted.
+        where compaction may have left gaps, and end below `next_base`. Whether something was cut shows in `size`
+        and `damage`, once the iterator is exhausted.
         """
         whole, self.size = self.size, 0
         self._offset_index = OffsetIndex(self.base_offset)
@@ -317,4 +326,5 @@ class Segment:
             self.note(batch.size, batch.last_offset, batch.max_timestamp, index_interval)
             yield batch
         if self.size < whole:
+            self.damage = diagnose(self.file, self.size, whole, expected)
             self.file.truncate(self.size)

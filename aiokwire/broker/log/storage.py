@@ -12,7 +12,7 @@ import errno
 import fcntl
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,9 @@ from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
 
 Buffer = bytes | bytearray | memoryview
+
+# Flushes the size too where it has changed, but no timestamps; macOS does not have it.
+_sync_content: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 class StoredFile(Protocol):
@@ -210,8 +213,10 @@ class DiskStorage:
             os.close(fd)
 
     def open(self, path: str) -> DiskFile:
-        with _mapped("open", self._at(path)):
+        try:
             return DiskFile(os.open(self._at(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), self._at(path))
+        except OSError as error:
+            raise _storage_error("open", self._at(path), error) from error
 
     def read(self, path: str) -> bytes | None:
         try:
@@ -221,8 +226,9 @@ class DiskStorage:
         except OSError as error:
             raise _storage_error("open", self._at(path), error) from error
         try:
-            with _mapped("read", self._at(path)):
-                return os.pread(fd, os.fstat(fd).st_size, 0)
+            return os.pread(fd, os.fstat(fd).st_size, 0)
+        except OSError as error:
+            raise _storage_error("read", self._at(path), error) from error
         finally:
             os.close(fd)
 
@@ -237,6 +243,12 @@ class DiskStorage:
                 os.close(fd)
 
     def sync(self, path: str) -> None:
+        self._sync(path, _sync_content)
+
+    def sync_directory(self, path: str) -> None:
+        self._sync(path, os.fsync)
+
+    def _sync(self, path: str, flush: Callable[[int], None]) -> None:
         try:
             fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -244,26 +256,31 @@ class DiskStorage:
         except OSError as error:
             raise _storage_error("open", self._at(path), error) from error
         try:
-            with _mapped("flush", self._at(path)):
-                os.fsync(fd)
+            flush(fd)
+        except OSError as error:
+            raise _storage_error("flush", self._at(path), error) from error
         finally:
             os.close(fd)
-
-    def sync_directory(self, path: str) -> None:
-        self.sync(path)
 
     def rename(self, source: str, target: str) -> None:
         with _mapped("rename", self._at(source)):
             os.replace(self._at(source), self._at(target))
 
     def delete(self, path: str) -> None:
-        with _mapped("delete", self._at(path)), contextlib.suppress(FileNotFoundError):
+        try:
             os.unlink(self._at(path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _storage_error("delete", self._at(path), error) from error
 
     def list(self, path: str) -> list[str]:
-        with _mapped("list", self._at(path)), contextlib.suppress(FileNotFoundError):
+        try:
             return os.listdir(self._at(path))
-        return []
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _storage_error("list", self._at(path), error) from error
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(self._at(path))
@@ -279,9 +296,12 @@ class DiskStorage:
             shutil.rmtree(self._at(path))
 
     def size(self, path: str) -> int:
-        with _mapped("look at", self._at(path)), contextlib.suppress(FileNotFoundError):
+        try:
             return os.stat(self._at(path)).st_size
-        return -1
+        except FileNotFoundError:
+            return -1
+        except OSError as error:
+            raise _storage_error("look at", self._at(path), error) from error
 
     def modified_ms(self, path: str) -> int:
         with _mapped("look at", self._at(path)):

@@ -14,6 +14,8 @@ _KEY_TYPE = 1
 _KEY_TYPES = (0, 1)  # two numbers, one meaning
 WRITTEN_VERSION = 3
 _NO_EPOCH = -1
+_PLAIN = struct.Struct(">hqihq")  # version 3: offset, leader epoch, no metadata, when it was committed
+_PLAIN_START = WRITTEN_VERSION.to_bytes(2, "big")
 
 
 class CommittedOffset(NamedTuple):
@@ -95,12 +97,16 @@ def encode_value(committed: CommittedOffset) -> bytes:
     return encode_embedded(OffsetLogValue(committed), WRITTEN_VERSION)
 
 
-def decode_value(key: OffsetKey, value: bytes) -> CommittedOffset:
-    """The offset in a record.
+def decode_value(key: OffsetKey, value: bytes, position: int = -1) -> CommittedOffset:
+    """The offset in a record that lies at `position`.
 
     Raises: CorruptRecord.
     """
+    if len(value) == _PLAIN.size and value.startswith(_PLAIN_START):  # what this broker writes, without metadata
+        _, offset, leader_epoch, size, committed_ms = _PLAIN.unpack(value)
+        if size == 0:
+            return CommittedOffset(offset, leader_epoch, "", committed_ms, position)
     try:
-        return decode_embedded(value, OffsetLogValue).committed
+        return decode_embedded(value, OffsetLogValue).committed._replace(position=position)
     except ProtocolViolation as error:
         raise CorruptRecord(f"the offset of group {key.group_id!r} for {key.tp} is damaged: {error}") from error

@@ -24,7 +24,7 @@ from aiokwire.broker.offsets.records import (
 from aiokwire.broker.topics import TopicRegistry
 from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
-from aiokwire.records import RecordBatch
+from aiokwire.records import Record, RecordBatch
 from aiokwire.types import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -60,27 +60,45 @@ class OffsetStore:
 
         Raises: StorageError, CorruptRecord.
         """
+        names: dict[bytes, tuple[str, str]] = {}
         for partition, batch in self.log.replay():
-            others(batch)
             if batch.is_control:
+                others(batch)
                 if batch.control_type in {0, 1}:
                     self.complete(partition, batch.producer_id, commit=batch.control_type == 1)
-            else:
-                self._take_in(partition, batch)
+            elif not self._take_in(partition, batch, names):
+                others(batch)
 
-    def _take_in(self, partition: int, batch: RecordBatch) -> None:
+    def _take_in(self, partition: int, batch: RecordBatch, names: dict[bytes, tuple[str, str]]) -> bool:
+        """Put committed offsets in force; False when the batch has other records, too.
+
+        `names` has the group and topic of keys without their partition: the same ones come over and over.
+        """
+        is_all = True
+        staged = self._staged.setdefault((partition, batch.producer_id), {}) if batch.is_transactional else None
         for record in batch.records():
-            key = decode_key(record.key)
-            if key is None:
-                continue
-            if record.value is None:
-                self._committed.get(key.group_id, {}).pop(key.tp, None)
-                continue
-            committed = decode_value(key, record.value)._replace(position=record.offset)
-            if batch.is_transactional:
-                self._staged.setdefault((partition, batch.producer_id), {})[key] = committed
+            key = record.key or b""
+            found = names.get(key[:-4])
+            if found is not None:
+                group_id, tp = found[0], TopicPartition(found[1], int.from_bytes(key[-4:], "big", signed=True))
+            elif (decoded := decode_key(record.key)) is not None:
+                group_id, tp = decoded
+                names[key[:-4]] = group_id, tp.topic
             else:
-                self._committed.setdefault(key.group_id, {})[key.tp] = committed
+                is_all = False
+                continue
+            self._put(group_id, tp, record, staged)
+        return is_all
+
+    def _put(self, group_id: str, tp: TopicPartition, record: Record, staged: Staged | None) -> None:
+        if record.value is None:
+            self._committed.get(group_id, {}).pop(tp, None)
+        elif staged is not None:
+            key = OffsetKey(group_id, tp)
+            staged[key] = decode_value(key, record.value, record.offset)
+        else:
+            committed = decode_value(OffsetKey(group_id, tp), record.value, record.offset)
+            self._committed.setdefault(group_id, {})[tp] = committed
 
     # --- read ---------------------------------------------------------------------------------------------------------
 
