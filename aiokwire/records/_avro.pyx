@@ -102,11 +102,11 @@ cdef inline int _long(const uint8_t** at, const uint8_t* end, int64_t* value) no
         if p >= end or (shift == 63 and p[0] > 1):
             return 1
         raw |= <uint64_t>(p[0] & 0x7F) << shift
-        p += 1
-        if p[-1] < 0x80:
+        if p[0] < 0x80:
             break
+        p += 1
         shift += 7
-    at[0] = p
+    at[0] = p + 1
     value[0] = <int64_t>((raw >> 1) ^ (~(raw & 1) + 1))
     return 0
 

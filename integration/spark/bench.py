@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyspark
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # has no types
@@ -32,23 +32,42 @@ from integration.bench.report import machine
 from integration.kafka import libs
 from integration.spark.bench_cases import CASES, NAMES, Actions, Case
 from integration.spark.bench_topics import Topics
+from integration.spark.spark_kills import descendants
 
 Seconds = dict[str, list[float]]
 
 
-def run(actions: Actions, case: Case, repeat: int, warm_up: int, console: Console) -> tuple[Seconds, int]:
-    """Seconds by contender, one for each repetition, and how many rows a turn has.
+class Times(NamedTuple):
+    """By contender, an entry for each repetition; what Spark's processes used of the processors, and the clock's."""
+
+    wall: Seconds
+    cpu: Seconds
+
+
+def cpu_seconds(root: int) -> float:
+    """What a process and all that it has started have used, those that have ended among them."""
+    used = 0
+    for pid in descendants(root):
+        with contextlib.suppress(OSError):
+            used += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def run(actions: Actions, case: Case, jvm: int, options: argparse.Namespace, console: Console) -> tuple[Times, int]:
+    """The times of Spark, whose JVM has this process id, and how many rows a turn has.
 
     A turn of Spark's own connector that fails is said, and counts as one without end: its producer gives batches up
     after two minutes now and then. Ours fails the benchmark.
     """
+    repeat, warm_up = options.repeat, options.warm_up
     seconds: Seconds = {contender.name: [] for contender in case.contenders}
+    cpu: Seconds = {contender.name: [] for contender in case.contenders}
     by_name = {contender.name: contender for contender in case.contenders}
     rows = 0
     for turn in range(warm_up + repeat):
         for name in order(list(seconds), turn):
             action = actions.turn(case, by_name[name])
-            start = time.perf_counter()
+            before, start = cpu_seconds(jvm), time.perf_counter()
             try:
                 rows = action()
                 took = time.perf_counter() - start
@@ -57,16 +76,19 @@ def run(actions: Actions, case: Case, repeat: int, warm_up: int, console: Consol
                     raise
                 took = math.inf
                 console.print(f"[red]{case.name}: {name} failed: {str(error).splitlines()[0]}[/red]")
+            used = cpu_seconds(jvm) - before
             actions.after()
             if turn >= warm_up:
                 seconds[name].append(took)
+                cpu[name].append(used)
             told = "warm-up" if turn < warm_up else f"repetition {turn - warm_up + 1}"
             console.print(f"[dim]{case.name}, {told}: {name} {rows / took / 1e6:.2f} M/s[/dim]")
-    return seconds, rows
+    return Times(seconds, cpu), rows
 
 
-def summary(case: Case, seconds: Seconds, rows: int) -> dict[str, dict[str, Any]]:
-    """By contender: rates in rows a second, and the median of its ratios to the one that the case compares with."""
+def summary(case: Case, times: Times, rows: int) -> dict[str, dict[str, Any]]:
+    """By contender: rates in rows a second, processor seconds for a million rows, and the medians of its ratios to the
+    one that the case compares with, by the clock and by processor time."""
     return {
         name: {
             "rows_per_second": statistics.median(rows / each for each in taken),
@@ -74,10 +96,14 @@ def summary(case: Case, seconds: Seconds, rows: int) -> dict[str, dict[str, Any]
             "fastest": rows / min(taken),
             "ratio": statistics.median(
                 1.0 if ours == theirs else theirs / ours  # both may have failed
-                for ours, theirs in zip(taken, seconds[case.against], strict=True)
+                for ours, theirs in zip(taken, times.wall[case.against], strict=True)
+            ),
+            "cpu_per_million": statistics.median(times.cpu[name]) / rows * 1e6,
+            "cpu_ratio": statistics.median(
+                theirs / ours for ours, theirs in zip(times.cpu[name], times.cpu[case.against], strict=True)
             ),
         }
-        for name, taken in seconds.items()
+        for name, taken in times.wall.items()
     }
 
 
@@ -85,11 +111,12 @@ def show(console: Console, case: Case, said: dict[str, dict[str, Any]], rows: in
     """Print a case."""
     table = Table(title=f"{case.name}: {case.title}, {rows:,} rows", title_justify="left")
     table.add_column("")
-    for name in ("M rows/s", "slowest to fastest", f"x {case.against}"):
+    for name in ("M rows/s", "slowest to fastest", f"x {case.against}", "CPU s/M rows", "x by CPU"):
         table.add_column(name, justify="right")
     for name, entry in said.items():
         extremes = f"{entry['slowest'] / 1e6:.2f} to {entry['fastest'] / 1e6:.2f}"
-        table.add_row(name, f"{entry['rows_per_second'] / 1e6:.2f}", extremes, f"{entry['ratio']:.2f}")
+        cpu = f"{entry['cpu_per_million']:.2f}", f"{entry['cpu_ratio']:.2f}"
+        table.add_row(name, f"{entry['rows_per_second'] / 1e6:.2f}", extremes, f"{entry['ratio']:.2f}", *cpu)
     console.print(table)
 
 
@@ -151,13 +178,15 @@ def chosen(names: str, only: str) -> list[Case]:
 def measure(spark: SparkSession, bootstrap: str, cases: Sequence[Case], options: argparse.Namespace) -> dict[str, Any]:
     """Run and print the cases one after the other."""
     console = Console()
+    gateway: Any = spark.sparkContext._gateway
+    jvm: int = gateway.proc.pid
     topics = Topics(bootstrap, options.records)
     said: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="aiokwire-spark-bench-") as scratch:
         actions = Actions(spark, topics, Path(scratch) / "out")
         for case in cases:
-            seconds, rows = run(actions, case, options.repeat, options.warm_up, console)
-            said[case.name] = {"title": case.title, "rows": rows, "contenders": summary(case, seconds, rows)}
+            times, rows = run(actions, case, jvm, options, console)
+            said[case.name] = {"title": case.title, "rows": rows, "contenders": summary(case, times, rows)}
             show(console, case, said[case.name]["contenders"], rows)
     topics.close()
     return said
