@@ -103,7 +103,7 @@ def archive(
     if file_bytes < 1 or round_records < 1:
         raise ConfigurationError("file_bytes and round_records must be positive")
     store = Store.at(path)
-    session = spark or spark_session("aiokwire archive")
+    session = spark_session("aiokwire archive", given=spark)
     layout = Layout(hourly, ddl(source.columns, source.decoding), source.consumer.isolation.name.lower())
     writing = Writing(
         store, source, _columns(session, layout), layout, compression, file_bytes, uuid.uuid4().hex[:12], {}

@@ -73,7 +73,7 @@ def compact(
         groups = neighbours(before.files, file_bytes)
         written: list[Written] = []
         if groups:
-            session = spark or spark_session("aiokwire compact")
+            session = spark_session("aiokwire compact", given=spark)
             job = functools.partial(_put_together, store, compression, uuid.uuid4().hex[:12])
             context = session.sparkContext
             written = stop.job(session, lambda: context.parallelize(groups, len(groups)).map(job).collect())

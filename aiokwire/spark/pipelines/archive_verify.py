@@ -62,7 +62,7 @@ def verify(
     began = time.perf_counter()
     store = Store.at(path)
     archive = read_archive(store)
-    session = spark or spark_session("aiokwire verify")
+    session = spark_session("aiokwire verify", given=spark)
     context = session.sparkContext
     job = functools.partial(check_file, store)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.group import GroupOffsets
 from aiokwire.spark import writing
+from aiokwire.spark.pipelines.interpreters import PYTHON, check_driver_python, choose_python, warn_of_driver_python
 from aiokwire.spark.session import session_for
 from aiokwire.threads import start_thread
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -36,19 +37,26 @@ _CONF: Final = {
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
-def spark_session(name: str, *, master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The session that there is, or a new one on this machine, or on `master`.
+def spark_session(
+    name: str,
+    *,
+    given: SparkSession | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session that is given or active, or a new one on this machine, or on `master`.
 
-    Raises: ConfigurationError: Spark does not start, as without Java.
+    Raises: ConfigurationError: the session is of Spark Connect, or Spark does not start, as without Java.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
+    active = given or SparkSession.getActiveSession()
     if active is not None:
-        return active
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        return check_session(active, name)
     place = master or os.environ.get("MASTER") or "local[*]"
+    os.environ[PYTHON] = choose_python(os.environ, conf or {}, sys.executable)
+    warn_of_driver_python(os.environ, place)
     if place.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder: Any = SparkSession.builder
@@ -61,6 +69,21 @@ def spark_session(name: str, *, master: str | None = None, conf: Mapping[str, st
     except (PySparkException, OSError) as error:
         raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def check_session(spark: SparkSession, name: str) -> SparkSession:
+    """The session, if pipelines can run on it.
+
+    Raises: ConfigurationError: it is of Spark Connect, or its Python is a notebook server.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise ConfigurationError(
+            f"{name} does not run on Spark Connect, which keeps Spark's JVM from its clients: use a session of "
+            "SparkSession.builder.master(...) instead of remote(...), or the commands of `aiokwire spark`; the format "
+            "aiokwire itself (read, readStream, write, writeStream) works on Spark Connect"
+        )
+    check_driver_python(os.environ)
     return spark
 
 

@@ -29,7 +29,7 @@ from aiokwire.spark.pipelines.cluster import SHUFFLE, folder_notes, is_local, si
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
 from aiokwire.spark.pipelines.declaration_toml import load
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
-from aiokwire.spark.pipelines.launch import on_loop, spark_session
+from aiokwire.spark.pipelines.launch import check_session, on_loop, spark_session
 from aiokwire.spark.pipelines.pipeline_checkpoint import Folder, claim
 from aiokwire.spark.pipelines.pipeline_frames import as_records, check_mode, schema_text, tables
 from aiokwire.spark.pipelines.pipeline_topics import Survey, survey
@@ -137,6 +137,8 @@ def run(
     Raises: ConfigurationError: something is wrong about the pipeline, its topics, or its checkpoint; nothing was
         started. KafkaError: a broker cannot be reached, or a query failed; the other queries have ended.
     """
+    if spark is not None:
+        check_session(spark, "aiokwire run")
     found = prepare(pipeline, parameters=parameters, bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger)
     if spark is None:
         spark = spark_session(found.pipeline.name, master=master, conf=found.settings(master, conf))

@@ -101,7 +101,7 @@ def replay(
             "delivery=exactly-once needs a checkpoint: a directory that says how far the replay is"
         )
     store = Store.at(path)
-    session = spark or spark_session("aiokwire replay")
+    session = spark_session("aiokwire replay", given=spark)
     stop, progress = stop or Stop(), progress or Progress("", quiet=True)
     kept = None if checkpoint is None else Store.at(checkpoint)
     archive = load(store)

@@ -78,7 +78,7 @@ def audit(
         read_archive(str(against))
     given = source_options(names, bootstrap, options or {})
     parsed = parse_source(given, streaming=False)
-    session = spark or spark_session("aiokwire audit", master=master, conf=conf)
+    session = spark_session("aiokwire audit", given=spark, master=master, conf=conf)
     stop = stop or Stop()
     show = functools.partial(watch, session, progress or Progress("audit", quiet=True))
     began = time.perf_counter()

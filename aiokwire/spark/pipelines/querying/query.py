@@ -96,7 +96,7 @@ def sql(
     keys, values = parse_decode(decode_keys or {}), parse_decode(decode or {})
     base = base_options(bootstrap, options or {}, start, end)
     config = parse_source({**base, "subscribe": "any"}, streaming=False).consumer
-    session = _own_session(spark or spark_session("aiokwire sql", master=master, conf=conf))
+    session = _own_session(spark_session("aiokwire sql", given=spark, master=master, conf=conf))
     names = names_in(session, query)
     topics = ask(config, functools.partial(_topics, config=config))
     tables = find_tables(names, topics, keys, values, headers=bool(_HEADERS.search(query)))
