@@ -1,0 +1,75 @@
+"""An environment that travels with a job: a venv with `aiokwire[spark-executor]`, which has no PySpark.
+
+It is put together from what is installed beside the tests, so that they need no index and no compiler.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import aiokwire
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+EXTRA: Final = "spark-executor"
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_SKIPPED: Final = shutil.ignore_patterns("__pycache__", "tests", "*.pyx", "*.c", "*.h", "*.a", "include")
+
+
+def make_environment(folder: Path) -> None:
+    """A venv of this interpreter with aiokwire as it is in this checkout, and what its extra asks for."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name in sorted(_with_needed([*project["dependencies"], *project["optional-dependencies"][EXTRA]])):
+        _copy(importlib.metadata.distribution(name), packages)
+    root = Path(aiokwire.__file__).parent
+    for package in (root, root.with_name("pyspark_aiokwire")):
+        shutil.copytree(package, packages / package.name, ignore=_SKIPPED)
+
+
+def pack(environment: Path, archive: Path) -> None:
+    """As the documentation has it."""
+    subprocess.run(["tar", "-C", str(environment), "-czf", str(archive), "."], check=True)
+
+
+def _with_needed(requirements: Sequence[str]) -> set[str]:
+    """The installed distributions that these ask for, and those that they ask for themselves."""
+    found: set[str] = set()
+    for line in requirements:
+        name = _NAME.match(line)
+        if name and "extra ==" not in line and name[0] not in found and _is_installed(name[0]):
+            found |= {name[0]} | _with_needed(importlib.metadata.requires(name[0]) or ())
+    return found
+
+
+def _is_installed(name: str) -> bool:
+    """What is for other systems or older Pythons is not."""
+    try:
+        importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _copy(distribution: importlib.metadata.Distribution, packages: Path) -> None:
+    tops = {file.parts[0] for file in distribution.files or () if ".." not in file.parts}
+    for top in sorted(tops - {"__pycache__"}):
+        source = Path(str(distribution.locate_file(top)))
+        if source.is_dir():
+            shutil.copytree(source, packages / top, ignore=_SKIPPED, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, packages / top)
+
+
+if __name__ == "__main__":
+    make_environment(Path(sys.argv[1]))
+    pack(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,174 @@
+"""A standalone cluster of two workers by the recipe in `docs/spark.md`: an environment packed without PySpark, which is
+all that the executors have of Python; a worker and a Python daemon killed; each row is there once."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from integration.spark.account import judge_copies, values_of
+from integration.spark.cluster import CONF, Cluster, wait_until
+from integration.spark.cluster_job import Work
+from integration.spark.environment import make_environment, pack
+from tests.spark.conftest import Kafka, broker_process
+
+pytestmark = pytest.mark.timeout(1200)
+
+PARTITIONS: Final = 2
+ROWS: Final = 40  # of each feeding
+LARGEST_ARCHIVE: Final = 150 * 1024 * 1024
+_PATIENCE: Final = 300.0  # of a step, on a busy machine
+DECLARED: Final = """
+bootstrap = "${brokers}"
+[sources.rows]
+topic = "${source}"
+string = true
+[steps.counted]
+sql = "select upper(value) as value from rows"
+[sinks.loud]
+from = "counted"
+topic = "${loud}"
+delivery = "exactly-once"
+"""
+
+
+class Driver:
+    """The process of a driver, in a folder with the environment; what it says is read from a file."""
+
+    def __init__(self, folder: Path, *command: str) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+        environment["PYSPARK_PYTHON"] = "./environment/bin/python"
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+        self._out = folder / "driver.out"
+        self._errors = folder / "driver.err"
+        with self._out.open("wb") as out, self._errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=folder,
+                env=environment,
+                stdout=out,
+                stderr=errors,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def found(self) -> dict[str, Any]:
+        """What it has said so far; after its end, fails with what it complained of."""
+        said: dict[str, Any] = {}
+        for line in self._out.read_text().splitlines():
+            if line.startswith("{"):
+                said |= json.loads(line)
+        return said
+
+    def wait_for(self, what: str) -> Any:
+        """Raises: AssertionError: it ends before it says so."""
+        wait_until(lambda: what in self.found() or self.process.poll() is not None, _PATIENCE, what)
+        assert what in self.found(), self._errors.read_text()[-5000:]
+        return self.found()[what]
+
+    def end(self) -> dict[str, Any]:
+        """Raises: AssertionError: it failed."""
+        assert self.process.wait(_PATIENCE) == 0, self._errors.read_text()[-5000:]
+        return self.found()
+
+    def kill(self) -> None:
+        """With its JVM."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def kafka() -> Iterator[Kafka]:
+    with broker_process() as servers:
+        yield Kafka(servers)
+
+
+def feed(kafka: Kafka, topic: str, fed: list[str]) -> None:
+    rows = [f"row {len(fed) + number}" for number in range(ROWS)]
+    for partition in range(PARTITIONS):
+        kafka.produce(topic, [row.encode() for row in rows[partition::PARTITIONS]], partition)
+    fed += rows
+
+
+def test_a_packed_environment_is_all_that_executors_need(kafka: Kafka, tmp_path: Path) -> None:
+    make_environment(tmp_path / "environment")
+    archive = tmp_path / "environment.tar.gz"
+    pack(tmp_path / "environment", archive)
+    assert archive.stat().st_size < LARGEST_ARCHIVE
+    assert not list((tmp_path / "environment").glob("lib/*/site-packages/pyspark"))
+    for topic in ("rows", "batch", "stream", "loud"):
+        kafka.create(topic, PARTITIONS)
+    fed: list[str] = []
+    feed(kafka, "rows", fed)
+
+    with Cluster(tmp_path) as cluster:
+        cluster.start_worker("worker-1")
+        cluster.start_worker("worker-2")
+        work = Work(cluster.address, kafka.servers, "rows", "batch", "stream", str(tmp_path / "data"))
+        driver = Driver(tmp_path, "-m", "integration.spark.cluster_job", json.dumps(dataclasses.asdict(work)))
+        try:
+            through_kills(kafka, cluster, driver, work, fed)
+        finally:
+            driver.kill()
+        cluster.start_worker("worker-3")
+        declared(kafka, cluster, tmp_path, fed)
+
+
+def through_kills(kafka: Kafka, cluster: Cluster, driver: Driver, work: Work, fed: list[str]) -> None:
+    """One driver: its executors are elsewhere and run what was packed, also after a daemon of theirs was killed."""
+    folders = {executable.partition("/app-")[0] for executable, _ in driver.wait_for("executors")}
+    assert folders <= {str(Path(work.folder).with_name(name)) for name in ("worker-1", "worker-2")}
+    for executable, package in driver.wait_for("executors"):
+        assert Path(package).is_relative_to(Path(executable).parents[1])
+    assert driver.wait_for("read") == ROWS
+    assert driver.wait_for("archived") == ROWS
+    driver.wait_for("streaming")
+    copy = work.copy()
+
+    def committed(batches: int) -> None:
+        wait_until(lambda: copy.is_past(batches) or driver.process.poll() is not None, _PATIENCE, "a microbatch")
+
+    committed(0)
+    done = copy.committed()
+    for pid in cluster.python_daemons():
+        os.kill(pid, signal.SIGKILL)
+    feed(kafka, work.source, fed)
+    committed(done)
+    done = copy.committed()
+    cluster.kill("worker-1")
+    feed(kafka, work.source, fed)
+    committed(done)
+    copy.stop_file.touch()
+    driver.end()
+    judge_copies(asyncio.run(values_of(kafka.servers, work.batch, PARTITIONS)), fed[:ROWS])
+    judge_copies(asyncio.run(values_of(kafka.servers, work.stream, PARTITIONS)), fed)
+
+
+def declared(kafka: Kafka, cluster: Cluster, folder: Path, fed: list[str]) -> None:
+    """`aiokwire spark run` by the same recipe."""
+    (folder / "loud.toml").write_text(DECLARED)
+    command = ["-m", "aiokwire", "spark", "run", "loud.toml", "--master", cluster.address, "--json"]
+    command += ["--set", f"brokers={kafka.servers}", "--set", "source=rows", "--set", "loud=loud"]
+    command += ["--checkpoint", str(folder / "checkpoint")]
+    for name, value in CONF.items():
+        command += ["--conf", f"{name}={value}"]
+    driver = Driver(folder, *command)
+    try:
+        driver.process.wait(_PATIENCE)
+        assert driver.end()["rows_read"]
+    finally:
+        driver.kill()
+    found = Counter(asyncio.run(values_of(kafka.servers, "loud", PARTITIONS)))
+    assert found == Counter(row.upper() for row in fed)
