@@ -66,6 +66,14 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = -1
 
 
+class Watermarks(NamedTuple):
+    """The ends of a partition's log: the offset of its first record, and its high watermark, up to which it is
+    replicated. `high - low` is an upper bound of the number of records."""
+
+    low: int
+    high: int
+
+
 class GroupMetadata(NamedTuple):
     """Who commits offsets in a transaction: a member of a group in its generation, so that one which lost its
     partitions is refused; without generation and member, anyone who knows the group's name."""

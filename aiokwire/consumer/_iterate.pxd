@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 cdef class Chunk:
     cdef readonly object partition  # its PartitionState
     cdef readonly object batch      # the undecoded RecordBatch
-    cdef readonly object lease      # the share of the response's memory; its owner is the buffer
+    cdef public object lease        # the share of the memory that it holds; written by the buffer
     cdef readonly int64_t start, end
     cdef readonly Py_ssize_t size
     cdef readonly bint loaded, dropped

@@ -78,6 +78,11 @@ cdef class Chunk:
         return self._stop - self._index
 
     @property
+    def count(self):
+        """Records in all: those decoded, or before `load` those of the batch."""
+        return self._stop if self.loaded else self.batch.count
+
+    @property
     def position(self):
         """The offset of the next record to hand over."""
         if not self.loaded or self.dropped:

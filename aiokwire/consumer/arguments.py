@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
+from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.errors import InvalidArgument
 from aiokwire.types import OffsetAndMetadata, TopicPartition
 
 Moment = int | datetime.datetime
+# What `commit` takes: positions by partition, or the records that were processed.
+Processed = (
+    Mapping[TopicPartition, int | OffsetAndMetadata] | ConsumerRecord[Any, Any] | Iterable[ConsumerRecord[Any, Any]]
+)
 
 
 def checked_topics(topics: Iterable[object]) -> list[str]:
@@ -69,3 +75,48 @@ def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata |
             raise InvalidArgument(f"offsets: {tp} must have an offset of 0 or more, not {given!r}")
         checked[tp] = offset
     return checked
+
+
+def position_after(record: ConsumerRecord[Any, Any]) -> OffsetAndMetadata:
+    """The position to commit once a record is processed: the next offset, with the record's leader epoch (KIP-320)."""
+    return OffsetAndMetadata(record.offset + 1, "", record.leader_epoch)
+
+
+def positions_after(records: Iterable[ConsumerRecord[Any, Any]]) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The position to commit for each partition once all `records`, in any order, are processed.
+
+    Raises: InvalidArgument: one is not a record.
+    """
+    latest: dict[TopicPartition, ConsumerRecord[Any, Any]] = {}
+    for record in records:
+        if not is_record(record):
+            raise InvalidArgument(f"commit takes records, or offsets by TopicPartition, not {record!r}")
+        tp = TopicPartition(record.topic, record.partition)
+        if tp not in latest or latest[tp].offset < record.offset:
+            latest[tp] = record
+    return {tp: position_after(record) for tp, record in latest.items()}
+
+
+def is_record(given: object) -> bool:
+    """Whether an object has a record's place in a log."""
+    return all(hasattr(given, name) for name in ("topic", "partition", "offset", "leader_epoch"))
+
+
+def checked_positions(given: Processed) -> dict[TopicPartition, OffsetAndMetadata]:
+    """What `commit` is to commit.
+
+    Raises: InvalidArgument: naming what is wrong.
+    """
+    if isinstance(given, Mapping):
+        checked = checked_offsets(given)
+        missing = [str(tp) for tp, offset in checked.items() if offset is None]
+        if missing:
+            raise InvalidArgument(f"offsets: None cannot be committed ({', '.join(missing[:5])})")
+        return cast("dict[TopicPartition, OffsetAndMetadata]", checked)
+    if is_record(given):
+        return positions_after([cast("ConsumerRecord[Any, Any]", given)])
+    if isinstance(given, (str, bytes, TopicPartition)) or not isinstance(given, Iterable):
+        raise InvalidArgument(
+            f"commit takes a record, several records, or offsets by TopicPartition, not {type(given).__name__}"
+        )
+    return positions_after(given)

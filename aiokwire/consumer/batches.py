@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, cast
 
-from aiokwire.consumer.config import ConsumerConfig, Deserializer
-from aiokwire.consumer.errors import DeserializationError
-from aiokwire.records import DeserializedRecord, Record, RecordBatch
+from aiokwire.consumer.deserialization import AnyRecord, CoroutineReturned, Deserialization, Deserialized
+from aiokwire.errors import ConfigurationError
+from aiokwire.records import Columns, RecordBatch, columns_to_arrow
 from aiokwire.types import TimestampType, TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow
+
+MAX_OFFSET: Final = (1 << 63) - 1
 
 K_co = TypeVar("K_co", covariant=True)
 V_co = TypeVar("V_co", covariant=True)
@@ -38,15 +40,18 @@ class ConsumerRecord(Protocol[K_co, V_co]):
     def headers(self) -> tuple[tuple[str, bytes | None], ...]: ...
     @property
     def leader_epoch(self) -> int: ...
+    @property
+    def topic_partition(self) -> TopicPartition: ...
 
 
 class Batch(Generic[K_co, V_co]):
     """Records of one partition that were written together, from `base_offset` up to, not including, `next_offset`.
 
-    A view of the bytes as they came, already decompressed; it keeps them alive.
+    A view of the bytes as they came, already decompressed; it keeps them alive. A batch of many thousand records comes
+    as several.
     """
 
-    __slots__ = ("_batch", "_config", "_count", "base_offset", "next_offset", "topic_partition")
+    __slots__ = ("_batch", "_count", "_deserialization", "_deserialized", "base_offset", "next_offset", "topic_partition")
 
     def __init__(
         self,
@@ -54,13 +59,16 @@ class Batch(Generic[K_co, V_co]):
         topic_partition: TopicPartition,
         base_offset: int,
         next_offset: int,
-        config: ConsumerConfig,
+        deserialization: Deserialization,
+        deserialized: Deserialized | None = None,
     ) -> None:
+        """`deserialized`: the result, where it was awaited already."""
         self.topic_partition = topic_partition
         self.base_offset = base_offset
         self.next_offset = next_offset
         self._batch = batch
-        self._config = config
+        self._deserialization = deserialization
+        self._deserialized = deserialized
         self._count = batch.count if base_offset <= batch.base_offset and batch.count >= 0 else -1
 
     @property
@@ -73,41 +81,52 @@ class Batch(Generic[K_co, V_co]):
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """The number of records, those included that `on_deserialization_error` skips."""
         if self._count < 0:
             self._count = len(self._batch.records(self.base_offset))
         return self._count
 
     def records(self) -> Sequence[ConsumerRecord[K_co, V_co]]:
-        """The records; deserialized when the consumer has deserializers.
+        """The records; deserialized when the consumer has deserializers. Async deserializers were awaited before the
+        batch was handed over.
 
-        Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised.
+        Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised; ConfigurationError:
+        a deserializer that is not declared `async def` returned a coroutine.
         """
-        raw = self._batch.records(self.base_offset)
-        if self._config.key_deserializer is None and self._config.value_deserializer is None:
-            return cast("Sequence[ConsumerRecord[K_co, V_co]]", raw)
-        done, failure = deserialize(raw, self._config)
-        if failure is not None:
-            raise failure
-        return done
+        if not self._deserialization.is_needed:
+            return cast("Sequence[ConsumerRecord[K_co, V_co]]", self._batch.records(self.base_offset))
+        return cast("Sequence[ConsumerRecord[K_co, V_co]]", self._deserialize())
 
     def values(self) -> Sequence[V_co | None]:
         """The values alone, without record objects when there is no deserializer for them.
 
-        Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised.
+        Raises: as `records`.
         """
-        if self._config.value_deserializer is None:
+        if not self._deserialization.has_value:
             return cast("Sequence[V_co | None]", self._batch.values(self.base_offset))
         return [record.value for record in self.records()]
+
+    def _deserialize(self) -> list[AnyRecord]:
+        done = self._deserialized
+        if done is None:
+            try:
+                done = self._deserialization.apply(self._batch.records(self.base_offset))
+            except CoroutineReturned:
+                raise ConfigurationError(
+                    "a deserializer returned a coroutine: declare it with `async def`, so that batches() can await it"
+                ) from None
+        if done.failure is not None:
+            raise done.failure
+        return done.records
 
     def to_arrow(self) -> pyarrow.RecordBatch:
         """The columns topic, partition, offset, timestamp, timestamp_type, key, value and headers, as raw bytes.
 
         Needs the extra `arrow`. Deserializers are not applied.
         """
-        from aiokwire.records import to_arrow
-
-        return to_arrow([self._batch], [self.base_offset])
+        columns = Columns()
+        self._batch.add_to(columns, self.base_offset, upper_bound(self._batch, self.next_offset))
+        return columns_to_arrow(columns)
 
     def __len__(self) -> int:
         return self.count
@@ -116,26 +135,7 @@ class Batch(Generic[K_co, V_co]):
         return f"<Batch {self.topic_partition} {self.base_offset}..{self.next_offset}>"
 
 
-def deserialize(
-    records: list[Record], config: ConsumerConfig
-) -> tuple[list[DeserializedRecord[Any, Any]], DeserializationError | None]:
-    """The records before the first that a deserializer refuses, and the error for that one."""
-    done: list[DeserializedRecord[Any, Any]] = []
-    for record in records:
-        try:
-            key = _apply(config.key_deserializer, record.key)
-            value = _apply(config.value_deserializer, record.value)
-        except Exception as error:  # whatever the user's function raises
-            failure = DeserializationError(
-                f"{record.topic}[{record.partition}] at offset {record.offset}: the deserializer raised "
-                f"{type(error).__name__}: {error}; seek past the record to go on without it",
-                record=record,
-            )
-            failure.__cause__ = error
-            return done, failure
-        done.append(DeserializedRecord(record, key, value))
-    return done, None
-
-
-def _apply(deserializer: Deserializer[Any] | None, data: bytes | None) -> Any:
-    return data if deserializer is None or data is None else deserializer(data)
+def upper_bound(batch: RecordBatch, end: int) -> int:
+    """Up to which offset a batch's records are for a reader whose position will be `end`: all, unless the batch was cut
+    short where a deserializer failed."""
+    return end if end <= batch.last_offset else MAX_OFFSET

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Final, Generic
 
 from aiokwire.cluster import ClientConfig, ClientOptions
 from aiokwire.config import (
@@ -17,12 +17,17 @@ from aiokwire.config import (
     require_number,
     require_type,
 )
+from aiokwire.consumer.deserialization import (
+    RAISE,
+    Deserialization,
+    Deserializer,
+    ErrorPolicy,
+    require_error_policy,
+)
 from aiokwire.consumer.reset_policy import ResetTarget, parse_reset
 from aiokwire.errors import ConfigurationError
 from aiokwire.group import ASSIGNORS, Assignor, Strategy, auto_assignors
 from aiokwire.types import GroupProtocol, IsolationLevel, K, OffsetReset, V
-
-T = TypeVar("T")
 
 # What a fetch response may have beside its records.
 ENVELOPE_BYTES: Final = 64 * 1024
@@ -32,9 +37,6 @@ AUTO: Final = "auto"
 
 # A choice of `enable_auto_commit`.
 ACKED: Final = "acked"
-
-# Returns the object that the bytes stand for, or an awaitable of it.
-Deserializer = Callable[[bytes], Awaitable[T] | T]
 
 
 @documents_options()
@@ -72,9 +74,15 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     max_poll_records: int = 500
     """The most records that `getmany` returns without `max_records`."""
     key_deserializer: Deserializer[K] | None = None
-    """Called with the bytes of each key that is not null; without it, keys are bytes."""
+    """Called with the bytes of each key that is not null; without it, keys are bytes. An `async def` function is
+    awaited, for up to 16 records of a batch at a time; the order of the records stays."""
     value_deserializer: Deserializer[V] | None = None
-    """Called with the bytes of each value that is not null; without it, values are bytes."""
+    """Called with the bytes of each value that is not null, as `key_deserializer`; without it, values are bytes."""
+    on_deserialization_error: ErrorPolicy = RAISE
+    """What happens when a deserializer raises. "raise": the next read raises `DeserializationError`, and the position
+    stays before the record. "skip": the record is left out, counts as processed, and is logged. A function, plain or
+    `async def`, receives the raw `Record` and the `DeserializationError`: the record that it returns is handed over in
+    its place; None skips."""
     group_id: str | None = None
     """With topics: the group that shares their partitions, of which this consumer is a member. With partitions: the
     group whose committed offsets are the start, and which `commit` writes to."""
@@ -141,6 +149,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             given = getattr(self, name)
             if given is not None and not callable(given):
                 raise ConfigurationError(f"{name} must be a function of bytes, not {given!r} ({type(given).__name__})")
+        require_error_policy(self.on_deserialization_error)
 
     def _check_group(self) -> None:
         for name in ("group_id", "group_instance_id", "group_remote_assignor"):
@@ -175,6 +184,10 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     def reset(self) -> ResetTarget:
         """What `auto_offset_reset` means."""
         return parse_reset(self.auto_offset_reset)
+
+    def new_deserialization(self) -> Deserialization:
+        """The deserializers, ready to be applied."""
+        return Deserialization(self.key_deserializer, self.value_deserializer, self.on_deserialization_error)
 
     @property
     def isolation(self) -> IsolationLevel:
@@ -230,6 +243,7 @@ class ConsumerOptions(ClientOptions, total=False):
     check_crcs: bool
     max_decompressed_bytes: int
     max_poll_records: int
+    on_deserialization_error: ErrorPolicy
     group_id: str | None
     group_instance_id: str | None
     group_protocol: str | GroupProtocol

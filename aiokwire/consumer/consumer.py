@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, Unpack, overload
 
 import anyio
 
@@ -37,7 +37,7 @@ from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.unassigned import why_unassigned
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.consumer.vigil import Vigil
-from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
+from aiokwire.errors import ClosedError, InvalidArgument
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
 from aiokwire.records import columns_to_arrow, need_arrow
@@ -127,6 +127,8 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         self._plug = plug = Plug(hooks, self._events)
         if plug.wants_ends:
             self._reader.buffer.on_progress = plug.progress
+        if plug.wants_batches:
+            self._reader.buffer.on_handed_over = plug.batch_read
         intake = Intake(self._client, self.config, self._reader.buffer)
         self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake, plug)
         self._upkeep = Upkeep(
@@ -183,7 +185,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
                 await self._start()
 
     async def _start(self) -> None:
-        self._reader.start()
+        self._reader.start(self._client.spawn)
         self._client.metadata.pin(self._subscription.wanted_topics)  # so that the first answer has them
         try:
             await self._client.start()
@@ -278,6 +280,15 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         for state in removed:
             self._upkeep.forget(state)
         self._on_assignment()
+
+    async def unsubscribe(self) -> None:
+        """Read nothing any more: topics, pattern and partitions are given up. A member commits what is finished and
+        leaves its group. `subscribe` and `assign` may be called afterwards.
+
+        Raises: ClosedError: the consumer is closed.
+        """
+        self._check_open_if_started()
+        await self.assign(())
 
     def _choose(
         self,
@@ -381,30 +392,55 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         keeps a partition from going on.
         """
         self._check_open()
-        with anyio.move_on_after(timeout):
-            record: ConsumerRecord[K, V] = await self._reader.one()
-            return record
-        raise RequestTimedOut(f"no record came within {timeout} s")
+        record: ConsumerRecord[K, V] = await self._reader.one(timeout)
+        return record
+
+    @overload
+    async def getmany(
+        self,
+        max_records: int | None = None,
+        timeout: float | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        by_partition: Literal[False] = ...,
+    ) -> list[ConsumerRecord[K, V]]: ...
+
+    @overload
+    async def getmany(
+        self,
+        max_records: int | None = None,
+        timeout: float | None = None,
+        partitions: Collection[TopicPartition] | None = None,
+        *,
+        by_partition: Literal[True],
+    ) -> dict[TopicPartition, list[ConsumerRecord[K, V]]]: ...
 
     async def getmany(
         self,
         max_records: int | None = None,
         timeout: float | None = None,
         partitions: Collection[TopicPartition] | None = None,
-    ) -> list[ConsumerRecord[K, V]]:
-        """A list of up to `max_records` (default: the option `max_poll_records`) records, in order by partition.
+        *,
+        by_partition: bool = False,
+    ) -> list[ConsumerRecord[K, V]] | dict[TopicPartition, list[ConsumerRecord[K, V]]]:
+        """Return up to `max_records` (default: the option `max_poll_records`) records, in order by partition.
 
-        Gives what is at hand at once; else waits for the first, at most `timeout` seconds (None: for ever), and gives
-        an empty list when none came. With `partitions`, only of these. A call that is cancelled takes none.
+        Returns what is ready at once, whatever the timeout; else waits for the first record, at most `timeout` seconds
+        (None: without a limit), and returns nothing when none came. Very long lists are returned in several calls, so
+        that the event loop is not blocked. `partitions`: only of these. `by_partition`: a dictionary with a list of
+        records for each partition that has some. A call that is cancelled takes none.
 
-        Raises: ClosedError: the consumer is closed; and what keeps a partition from going on.
+        Raises: ClosedError: the consumer is closed; InvalidArgument: `max_records` is not positive, or a partition is
+        not assigned; and the error of a partition that cannot be read.
         """
         self._check_open()
-        limit = self.config.max_poll_records if max_records is None else max_records
-        if limit < 1:
-            raise InvalidArgument(f"max_records must be at least 1, not {max_records!r}")
-        only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
-        return await self._reader.many(limit, timeout, only)
+        limit = self._limit(self.config.max_poll_records if max_records is None else max_records)
+        runs = await self._reader.many(limit, timeout, self._only(partitions))
+        if by_partition:
+            return _merged(runs)
+        if len(runs) == 1:
+            return runs[0][1]
+        return [record for _, records in runs for record in records]
 
     async def getarrow(
         self,
@@ -420,11 +456,9 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         Raises: as `getmany`; ConfigurationError: without pyarrow.
         """
         self._check_open()
-        if max_records < 1:
-            raise InvalidArgument(f"max_records must be at least 1, not {max_records!r}")
+        limit = self._limit(max_records)
         need_arrow()
-        only = None if partitions is None else frozenset(self._state(tp).tp for tp in partitions)
-        return columns_to_arrow(await self._reader.columns(max_records, timeout, only))
+        return columns_to_arrow(await self._reader.columns(limit, timeout, self._only(partitions)))
 
     def streams(self, count: int) -> list[RecordStream[K, V]]:
         """So many streams of records for as many tasks: each partition is in one of them, and is shared out anew when
@@ -437,6 +471,20 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         return self._streams.open(count)
 
     # --- helpers ------------------------------------------------------------------------------------------------------
+
+    def _limit(self, max_records: int) -> int:
+        if isinstance(max_records, tuple) and hasattr(max_records, "partition"):
+            raise InvalidArgument(f"max_records is a number; to read from {max_records} only: partitions=[...]")
+        if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
+            raise InvalidArgument(f"max_records must be an int of at least 1, not {max_records!r}")
+        return max_records
+
+    def _only(self, partitions: Collection[TopicPartition] | None) -> frozenset[TopicPartition] | None:
+        if partitions is None:
+            return None
+        if isinstance(partitions, (str, TopicPartition)) or not isinstance(partitions, Iterable):
+            raise InvalidArgument(f"partitions is a collection of TopicPartition, not {partitions!r}")
+        return frozenset(self._state(tp).tp for tp in partitions)
 
     async def _find_topics(self, topics: Collection[str]) -> None:
         """Have the metadata of `topics`, and from now on keep it."""
@@ -456,3 +504,13 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         """A reader is about to wait: when memory is held, it may be what keeps its records away."""
         if self._reader.buffer.held:
             self._fetcher.wake_all()
+
+
+def _merged(runs: Iterable[tuple[TopicPartition, list[Any]]]) -> dict[TopicPartition, list[Any]]:
+    by_partition: dict[TopicPartition, list[Any]] = {}
+    for tp, records in runs:
+        if tp in by_partition:
+            by_partition[tp] += records
+        else:
+            by_partition[tp] = records
+    return by_partition

@@ -1,32 +1,41 @@
-"""What was fetched and not yet handed over: undecoded batches per partition, within one count of bytes.
+"""What was fetched and not yet handed over: batches per partition, within one count of bytes.
 
 Filled by the fetcher, drained by the reader. A response is one piece of memory which all its batches look into, so it
-counts as held until the last of them is gone.
+counts as held until the last of them is gone. What a batch becomes in the meantime, decompressed bytes and records,
+counts too.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Sequence
+from itertools import islice
+from typing import Final
 
 import anyio
 
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.records import Visible
+from aiokwire.records import RecordBatch, Visible
 from aiokwire.types import TopicPartition
 
 Only = Container[TopicPartition] | None
 
+# A record object without its key and value, about; of fewer records than the second they are not counted.
+RECORD_BYTES: Final = 96
+COUNTED_FROM: Final = 1024
+
 
 class Lease:
-    """The memory of one response, shared by its chunks."""
+    """The memory of one response, or of what one of its batches became, shared by chunks."""
 
-    __slots__ = ("_buffer", "_holders", "size")
+    __slots__ = ("_buffer", "_holders", "_inner", "size")
 
-    def __init__(self, buffer: FetchBuffer, size: int) -> None:
+    def __init__(self, buffer: FetchBuffer, size: int, inner: Lease | None = None) -> None:
+        """The maker holds it; `inner` is released together with it."""
         self._buffer = buffer
-        self._holders = 1  # whoever makes it
+        self._holders = 1
+        self._inner = inner
         self.size = size
         buffer.held += size
 
@@ -37,6 +46,8 @@ class Lease:
         self._holders -= 1
         if self._holders == 0:
             self._buffer.held -= self.size
+            if self._inner is not None:
+                self._inner.release()
 
 
 class FetchBuffer:
@@ -44,11 +55,14 @@ class FetchBuffer:
 
     def __init__(self, feed: Feed, on_room: Callable[[PartitionState], None]) -> None:
         """`on_room` is called when a partition has fewer bytes than before: time to think of a next fetch."""
-        self.held = 0  # bytes of all responses that chunks look into; written by Lease
+        self.held = 0  # bytes of all that chunks look into; written by Lease
         self.feed = feed
         self._on_room = on_room
         # Called when a partition's position or known end may have moved; set where somebody asks for such events.
         self.on_progress: Callable[[PartitionState], None] | None = None
+        # Called with the first chunk of those that were added, and with each that was handed over as a whole.
+        self.on_add: Callable[[Chunk], None] | None = None
+        self.on_handed_over: Callable[[Chunk], None] | None = None
         self._turns: deque[PartitionState] = deque()  # partitions with chunks, each once; the first has its turn
         self._failed: list[PartitionState] = []  # partitions with an error that nobody was told
         self._changed = anyio.Event()
@@ -75,6 +89,8 @@ class FetchBuffer:
         if visible.epoch >= 0:
             state.epoch = visible.epoch
         if visible.batches:
+            if self.on_add is not None:
+                self.on_add(state.chunks[-len(visible.batches)])
             self.notify()
 
     def report(self, state: PartitionState) -> None:
@@ -88,6 +104,51 @@ class FetchBuffer:
         if self._waiting:
             self._changed.set()
             self._changed = anyio.Event()
+
+    # --- decoding -----------------------------------------------------------------------------------------------------
+
+    def upcoming(self, limit: int) -> list[Chunk]:
+        """The chunks whose turn comes next, about in that order."""
+        states = [state for state in islice(self._turns, limit) if state.chunks and not state.paused]
+        rounds = zip(*(_first(state.chunks, limit) for state in states), strict=True)
+        return list(islice((chunk for turn in rounds for chunk in turn if chunk is not None), limit))
+
+    def unpacked(self, chunk: Chunk, parts: Sequence[RecordBatch]) -> None:
+        """A chunk's batch was decompressed, if it was compressed, and split into `parts`, if there are any."""
+        size = chunk.batch.decompressed_size
+        if parts:
+            self._split(chunk, parts, Lease(self, size) if size else None)
+        elif size:
+            chunk.lease = Lease(self, size, chunk.lease)
+
+    def _split(self, chunk: Chunk, parts: Sequence[RecordBatch], lease: Lease | None) -> None:
+        """Put parts in a chunk's place; without a `lease` of their own they look into the response."""
+        state: PartitionState = chunk.partition
+        ends = [part.base_offset for part in parts[1:]]
+        kept = [(part, end) for part, end in zip(parts, [*ends, chunk.end], strict=True) if end >= chunk.start]
+        size, rest = divmod(chunk.size, len(kept))
+        shared = chunk.lease if lease is None else lease
+        start = chunk.start
+        pieces = []
+        for part, end in kept:
+            end = chunk.end if part is kept[-1][0] else min(max(start, end), chunk.end)
+            pieces.append(Chunk(state, part, start, end, size if pieces else size + rest, shared))
+            shared.hold()
+            start = end
+        index = state.chunks.index(chunk)
+        state.chunks.rotate(-index)
+        state.chunks.popleft()
+        state.chunks.extendleft(reversed(pieces))
+        state.chunks.rotate(index)
+        chunk.lease.release()
+        if lease is not None:
+            lease.release()  # its maker's
+        chunk.drop()
+
+    def loaded(self, chunk: Chunk) -> None:
+        """A chunk's records were decoded."""
+        if chunk.count >= COUNTED_FROM:
+            chunk.lease = Lease(self, chunk.count * RECORD_BYTES, chunk.lease)
 
     # --- draining: the reader -----------------------------------------------------------------------------------------
 
@@ -110,6 +171,8 @@ class FetchBuffer:
         state: PartitionState = chunk.partition
         state.chunks.popleft()
         state.advance(chunk.end, chunk.batch.leader_epoch)
+        if self.on_handed_over is not None:
+            self.on_handed_over(chunk)
         if self._turns and self._turns[0] is state:
             self._turns.rotate(-1) if state.chunks else self._turns.popleft()
         self._release(state, chunk)
@@ -185,3 +248,8 @@ class FetchBuffer:
         chunk.lease.release()
         if self.feed.current is chunk:
             self.feed.current = None
+
+
+def _first(chunks: deque[Chunk], limit: int) -> list[Chunk | None]:
+    found: list[Chunk | None] = list(islice(chunks, limit))
+    return found + [None] * (limit - len(found))

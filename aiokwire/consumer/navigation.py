@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from aiokwire.backoff import Deadline
 from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
-from aiokwire.consumer.arguments import Moment, checked_offsets, checked_partitions, milliseconds
+from aiokwire.consumer.arguments import (
+    Moment,
+    Processed,
+    checked_offsets,
+    checked_partitions,
+    checked_positions,
+    milliseconds,
+)
 from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
@@ -29,6 +37,7 @@ from aiokwire.types import (
     OffsetAndTimestamp,
     OffsetReset,
     TopicPartition,
+    Watermarks,
 )
 
 if TYPE_CHECKING:
@@ -191,22 +200,25 @@ class Navigation:
         stable = self.config.isolation is IsolationLevel.READ_COMMITTED
         return await self._group().fetch(wanted, stable=stable, timeout=self._timeout(timeout))
 
-    async def commit(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, *, timeout: float | None = None
-    ) -> None:
-        """Have the group's coordinator keep offsets, each that of the next record to read; None: those after the last
-        records that were handed over.
+    async def commit(self, offsets: Processed | None = None, *, timeout: float | None = None) -> None:
+        """Commit positions to the group's coordinator and wait until it has stored them.
 
-        Raises: CommitFailed: a member does not have one of the partitions any more; ConfigurationError: there is no
-        `group_id`; InvalidArgument: an offset is none; BrokerError: the coordinator refuses; RequestTimedOut.
+        `offsets` is a record, several records of any partitions (of each partition the last one counts), or a mapping
+        of partitions to offsets, each that of the next record to read. A record commits the offset after it, with its
+        leader epoch (KIP-320). None commits the positions after the last records that were handed over.
+
+        Raises: CommitFailed: a member does not own one of the partitions any more; ConfigurationError: there is no
+        `group_id`; InvalidArgument: `offsets` has something else; BrokerError: the coordinator refuses;
+        RequestTimedOut.
         """
         self._check_open()
         await self._committer().commit(self._to_commit(offsets), timeout=self._timeout(timeout))
 
-    def commit_nowait(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
-        """Commit in the background; a failure is logged. Of calls that come while one is on its way, the last counts.
+    def commit_nowait(self, offsets: Processed | None = None) -> None:
+        """Commit in the background; a failure is logged. `offsets` is as for `commit`. Of calls made while a commit
+        is in flight, the last one counts for each partition.
 
-        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: an offset is none.
+        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: `offsets` has something else.
         """
         self._check_open()
         self._committer().commit_soon(self._to_commit(offsets))
@@ -229,14 +241,10 @@ class Navigation:
         """
         return self._committer().for_transactions()
 
-    def _to_commit(
-        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        given = self.positions() if offsets is None else offsets
-        ready = {tp: offset for tp, offset in checked_offsets(given).items() if offset is not None}
-        if offsets is not None and len(ready) < len(given):
-            raise InvalidArgument("offsets: None is no offset to commit")
-        return ready
+    def _to_commit(self, offsets: Processed | None) -> dict[TopicPartition, OffsetAndMetadata]:
+        if offsets is not None:
+            return checked_positions(offsets)
+        return {tp: position for tp, position in self.positions().items() if position is not None}
 
     def _group(self) -> GroupOffsets:
         if self._offsets is None:
@@ -270,6 +278,31 @@ class Navigation:
         """
         found = await self._list_offsets(dict.fromkeys(partitions, LATEST), timeout)
         return {tp: offset.offset for tp, offset in found.items()}
+
+    async def watermarks(
+        self, partition: TopicPartition, *, cached: bool = False, timeout: float | None = None
+    ) -> Watermarks:
+        """Return the low and the high watermark of a partition, whatever the isolation level.
+
+        `cached` returns those of the last fetch response where the partition is assigned and was fetched, without a
+        request; of a paused partition they may be old. Otherwise the partition's leader is asked, within `timeout`
+        seconds (default: `default_api_timeout_ms`).
+
+        Raises: BrokerError: the partition does not exist or is forbidden; RequestTimedOut.
+        """
+        self._check_open()
+        (tp,) = checked_partitions([partition])
+        state = self._subscription.states.get(tp)
+        if cached and state is not None and min(state.log_start_offset, state.high_watermark) >= 0:
+            return Watermarks(state.log_start_offset, state.high_watermark)
+        deadline = Deadline(self._timeout(timeout), f"looking up the watermarks of {tp}")
+        low, high = [
+            await list_offsets(
+                self._client, {tp: end}, isolation=IsolationLevel.READ_UNCOMMITTED, timeout=deadline.remaining
+            )
+            for end in (EARLIEST, LATEST)
+        ]
+        return Watermarks(low[tp].offset, high[tp].offset)
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, Moment], *, timeout: float | None = None

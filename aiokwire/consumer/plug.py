@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 
+from aiokwire.consumer._iterate import Chunk
 from aiokwire.consumer.events import Events, PartitionEnd, PositionReset, Throttled
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.hooks import Hooks
@@ -21,6 +22,7 @@ class Plug:
         self._hooks = hooks if hooks is not None else Hooks()
         self.wants_resets = type(self._hooks).on_reset is not Hooks.on_reset
         self.wants_ends = type(self._hooks).on_partition_end is not Hooks.on_partition_end
+        self.wants_batches = type(self._hooks).on_batch_read is not Hooks.on_batch_read
         self._throttles: dict[int, float] = {}  # until when, of those that were told
 
     def reset(self, state: PartitionState, before: int | None, after: int, reason: str) -> None:
@@ -50,6 +52,13 @@ class Plug:
             self._hooks.on_partition_end(*state.tp, end)
         except Exception:
             self._complain("on_partition_end")
+
+    def batch_read(self, chunk: Chunk) -> None:
+        """A batch, or part of one, was handed over as a whole."""
+        try:
+            self._hooks.on_batch_read(*chunk.partition.tp, chunk.start, chunk.count, chunk.size)
+        except Exception:
+            self._complain("on_batch_read")
 
     def throttled(self, node_id: int, until: float, now: float) -> None:
         """A broker is not fetched from until then; once for each time, though each of its lanes says so."""

@@ -1,7 +1,8 @@
 """From buffered batches to records in the user's hands: waiting, decoding, taking.
 
 Nothing is taken before it can be returned in the same turn of the event loop, so a cancelled call loses no record. The
-position of a partition moves when its records are taken.
+position of a partition moves when its records are taken. A timeout bounds the wait for records alone: what is ready in
+the buffer is returned whatever the timeout.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from typing import Any, Final
 import anyio
 
 from aiokwire.consumer._iterate import Chunk, Feed
-from aiokwire.consumer.batches import Batch, deserialize
+from aiokwire.consumer.batches import Batch, upper_bound
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.damage import damaged
+from aiokwire.consumer.decoder import Decoder, Spawn
+from aiokwire.consumer.deserialization import CoroutineReturned, Deserialized
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
 from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.shares import Held, Share
-from aiokwire.errors import ClosedError, CorruptRecord, KafkaError
+from aiokwire.errors import ClosedError, CorruptRecord, KafkaError, RequestTimedOut
 from aiokwire.records import Columns
-from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
 
-# A smaller batch is decompressed faster than a thread is reached.
-THREAD_FROM_BYTES: Final = 32 * 1024
+# A list or columns of many records take no further batch after this time (seconds).
+TURN: Final = 0.005
 # What columns take in one go, and a batch beyond it: filling them blocks the loop for some milliseconds.
 ARROW_BYTES: Final = 8 * 1024 * 1024
 
@@ -54,17 +56,22 @@ class Reader:
         self._on_room = on_room
         self._on_wait = on_wait
         self._config = config
-        self._plain = config.key_deserializer is None and config.value_deserializer is None
+        self._deserialization = config.new_deserialization()
+        self._decoder = Decoder(
+            self.buffer, self._deserialization, config.fetch_memory, self._on_deserialized, self._on_unreadable
+        )
         self._ended: KafkaError | None = None  # closed, or failed for good
         self._closed = False  # by its user
-        self._loading: dict[Chunk, anyio.Event] = {}  # chunks that a thread works on
         self.in_hand = InHand(self.feed)
+        self._clock: Callable[[], float] = _not_started
         self._notice: KafkaError | None = None  # to be raised once, whatever is read
         self._wants: list[Only] = []  # what each reader that waits was asked for
 
-    def start(self) -> None:
-        """Bind to the running loop."""
-        self.feed.bind(asyncio.get_running_loop().time)
+    def start(self, spawn: Spawn) -> None:
+        """Bind to the running loop; `spawn` starts a background task of the client."""
+        self._clock = asyncio.get_running_loop().time
+        self.feed.bind(self._clock)
+        self._decoder.start(spawn)
 
     def close(self) -> None:
         """The user closed the consumer: loops over it end, other calls fail."""
@@ -77,6 +84,7 @@ class Reader:
             self._ended = error
         self.feed.current = None
         self.buffer.notify()
+        self._decoder.release()
 
     def tell(self, error: KafkaError) -> None:
         """Have the next await of a reader raise `error`, once."""
@@ -98,21 +106,29 @@ class Reader:
 
     # --- the ways to read ---------------------------------------------------------------------------------------------
 
-    async def one(self) -> Any:
-        """The next record."""
+    async def one(self, timeout: float | None = None) -> Any:
+        """The next record.
+
+        Raises: RequestTimedOut: none came within `timeout` seconds.
+        """
         self.in_hand.came_back()
-        chunk = await self._ready(None)
+        await self._take_turn()
+        chunk = self._find(None)
+        if chunk is None:
+            with anyio.move_on_after(timeout):
+                chunk = await self._ready(None)
+        if chunk is None:
+            raise RequestTimedOut(f"no record came within {timeout} s")
         return self._take_one(chunk)
 
-    async def many(self, limit: int, timeout: float | None, only: Only) -> list[Any]:
-        """Up to `limit` records: what is at hand, else what comes first within `timeout` seconds."""
+    async def many(self, limit: int, timeout: float | None, only: Only) -> list[tuple[TopicPartition, list[Any]]]:
+        """Up to `limit` records, in runs by partition: what is ready, else what comes first within `timeout` seconds."""
         self.in_hand.came_back()
-        if self.feed.due:
-            await self._rest()
+        await self._take_turn()
         self._raise_if_stopped(only)
-        records = self._take_many(limit, only)
-        if records:
-            return records
+        runs = self._take_many(limit, only)
+        if runs:
+            return runs
         with anyio.move_on_after(timeout):
             await self._ready(only)
         return self._take_many(limit, only)
@@ -120,23 +136,21 @@ class Reader:
     async def columns(self, limit: int, timeout: float | None, only: Only) -> Columns:
         """Up to `limit` records as columns, undecoded otherwise; as `many`, but by whole batches."""
         self.in_hand.came_back()
-        if self.feed.due:
-            await self._rest()
+        await self._take_turn()
         self._raise_if_stopped(only)
         columns = self._take_columns(limit, only)
         with anyio.move_on_after(timeout):
             while not len(columns):
                 chunk = await self._pick(only)
-                if self._needs_thread(chunk):
-                    await self._decompress(chunk)
+                if not self._decoder.is_ready(chunk, records=False):
+                    await self._make_ready(chunk, records=False)
                 columns = self._take_columns(limit, only)
         return columns
 
     async def batch(self) -> Batch[Any, Any] | None:
         """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
         self.in_hand.came_back()
-        if self.feed.due:
-            await self._rest()
+        await self._take_turn()
         while True:
             try:
                 chunk = await self._pick(None)
@@ -144,13 +158,10 @@ class Reader:
                 if self._closed:
                     return None
                 raise
-            if not chunk.loaded and chunk.batch.needs_decompression:
-                await self._decompress(chunk)
+            if not self._decoder.is_ready(chunk):
+                await self._make_ready(chunk)
                 continue
-            batch: Batch[Any, Any] = Batch(chunk.batch, chunk.partition.tp, chunk.position, chunk.end, self._config)
-            self.feed.spend(0, chunk.size)
-            self.in_hand.took_list(chunk.partition)
-            self.buffer.finish(chunk)
+            batch = self._take_batch(chunk)
             if batch.count:
                 return batch
 
@@ -215,43 +226,58 @@ class Reader:
         self.in_hand.took_one(chunk)
         return chunk.take_one()
 
-    def _take_many(self, limit: int, only: Only) -> list[Any]:
-        taken: list[Any] = []
+    def _take_batch(self, chunk: Chunk) -> Batch[Any, Any]:
+        state: PartitionState = chunk.partition
+        position = chunk.position
+        done = Deserialized(chunk.take(chunk.remaining)) if self._deserialization.is_async else None
+        batch: Batch[Any, Any] = Batch(chunk.batch, state.tp, position, chunk.end, self._deserialization, done)
+        self.feed.spend(0, chunk.size)
+        self.in_hand.took_list(state)
+        self.buffer.finish(chunk)
+        return batch
+
+    def _take_many(self, limit: int, only: Only) -> list[tuple[TopicPartition, list[Any]]]:
+        runs: list[tuple[TopicPartition, list[Any]]] = []
         room = limit
         size = 0
+        until = self._clock() + TURN
         while room > 0 and self._ended is None:
             chunk = self.buffer.current(only)
             if chunk is None:
                 break
             if not chunk.loaded:
-                if self._needs_thread(chunk) or not self._load(chunk):
+                if not self._decoder.is_ready(chunk) or not self._load(chunk):
                     break
                 size += chunk.size
-            self.in_hand.took_list(chunk.partition)
+            state: PartitionState = chunk.partition
+            self.in_hand.took_list(state)
             some = chunk.take(room)
             room -= len(some)
             if not chunk.remaining:
                 self.buffer.finish(chunk)
-            if taken:
-                taken += some
-            else:
-                taken = some
-        self.feed.spend(len(taken), size)
-        return taken
+            if some:
+                runs.append((state.tp, some))
+            if self._clock() >= until:
+                break
+        self.feed.spend(limit - room, size)
+        return runs
 
     def _take_columns(self, limit: int, only: Only) -> Columns:
         columns = Columns()
         spent = 0
+        until = self._clock() + TURN
         while columns.size < ARROW_BYTES and self._ended is None:
             chunk = self.buffer.current(only)
-            if chunk is None or self._needs_thread(chunk):
+            if chunk is None or not self._decoder.is_ready(chunk, records=False):
+                break
+            if len(columns) and self._clock() >= until:
                 break
             if len(columns) and len(columns) + max(chunk.batch.count, 0) > limit:
                 break
             try:
-                chunk.batch.add_to(columns, chunk.position, chunk.end)
+                chunk.batch.add_to(columns, chunk.position, upper_bound(chunk.batch, chunk.end))
             except CorruptRecord as error:
-                self._fail(chunk, error)
+                self._on_unreadable(chunk, error)
                 break
             spent += chunk.size
             self.in_hand.took_list(chunk.partition)
@@ -263,14 +289,25 @@ class Reader:
 
     async def _ready(self, only: Only) -> Chunk:
         """A decoded chunk with something left, at the latest when one comes."""
-        if self.feed.due:
-            await self._rest()
+        await self._take_turn()
         while True:
+            chunk = self._find(only)
+            if chunk is not None:
+                return chunk
             chunk = await self._pick(only)
+            if not self._decoder.is_ready(chunk):
+                await self._make_ready(chunk)
+
+    def _find(self, only: Only) -> Chunk | None:
+        """A decoded chunk with something left, if there is one now."""
+        while True:
+            self._raise_if_stopped(only)
+            chunk = self.buffer.current(only)
+            if chunk is None:
+                return None
             if not chunk.loaded:
-                if self._needs_thread(chunk):
-                    await self._decompress(chunk)
-                    continue
+                if not self._decoder.is_ready(chunk):
+                    return None
                 if not self._load(chunk):
                     continue
                 self.feed.spend(0, chunk.size)
@@ -292,9 +329,17 @@ class Reader:
                 del self._wants[next(index for index, want in enumerate(self._wants) if want is only)]
             self.feed.rested()
 
-    async def _rest(self) -> None:
-        """Give the loop its turn: sockets are read then, and other tasks run."""
-        await anyio.lowlevel.checkpoint()
+    async def _take_turn(self) -> None:
+        """Give the loop a turn when it is due one: sockets are read then, and other tasks run.
+
+        Not within the scope of a timeout: one of 0 would cancel it every time, and nothing would be handed over.
+        """
+        if self.feed.due:
+            await anyio.lowlevel.checkpoint()
+            self.feed.rested()
+
+    async def _make_ready(self, chunk: Chunk, *, records: bool = True) -> None:
+        await self._decoder.make_ready(chunk, records=records)
         self.feed.rested()
 
     def _raise_if_stopped(self, only: Only) -> None:
@@ -317,52 +362,48 @@ class Reader:
 
     # --- decoding -----------------------------------------------------------------------------------------------------
 
-    def _needs_thread(self, chunk: Chunk) -> bool:
-        return not chunk.loaded and chunk.size >= THREAD_FROM_BYTES and chunk.batch.needs_decompression
-
-    async def _decompress(self, chunk: Chunk) -> None:
-        """Decompress off the loop; a second reader of the same chunk waits for the first."""
-        busy = self._loading.get(chunk)
-        if busy is not None:
-            await busy.wait()
-            return
-        done = self._loading[chunk] = anyio.Event()
-        try:
-            await run_in_thread(chunk.batch.decompress)
-        except CorruptRecord as error:
-            self._fail(chunk, error)
-        finally:
-            del self._loading[chunk]
-            done.set()
-        self.feed.rested()
-
     def _load(self, chunk: Chunk) -> bool:
-        """Decode a chunk; False when it cannot be, and its partition has the error."""
-        state: PartitionState = chunk.partition
+        """Decode a chunk that is ready; False when it cannot be: its partition has the error, or its records must go
+        through async deserializers after all."""
         try:
             records = chunk.batch.records(chunk.start)
         except CorruptRecord as error:
-            self._fail(chunk, error)
+            self._on_unreadable(chunk, error)
             return False
-        if self._plain:
+        if not self._deserialization.is_needed:
             chunk.load(records)
+            self.buffer.loaded(chunk)
             return True
-        done, failure = deserialize(records, self._config)
-        chunk.load(done)
-        if failure is not None:
-            # The rest is read again when the reader has been told.
-            state.interrupt()
-            self.buffer.cut(chunk, failure.offset)
-            state.fail(failure)
-            self.buffer.report(state)
+        try:
+            done = self._deserialization.apply(records)
+        except CoroutineReturned:
+            return False
+        self._on_deserialized(chunk, done)
         return True
 
-    def _fail(self, chunk: Chunk, error: CorruptRecord) -> None:
-        """A chunk is unreadable: the position stays before it."""
+    def _on_deserialized(self, chunk: Chunk, done: Deserialized) -> None:
+        chunk.load(done.records)
+        self.buffer.loaded(chunk)
+        if done.failure is not None:
+            # The rest is read again when the reader has been told.
+            state: PartitionState = chunk.partition
+            state.interrupt()
+            self.buffer.cut(chunk, done.failure.offset)
+            state.fail(done.failure)
+            self.buffer.report(state)
+
+    def _on_unreadable(self, chunk: Chunk, error: KafkaError) -> None:
+        """A chunk cannot be decoded: the position stays before it."""
         if chunk.dropped:
             return
         state: PartitionState = chunk.partition
         state.interrupt()
         self.buffer.drop(state)
-        state.fail(damaged(state, error, chunk.start, chunk.batch.next_offset))
+        if isinstance(error, CorruptRecord):
+            error = damaged(state, error, chunk.start, chunk.batch.next_offset)
+        state.fail(error)
         self.buffer.report(state)
+
+
+def _not_started() -> float:
+    raise ClosedError("the consumer was not started")

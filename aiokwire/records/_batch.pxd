@@ -4,6 +4,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from aiokwire.records._cursor cimport Cursor
 from aiokwire.records._columns cimport Columns
 
+cdef struct Piece:
+    const uint8_t* start
+    const uint8_t* end
+    int64_t count
+    int64_t first           # offset
+
 
 cdef class RecordBatch:
     cdef object view                    # keeps the bytes alive and in place
@@ -16,6 +22,8 @@ cdef class RecordBatch:
     cdef int64_t first                  # base offset; of a compressed message set known after decompression
     cdef int64_t counted                # likewise; -1 when unknown
     cdef int64_t shift
+    cdef int64_t delta_base             # in format 2: what the records' own offsets are added to
+    cdef bint is_part                   # of a batch that was split
     cdef readonly str topic
     cdef readonly int32_t partition
     cdef readonly Py_ssize_t position
@@ -31,5 +39,7 @@ cdef class RecordBatch:
     cdef readonly int32_t base_sequence
 
     cdef int open(self, Cursor* cursor) except -1
+    cdef int unpack(self, Py_ssize_t limit) except -1
+    cdef RecordBatch part(self, Piece* piece, object view, const uint8_t* start)
     cdef object corrupt(self, int fault, int64_t offset)
     cdef int pour(self, Columns columns, int64_t from_offset, int64_t to_offset) except -1

@@ -83,6 +83,25 @@ class RecordBatch:
         Raises: CorruptRecord: for damaged bytes or more than the limit.
         """
 
+    def decompress_within(self, limit: int) -> bool:
+        """Decompress now if that yields at most `limit` bytes; False if it yields more, or the bytes are damaged."""
+
+    @property
+    def decompressed_size(self) -> int:
+        """The bytes that decompression has allocated; 0 before it, and for a batch that is not compressed."""
+
+    def is_longer_than(self, records: int, size: int) -> bool:
+        """Whether `split` with the same arguments would return more than one part. Call it after decompression."""
+
+    def split(self, records: int, size: int) -> list[RecordBatch]:
+        """The batch as consecutive parts of at most `records` records; a part takes no more records once it has `size`
+        bytes. Parts share the (decompressed) memory, have no checksum and no sequence number, and are not split again.
+
+        Walks all records without the GIL: call it in a thread for a large batch.
+
+        Raises: CorruptRecord: naming topic, partition and offset.
+        """
+
     def records(self, from_offset: int = ...) -> list[Record]:
         """The records at `from_offset` and behind it.
 

@@ -12,6 +12,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory, PyMemoryView_FromObject
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
 
 from aiokwire.records._columns cimport Columns
 from aiokwire.records._cursor cimport (
@@ -123,6 +124,8 @@ cdef class RecordBatch:
     def verify(self):
         cdef Run run
         cdef int fault = FINE
+        if self.is_part:
+            raise InvalidArgument("a part of a batch has no checksum: verify the whole batch")
         if self.magic == 2:
             if not _crc_fits(self.start, self.size):
                 fault = FAULT_CRC
@@ -138,18 +141,32 @@ cdef class RecordBatch:
     def needs_decompression(self):
         return self.codec != 0 and self.decompressed is None
 
+    @property
+    def decompressed_size(self):
+        return 0 if self.decompressed is None else PyBytes_GET_SIZE(self.decompressed)
+
     def decompress(self):
+        self.unpack(self.limit)
+
+    def decompress_within(self, Py_ssize_t limit):
+        try:
+            self.unpack(min(limit, self.limit))
+        except CorruptRecord:
+            return False
+        return True
+
+    cdef int unpack(self, Py_ssize_t limit) except -1:
         cdef Inside inside
         cdef int fault
         if not self.codec or self.decompressed is not None:
-            return
+            return 0
         packed = PyMemoryView_FromMemory(<char*>self.payload_start, self.payload_size, PyBUF_READ)
         try:
-            plain = decompress(self.codec, packed, self.limit)
+            plain = decompress(self.codec, packed, limit)
         except CorruptRecord as error:
             raise CorruptRecord(str(error), topic=self.topic, partition=self.partition, offset=self.first) from error
         if self.decompressed is not None:
-            return  # another thread was sooner, and may be reading what it has
+            return 0  # another thread was sooner, and may be reading what it has
         if self.magic < 2:
             fault = measure(<const uint8_t*>PyBytes_AS_STRING(plain),
                             <const uint8_t*>PyBytes_AS_STRING(plain) + PyBytes_GET_SIZE(plain), self.magic, &inside)
@@ -161,6 +178,72 @@ cdef class RecordBatch:
             self.last_offset = add(inside.last_offset, self.shift)
             self.counted = inside.count
         self.decompressed = plain
+        return 0
+
+    # --- parts ---------------------------------------------------------------------------------------------------------
+
+    def is_longer_than(self, int64_t records, Py_ssize_t size):
+        cdef Py_ssize_t length = self.payload_size
+        if self.is_part:
+            return False
+        if self.codec and self.decompressed is not None:
+            length = PyBytes_GET_SIZE(self.decompressed)
+        return self.counted > records or (length > size and self.counted > 1)
+
+    def split(self, int64_t records, Py_ssize_t size):
+        cdef Cursor cursor
+        cdef int64_t at = self.first
+        cdef Py_ssize_t index, number = 0
+        cdef Piece* pieces
+        cdef int fault
+        cdef list parts = []
+        cdef RecordBatch part
+        if records < 1 or size < 1:
+            raise InvalidArgument("a part has at least one record and one byte")
+        self.open(&cursor)
+        pieces = <Piece*>malloc(<size_t>(self.counted // records + (cursor.end - cursor.p) // size + 2) * sizeof(Piece))
+        if pieces == NULL:
+            raise MemoryError
+        try:
+            with nogil:
+                fault = _cut(&cursor, self.counted, records, size, pieces, &number, &at)
+            if fault:
+                raise self.corrupt(fault, at)
+            view = self.view if self.decompressed is None else PyMemoryView_FromObject(self.decompressed)
+            start = <const uint8_t*>PyMemoryView_GET_BUFFER(view).buf
+            for index in range(number):
+                part = self.part(&pieces[index], view, start)
+                if index + 1 < number:
+                    part.last_offset = subtract(pieces[index + 1].first, 1)
+                parts.append(part)
+        finally:
+            free(pieces)
+        return parts
+
+    cdef RecordBatch part(self, Piece* piece, object view, const uint8_t* start):
+        cdef RecordBatch part = RecordBatch.__new__(RecordBatch)
+        part.is_part = True
+        part.view = view
+        part.payload_start = piece.start
+        part.payload_size = part.size = piece.end - piece.start
+        part.position = piece.start - start
+        part.first = piece.first
+        part.counted = piece.count
+        part.delta_base = self.delta_base
+        part.last_offset = self.last_offset
+        part.shift = self.shift
+        part.limit = self.limit
+        part.topic = self.topic
+        part.partition = self.partition
+        part.magic = self.magic
+        part.attributes = self.attributes & ~7
+        part.leader_epoch = self.leader_epoch
+        part.base_timestamp = self.base_timestamp
+        part.max_timestamp = self.max_timestamp
+        part.producer_id = self.producer_id
+        part.producer_epoch = self.producer_epoch
+        part.base_sequence = -1
+        return part
 
     # --- the records --------------------------------------------------------------------------------------------------
 
@@ -175,7 +258,7 @@ cdef class RecordBatch:
             cursor.p = self.payload_start
             cursor.end = cursor.p + self.payload_size
         cursor.magic = self.magic
-        cursor.base_offset = self.first if self.magic == 2 else self.shift
+        cursor.base_offset = self.delta_base if self.magic == 2 else self.shift
         cursor.base_timestamp = self.base_timestamp
         cursor.log_append_time = self.attributes & 8
         cursor.append_timestamp = self.max_timestamp
@@ -365,6 +448,32 @@ cdef int _survey(Cursor* cursor, int64_t count, Survey* survey) noexcept nogil:
     return FINE if cursor.p == cursor.end else FAULT_TRAILING
 
 
+cdef int _cut(Cursor* cursor, int64_t count, int64_t records, Py_ssize_t size, Piece* pieces, Py_ssize_t* number,
+              int64_t* at) noexcept nogil:
+    """Walks all records; answers the fault, and in `at` where it is."""
+    cdef Slot slot
+    cdef Piece* piece = NULL
+    cdef const uint8_t* start
+    cdef int64_t index
+    cdef int fault
+    slot.offset = at[0]
+    for index in range(count):
+        start = cursor.p
+        fault = next_slot(cursor, &slot)
+        at[0] = slot.offset
+        if fault:
+            return fault
+        if piece == NULL or piece.count == records or piece.end - piece.start >= size:
+            piece = &pieces[number[0]]
+            number[0] += 1
+            piece.start = start
+            piece.count = 0
+            piece.first = slot.offset
+        piece.count += 1
+        piece.end = cursor.p
+    return FINE if cursor.p == cursor.end else FAULT_TRAILING
+
+
 cdef bint _crc_fits(const uint8_t* p, Py_ssize_t size) except -1:
     cdef uint32_t found = _crc32c(PyMemoryView_FromMemory(<char*>p + 21, size - 21, PyBUF_READ))
     return found == <uint32_t>load_int32(p + 17)
@@ -389,7 +498,7 @@ cdef int _open_batch(RecordBatch batch, const uint8_t* p, Py_ssize_t left, bint 
     batch.magic = 2
     batch.attributes = load_int16(p + 21) & 0xFFFF
     batch.codec = batch.attributes & 7
-    batch.first = load_int64(p)
+    batch.first = batch.delta_base = load_int64(p)
     batch.last_offset = add(batch.first, load_int32(p + 23))
     batch.leader_epoch = load_int32(p + 12)
     batch.base_timestamp = load_int64(p + 27)

@@ -16,7 +16,7 @@ from libc.string cimport memcmp
 
 from aiokwire.records._cursor cimport Slot, next_header
 
-from aiokwire.types import TimestampType
+from aiokwire.types import TimestampType, TopicPartition
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void*)
@@ -122,6 +122,10 @@ cdef class Record:
     def timestamp_type(self):
         return _KINDS[self.timestamp_kind]
 
+    @property
+    def topic_partition(self):
+        return TopicPartition(self.topic, self.partition)
+
     def __eq__(self, other):
         if type(other) is not Record:
             return NotImplemented
@@ -160,6 +164,10 @@ cdef class DeserializedRecord:
     @property
     def timestamp_type(self):
         return _KINDS[self.timestamp_kind]
+
+    @property
+    def topic_partition(self):
+        return TopicPartition(self.topic, self.partition)
 
     def __eq__(self, other):
         if type(other) is not DeserializedRecord:

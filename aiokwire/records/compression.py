@@ -7,6 +7,7 @@ gets the memory that it asks for. Codec libraries load when their codec is first
 from __future__ import annotations
 
 import importlib
+import io
 import struct
 import threading
 import zlib
@@ -39,6 +40,8 @@ _LIBRARIES: dict[int, str] = {
     Compression.LZ4: "lz4.frame",
     Compression.ZSTD: "zstandard",
 }
+# More than this is put together in place: a list of its pieces and what they are joined to would be twice as much.
+_JOINED = 4 << 20
 _per_thread = threading.local()
 
 
@@ -123,8 +126,7 @@ def _plain(view: memoryview, limit: int) -> bytes:
 
 
 def _gunzip(view: memoryview, limit: int) -> bytes:
-    parts: list[bytes] = []
-    room = limit
+    output = _Output(limit)
     at, window = 0, len(view)
     while True:
         unpacker = zlib.decompressobj(31)
@@ -132,19 +134,42 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
             chunk = view[at : at + window]
             if not chunk:
                 raise CorruptRecord("the gzip data is cut off")
-            part = unpacker.decompress(chunk, room + 1)
-            if len(part) > room:
+            part = unpacker.decompress(chunk, output.room + 1)
+            if len(part) > output.room:
                 raise _too_large(limit)
-            parts.append(part)
-            room -= len(part)
+            output.add(part)
             at += len(chunk) - len(unpacker.unused_data)
         if at == len(view):
-            return _joined(parts)
+            return output.joined()
         window = _WINDOW
 
 
-def _joined(parts: list[bytes]) -> bytes:
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+class _Output:
+    """What comes out of a decompressor, piece by piece, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.room = limit
+        self._size = 0
+        self._parts: list[bytes] = []
+        self._stream: io.BytesIO | None = None
+
+    def add(self, part: bytes) -> None:
+        self.room -= len(part)
+        self._size += len(part)
+        if self._stream is not None:
+            self._stream.write(part)
+            return
+        self._parts.append(part)
+        if self._size > _JOINED and len(self._parts) > 1:
+            self._stream = io.BytesIO()
+            self._stream.writelines(self._parts)
+            self._parts.clear()
+
+    def joined(self) -> bytes:
+        """All of it; nothing is added afterwards."""
+        if self._stream is not None:
+            return self._stream.getvalue()
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 # --- snappy: Kafka writes xerial's framing (blocks with an int32 length); some clients write one raw block ------------
@@ -192,14 +217,12 @@ def _snappy_size(block: memoryview) -> int:
 
 def _unsnappy(view: memoryview, limit: int) -> bytes:
     unpack = _library(_LIBRARIES[Compression.SNAPPY]).uncompress
-    parts: list[bytes] = []
-    room = limit
+    output = _Output(limit)
     for block in _snappy_blocks(view):
-        room -= _snappy_size(block)
-        if room < 0:
+        if _snappy_size(block) > output.room:
             raise _too_large(limit)
-        parts.append(unpack(block))
-    return _joined(parts)
+        output.add(unpack(block))
+    return output.joined()
 
 
 # --- lz4: the frame format; up to 0.9, and in format 0 for ever, Kafka hashed the frame's magic into the header
@@ -241,8 +264,7 @@ def _mend_lz4_header(view: memoryview) -> memoryview:
 
 def _unlz4(view: memoryview, limit: int) -> bytes:
     new_reader = _library(_LIBRARIES[Compression.LZ4]).LZ4FrameDecompressor
-    parts: list[bytes] = []
-    room = limit
+    output = _Output(limit)
     step = max(4 * len(view), 64 << 10)
     at, window = 0, len(view)
     while at < len(view):
@@ -250,13 +272,12 @@ def _unlz4(view: memoryview, limit: int) -> bytes:
         chunk: Buffer = _mend_lz4_header(view[at : at + window])
         at += window
         while not reader.eof:
-            part = reader.decompress(chunk, max_length=min(step, room + 1))
-            if len(part) > room:
+            part = reader.decompress(chunk, max_length=min(step, output.room + 1))
+            if len(part) > output.room:
                 raise _too_large(limit)
             chunk = b""
             if part:
-                parts.append(part)
-                room -= len(part)
+                output.add(part)
             elif reader.needs_input and not reader.eof:
                 if at >= len(view):
                     raise CorruptRecord("the lz4 data is cut off")
@@ -264,7 +285,7 @@ def _unlz4(view: memoryview, limit: int) -> bytes:
                 at += window
         at = min(at, len(view)) - len(reader.unused_data or b"")
         window = _WINDOW
-    return _joined(parts)
+    return output.joined()
 
 
 # --- zstd: one or more frames, with or without their size -------------------------------------------------------------
@@ -283,19 +304,17 @@ def _unzstd(view: memoryview, limit: int) -> bytes:
     unpacker = _per_thread.__dict__.get("zstd_unpacker")
     if unpacker is None:
         unpacker = _per_thread.__dict__["zstd_unpacker"] = _library(_LIBRARIES[Compression.ZSTD]).ZstdDecompressor()
-    parts: list[bytes] = []
-    room = limit
+    output = _Output(limit)
     step = max(4 * len(view), 64 << 10)
     with unpacker.stream_reader(view, read_size=max(len(view), 1), read_across_frames=True, closefd=False) as reader:
         while True:
-            part = reader.read(min(step, room + 1))
+            part = reader.read(min(step, output.room + 1))
             if not part:
                 break
-            parts.append(part)
-            room -= len(part)
-            if room < 0:
+            if len(part) > output.room:
                 raise _too_large(limit)
-    return _joined(parts)
+            output.add(part)
+    return output.joined()
 
 
 _READERS: dict[int, Callable[[memoryview, int], bytes]] = {

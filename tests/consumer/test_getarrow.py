@@ -12,7 +12,7 @@ import pytest
 
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
-from aiokwire.consumer.reader import THREAD_FROM_BYTES
+from aiokwire.consumer.decoder import THREAD_FROM_BYTES
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument
 from aiokwire.producer import Producer
 from aiokwire.types import TopicPartition

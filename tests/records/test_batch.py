@@ -183,6 +183,79 @@ def test_hostile_records_are_named(body: bytes, said: str) -> None:
         assert (caught.value.topic, caught.value.partition) == ("t", 3)
 
 
+@given(rows(gaps=True), CODECS, st.integers(1, 9), st.integers(1, 200))
+def test_the_parts_of_a_batch_have_its_records(
+    records: list[Row], codec: Compression, most: int, size: int
+) -> None:
+    payload = compress(codec, b"".join(reference.record(row, records[0].timestamp) for row in records))
+    whole = read_one(reference.batch(payload, records, attributes=int(codec), base_offset=7))
+    whole.decompress()
+    parts = whole.split(most, size)
+    assert [record for part in parts for record in part.records()] == whole.records()
+    assert all(1 <= part.count <= most for part in parts)
+    assert all(part.count == 1 or sum(map(record_size, part.records()[:-1])) < size for part in parts)
+    assert [part.base_offset for part in parts[1:]] == [part.next_offset for part in parts[:-1]]
+    assert (parts[0].base_offset, parts[-1].next_offset) == (whole.records()[0].offset, whole.next_offset)
+    assert whole.is_longer_than(most, size) or len(parts) == 1
+    assert not any(part.is_longer_than(1, 1) or part.needs_decompression for part in parts)
+    columns = [part.columns() for part in parts]
+    assert sum(map(len, columns)) == len(whole.records())
+    with pytest.raises(InvalidArgument, match="checksum"):
+        parts[0].verify()
+
+
+def record_size(record: Record) -> int:
+    """At least what it takes, without its lengths."""
+    return len(record.key or b"") + len(record.value or b"")
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_the_parts_of_an_old_message_set_have_its_records(magic: int) -> None:
+    builder = BatchBuilder(magic, 1 << 20)
+    for number in range(100):
+        builder.append(number, None, b"value")
+    for codec in (Compression.NONE, Compression.GZIP):
+        whole = read_one(bytes(builder.seal(compression=codec, base_offset=5)))
+        whole.decompress()
+        parts = whole.split(30, 1 << 20)
+        assert [part.count for part in parts] == [30, 30, 30, 10]
+        assert [record for part in parts for record in part.records()] == whole.records()
+
+
+def test_a_part_keeps_the_memory_that_it_looks_into() -> None:
+    data = bytearray(reference.plain_batch(ROWS))
+    (batch,) = read_batches(data, "t", 3)
+    expected_values = batch.values()
+    parts = batch.split(4, 1 << 20)
+    del batch
+    with pytest.raises(BufferError):
+        data.extend(b"x")
+    assert [value for part in parts for value in part.values()] == expected_values
+    del parts
+    data.extend(b"x")
+
+
+def test_a_damaged_batch_is_not_split() -> None:
+    data = reference.plain_batch(ROWS)
+    (batch,) = scan_batches(data[:-1] + b"\x7f")
+    with pytest.raises(CorruptRecord):
+        batch.split(4, 1 << 20)
+
+
+def test_decompression_within_a_limit_leaves_a_larger_batch_as_it_is() -> None:
+    for codec in list(Compression)[1:]:
+        data = reference.batch(
+            compress(codec, b"".join(reference.record(row, 0) for row in ROWS)), ROWS, attributes=int(codec)
+        )
+        batch = read_one(data)
+        assert not batch.decompress_within(10)
+        assert batch.needs_decompression
+        assert batch.decompressed_size == 0
+        assert batch.decompress_within(10_000)
+        assert batch.decompressed_size > 10
+        assert batch.count == len(batch.records()) == len(ROWS)
+
+
 def test_foreign_header_names_do_not_stop_the_reader() -> None:
     body = b"\0\0\0\1\1" + reference.varint(1) + reference.sized(b"\xff\xfe") + reference.sized(b"x")
     data = reference.batch(reference.varint(len(body)) + body, [Row(0, 1, None, None)])

@@ -1,0 +1,215 @@
+"""What has to happen to a batch before its records can be taken, where that is too long for one turn of the loop.
+
+    fetched -> decompressed -> split into parts -> (async deserializers) -> ready for the reader
+
+Large batches are decompressed and split in threads, ahead of the reader: one batch at a time as long as `fetch_memory`
+has room, beside those that readers wait for. The work belongs to the client's tasks, not to the call that asked for it:
+a call that is cancelled, or ends by its timeout, leaves it to be finished for the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+import anyio
+
+from aiokwire.consumer._iterate import Chunk
+from aiokwire.consumer.deserialization import Deserialization, Deserialized
+from aiokwire.consumer.fetch_buffer import FetchBuffer
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.errors import CorruptRecord, KafkaError
+from aiokwire.records import RecordBatch
+from aiokwire.threads import run_in_thread
+
+# A smaller batch is decompressed faster than a thread is reached, unless it becomes more than this.
+THREAD_FROM_BYTES: Final = 32 * 1024
+INLINE_BYTES: Final = 512 * 1024
+# A batch with more records or bytes is split: a part is decoded in one turn of the loop, in some milliseconds. With
+# deserializers a record takes longer; with async ones a reader gets the first record when all of its part are done.
+PART_RECORDS: Final = 16_384
+PART_RECORDS_DESERIALIZED: Final = 2_048
+PART_RECORDS_ASYNC: Final = 256
+PART_BYTES: Final = 4 * 1024 * 1024
+# Batches that are made ready ahead of the reader.
+AHEAD: Final = 8
+
+
+class Spawn(Protocol):
+    """Starts a background task of the client."""
+
+    def __call__(self, func: Callable[[], Coroutine[Any, Any, object]], *, name: str | None = None) -> None: ...
+
+
+class Decoder:
+    """Makes the chunks of a `FetchBuffer` ready."""
+
+    def __init__(
+        self,
+        buffer: FetchBuffer,
+        deserialization: Deserialization,
+        memory: int,
+        on_deserialized: Callable[[Chunk, Deserialized], None],
+        on_failure: Callable[[Chunk, KafkaError], None],
+    ) -> None:
+        """`memory` bounds what is made ready ahead; `on_deserialized` receives the result of async deserializers,
+        `on_failure` is called when a chunk cannot be read."""
+        self._buffer = buffer
+        self._deserialization = deserialization
+        self._memory = memory
+        self._on_deserialized = on_deserialized
+        self._on_failure = on_failure
+        self._spawn: Spawn | None = None
+        self._busy: dict[Chunk, anyio.Event] = {}  # chunks that wait for a task, or that a task works on
+        self._demanded: list[Chunk] = []  # of them, those that wait
+        self._woken = anyio.Event()
+        self._runs = False  # the task that works ahead is there
+        self._is_free = False  # and waits for work
+        self._deserializes_ahead = False  # readers take records, not columns
+        buffer.on_add = self._on_add
+
+    def start(self, spawn: Spawn) -> None:
+        """Use the client's tasks."""
+        self._spawn = spawn
+
+    def release(self) -> None:
+        """The consumer ended: readers that wait look at why."""
+        for done in self._busy.values():
+            done.set()
+
+    # --- for the reader -----------------------------------------------------------------------------------------------
+
+    def is_ready(self, chunk: Chunk, *, records: bool = True) -> bool:
+        """Whether a chunk can be decoded in this turn of the loop; small ones are decompressed for it. Without
+        `records`, for columns, deserializers do not matter."""
+        if chunk.loaded:
+            return True
+        if self._busy and chunk in self._busy:
+            return False
+        if self._runs:
+            self._woken.set()  # there is room for the next
+        if records and self._deserialization.is_async:
+            return False
+        return self._is_unpacked(chunk) and not self._is_long(chunk.batch)
+
+    async def make_ready(self, chunk: Chunk, *, records: bool = True) -> None:
+        """Wait until something has become of a chunk for which `is_ready` returned False."""
+        self._deserializes_ahead = records
+        done = self._busy.get(chunk)
+        if done is None:
+            done = self._demand(chunk)
+        await done.wait()
+
+    def _demand(self, chunk: Chunk) -> anyio.Event:
+        assert self._spawn is not None  # reading needs a client that was started
+        if self._is_free:
+            self._woken.set()
+        elif self._runs:
+            self._spawn(self._run_demanded, name="decode a batch")
+        else:
+            self._spawn(self._run_ahead, name="decode ahead")
+            self._runs = True
+        self._demanded.append(chunk)
+        self._is_free = False
+        done = self._busy[chunk] = anyio.Event()
+        return done
+
+    # --- the tasks ----------------------------------------------------------------------------------------------------
+
+    async def _run_ahead(self) -> None:
+        """Until cancelled: what readers wait for, else what they will ask for next."""
+        while True:
+            self._woken = anyio.Event()
+            chunk = self._next()
+            if chunk is not None:
+                await self._process(chunk)
+                continue
+            self._is_free = True
+            await self._woken.wait()
+            self._is_free = False
+
+    async def _run_demanded(self) -> None:
+        """One chunk that a reader waits for, while the other task is at work."""
+        if self._demanded:
+            await self._process(self._demanded.pop(0))
+
+    def _next(self) -> Chunk | None:
+        if self._demanded:
+            return self._demanded.pop(0)
+        if self._buffer.held >= self._memory:
+            return None
+        for chunk in self._buffer.upcoming(AHEAD):
+            if chunk not in self._busy and self._wants_work(chunk):
+                self._busy[chunk] = anyio.Event()
+                return chunk
+        return None
+
+    def _wants_work(self, chunk: Chunk) -> bool:
+        if chunk.loaded:
+            return False
+        batch: RecordBatch = chunk.batch
+        if batch.needs_decompression and chunk.size >= THREAD_FROM_BYTES:
+            return True
+        return (self._deserialization.is_async and self._deserializes_ahead) or self._is_long(batch)
+
+    def _on_add(self, chunk: Chunk) -> None:
+        """Chunks came, this one first."""
+        if self._runs:
+            self._woken.set()
+        elif self._spawn is not None and self._wants_work(chunk):
+            self._spawn(self._run_ahead, name="decode ahead")
+            self._runs = True
+
+    async def _process(self, chunk: Chunk) -> None:
+        try:
+            if not chunk.dropped:
+                await self._advance(chunk)
+        except (KafkaError, MemoryError) as error:
+            self._on_failure(chunk, error if isinstance(error, KafkaError) else _no_memory(chunk, error))
+        finally:
+            self._busy.pop(chunk).set()
+
+    async def _advance(self, chunk: Chunk) -> None:
+        """One step: unpack and split, or else deserialize."""
+        if not self._is_unpacked(chunk) or self._is_long(chunk.batch):
+            parts = await run_in_thread(self._unpack, chunk.batch)
+            if not chunk.dropped:
+                self._buffer.unpacked(chunk, parts)
+            if parts or not self._deserialization.is_async:
+                return
+        if self._deserialization.is_async and self._deserializes_ahead and not chunk.dropped:
+            done = await self._deserialization.apply_async(chunk.batch.records(chunk.start))
+            if not chunk.dropped:
+                self._on_deserialized(chunk, done)
+
+    def _unpack(self, batch: RecordBatch) -> list[RecordBatch]:
+        """In a thread: decompress; the parts of a batch that has to be split."""
+        batch.decompress()
+        return batch.split(self._part_records, PART_BYTES) if self._is_long(batch) else []
+
+    def _is_unpacked(self, chunk: Chunk) -> bool:
+        batch: RecordBatch = chunk.batch
+        if not batch.needs_decompression:
+            return True
+        return chunk.size < THREAD_FROM_BYTES and batch.decompress_within(INLINE_BYTES)
+
+    def _is_long(self, batch: RecordBatch) -> bool:
+        return batch.is_longer_than(self._part_records, PART_BYTES)
+
+    @property
+    def _part_records(self) -> int:
+        if self._deserialization.is_async:
+            return PART_RECORDS_ASYNC
+        return PART_RECORDS_DESERIALIZED if self._deserialization.is_needed else PART_RECORDS
+
+
+def _no_memory(chunk: Chunk, error: MemoryError) -> KafkaError:
+    state: PartitionState = chunk.partition
+    failure = CorruptRecord(
+        f"not enough memory to decompress a batch of {chunk.size} bytes; lower max_decompressed_bytes or fetch_memory",
+        topic=state.tp.topic,
+        partition=state.tp.partition,
+        offset=chunk.start,
+    )
+    failure.__cause__ = error
+    return failure
