@@ -63,7 +63,7 @@ class Hooks:
         the reader that is just returning. Once for each end, and again after a seek."""
 
     def on_batch_read(self, topic: str, partition: int, base_offset: int, count: int, size: int) -> None:
-        """A batch was handed over to the application, all of it, or is by the call of the reader that is just returning.
+        """A whole batch was handed over to the application, or is by the call of the reader that is just returning.
 
         `base_offset` is the first offset that was wanted of it, `count` its number of records (one that a seek or a
         rebalance cut off is left out), `size` its bytes as they were fetched. A batch of many thousand records is

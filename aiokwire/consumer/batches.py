@@ -51,7 +51,15 @@ class Batch(Generic[K_co, V_co]):
     as several.
     """
 
-    __slots__ = ("_batch", "_count", "_deserialization", "_deserialized", "base_offset", "next_offset", "topic_partition")
+    __slots__ = (
+        "_batch",
+        "_count",
+        "_deserialization",
+        "_deserialized",
+        "base_offset",
+        "next_offset",
+        "topic_partition",
+    )
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ T = TypeVar("T")
 Deserializer = Callable[[bytes], Awaitable[T] | T]
 AnyRecord = Record | DeserializedRecord[Any, Any]
 # Receives the raw record and the error; returns the record to hand over instead, or None to skip it.
-ErrorHandler = Callable[[Record, DeserializationError], AnyRecord | None | Awaitable[AnyRecord | None]]
+ErrorHandler = Callable[[Record, DeserializationError], AnyRecord | Awaitable[AnyRecord | None] | None]
 ErrorPolicy = Literal["raise", "skip"] | ErrorHandler
 
 
@@ -49,7 +49,9 @@ class CoroutineReturned(Exception):
 class Deserialization:
     """Applies a consumer's deserializers."""
 
-    def __init__(self, key: Deserializer[Any] | None, value: Deserializer[Any] | None, on_error: ErrorPolicy = RAISE) -> None:
+    def __init__(
+        self, key: Deserializer[Any] | None, value: Deserializer[Any] | None, on_error: ErrorPolicy = RAISE
+    ) -> None:
         self._key = key
         self._value = value
         self._on_error = on_error
@@ -244,7 +246,8 @@ def _log(skipped: Sequence[DeserializationError]) -> None:
 
 def is_async_function(function: object) -> bool:
     """Whether calling an object returns a coroutine, as far as its declaration says."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - how it is declared
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def require_error_policy(given: object) -> None:

@@ -130,8 +130,8 @@ class FetchBuffer:
         shared = chunk.lease if lease is None else lease
         start = chunk.start
         pieces = []
-        for part, end in kept:
-            end = chunk.end if part is kept[-1][0] else min(max(start, end), chunk.end)
+        for part, next_base in kept:
+            end = chunk.end if part is kept[-1][0] else min(max(start, next_base), chunk.end)
             pieces.append(Chunk(state, part, start, end, size if pieces else size + rest, shared))
             shared.hold()
             start = end

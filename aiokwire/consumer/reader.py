@@ -122,7 +122,7 @@ class Reader:
         return self._take_one(chunk)
 
     async def many(self, limit: int, timeout: float | None, only: Only) -> list[tuple[TopicPartition, list[Any]]]:
-        """Up to `limit` records, in runs by partition: what is ready, else what comes first within `timeout` seconds."""
+        """Up to `limit` records, in runs by partition: what is ready, else the first within `timeout` seconds."""
         self.in_hand.came_back()
         await self._take_turn()
         self._raise_if_stopped(only)

@@ -76,7 +76,7 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _is_function(field: dataclasses.Field[Any]) -> bool:
-    return "Serializer" in str(field.type) or "Deserializer" in str(field.type)
+    return any(kind in str(field.type) for kind in ("Serializer", "Deserializer", "ErrorPolicy"))
 
 
 def _value(name: str, text: str, field: dataclasses.Field[Any]) -> Any:

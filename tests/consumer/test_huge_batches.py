@@ -181,5 +181,3 @@ async def test_every_record_of_a_split_batch_comes_once(make_peer: Callable[...,
                     assert batch.count == len(batch.records()) == batch.to_arrow().num_rows
                     if batch.next_offset == count + 1:
                         break
-
-

@@ -184,9 +184,7 @@ def test_hostile_records_are_named(body: bytes, said: str) -> None:
 
 
 @given(rows(gaps=True), CODECS, st.integers(1, 9), st.integers(1, 200))
-def test_the_parts_of_a_batch_have_its_records(
-    records: list[Row], codec: Compression, most: int, size: int
-) -> None:
+def test_the_parts_of_a_batch_have_its_records(records: list[Row], codec: Compression, most: int, size: int) -> None:
     payload = compress(codec, b"".join(reference.record(row, records[0].timestamp) for row in records))
     whole = read_one(reference.batch(payload, records, attributes=int(codec), base_offset=7))
     whole.decompress()
