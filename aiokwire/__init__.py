@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     )
     from aiokwire.hooks import Hooks
     from aiokwire.producer import Delivery, Producer, ProducerConfig, Transaction
-    from aiokwire.records import Record
+    from aiokwire.records import DeserializedRecord, Record
     from aiokwire.transforming import transform
     from aiokwire.types import (
         Acks,
@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         TimestampType,
         TopicPartition,
         TransactionalReader,
+        Watermarks,
     )
 
 # Where each public name lives. Lazy, because a producer need not load the consumer, nor an error code the kernel.
@@ -138,7 +139,7 @@ _HOMES = {
     ),
     "hooks": ("Hooks",),
     "producer": ("Delivery", "Producer", "ProducerConfig", "Transaction"),
-    "records": ("Record",),
+    "records": ("DeserializedRecord", "Record"),
     "transforming": ("transform",),
     "types": (
         "Acks",
@@ -154,6 +155,7 @@ _HOMES = {
         "TimestampType",
         "TopicPartition",
         "TransactionalReader",
+        "Watermarks",
     ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -183,6 +185,7 @@ __all__ = [
     "Delivery",
     "DeliveryFailed",
     "DeserializationError",
+    "DeserializedRecord",
     "ErrorCode",
     "EventStream",
     "FencedError",
@@ -226,6 +229,7 @@ __all__ = [
     "TransactionStateError",
     "TransactionalReader",
     "UnsupportedVersion",
+    "Watermarks",
     "__version__",
     "transform",
 ]

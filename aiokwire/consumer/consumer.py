@@ -21,8 +21,9 @@ from aiokwire.config import config_of, documents_options
 from aiokwire.consumer.arguments import checked_partitions, checked_topics
 from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.commits import Commits
-from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions, Deserializer
+from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions
 from aiokwire.consumer.coordination import Coordination, checked_pattern
+from aiokwire.consumer.deserialization import Deserializer
 from aiokwire.consumer.events import Events
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake

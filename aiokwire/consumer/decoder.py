@@ -9,8 +9,8 @@ a call that is cancelled, or ends by its timeout, leaves it to be finished for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 import anyio
 
@@ -35,10 +35,8 @@ PART_BYTES: Final = 4 * 1024 * 1024
 AHEAD: Final = 8
 
 
-class Spawn(Protocol):
-    """Starts a background task of the client."""
-
-    def __call__(self, func: Callable[[], Coroutine[Any, Any, object]], *, name: str | None = None) -> None: ...
+# Starts a background task of the client, as `Client.spawn`.
+Spawn = Callable[..., None]
 
 
 class Decoder:
@@ -148,7 +146,7 @@ class Decoder:
         if chunk.loaded:
             return False
         batch: RecordBatch = chunk.batch
-        if batch.needs_decompression and chunk.size >= THREAD_FROM_BYTES:
+        if not self._is_unpacked(chunk):
             return True
         return (self._deserialization.is_async and self._deserializes_ahead) or self._is_long(batch)
 
@@ -185,7 +183,7 @@ class Decoder:
     def _unpack(self, batch: RecordBatch) -> list[RecordBatch]:
         """In a thread: decompress; the parts of a batch that has to be split."""
         batch.decompress()
-        return batch.split(self._part_records, PART_BYTES) if self._is_long(batch) else []
+        return batch.split(self.part_records, PART_BYTES) if self._is_long(batch) else []
 
     def _is_unpacked(self, chunk: Chunk) -> bool:
         batch: RecordBatch = chunk.batch
@@ -194,10 +192,11 @@ class Decoder:
         return chunk.size < THREAD_FROM_BYTES and batch.decompress_within(INLINE_BYTES)
 
     def _is_long(self, batch: RecordBatch) -> bool:
-        return batch.is_longer_than(self._part_records, PART_BYTES)
+        return batch.is_longer_than(self.part_records, PART_BYTES)
 
     @property
-    def _part_records(self) -> int:
+    def part_records(self) -> int:
+        """The most records that are decoded in one go."""
         if self._deserialization.is_async:
             return PART_RECORDS_ASYNC
         return PART_RECORDS_DESERIALIZED if self._deserialization.is_needed else PART_RECORDS

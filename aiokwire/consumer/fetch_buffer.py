@@ -129,7 +129,7 @@ class FetchBuffer:
         size, rest = divmod(chunk.size, len(kept))
         shared = chunk.lease if lease is None else lease
         start = chunk.start
-        pieces = []
+        pieces: list[Chunk] = []
         for part, next_base in kept:
             end = chunk.end if part is kept[-1][0] else min(max(start, next_base), chunk.end)
             pieces.append(Chunk(state, part, start, end, size if pieces else size + rest, shared))

@@ -55,8 +55,9 @@ class Plug:
 
     def batch_read(self, chunk: Chunk) -> None:
         """A batch, or part of one, was handed over as a whole."""
+        state: PartitionState = chunk.partition
         try:
-            self._hooks.on_batch_read(*chunk.partition.tp, chunk.start, chunk.count, chunk.size)
+            self._hooks.on_batch_read(*state.tp, chunk.start, chunk.count, chunk.size)
         except Exception:
             self._complain("on_batch_read")
 

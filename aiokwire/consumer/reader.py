@@ -27,7 +27,7 @@ from aiokwire.errors import ClosedError, CorruptRecord, KafkaError, RequestTimed
 from aiokwire.records import Columns
 from aiokwire.types import TopicPartition
 
-# A list or columns of many records take no further batch after this time (seconds).
+# A list, or columns, with as many records as a part has take no further batch after this time (seconds).
 TURN: Final = 0.005
 # What columns take in one go, and a batch beyond it: filling them blocks the loop for some milliseconds.
 ARROW_BYTES: Final = 8 * 1024 * 1024
@@ -257,7 +257,7 @@ class Reader:
                 self.buffer.finish(chunk)
             if some:
                 runs.append((state.tp, some))
-            if self._clock() >= until:
+            if limit - room >= self._decoder.part_records and self._clock() >= until:
                 break
         self.feed.spend(limit - room, size)
         return runs
@@ -270,7 +270,7 @@ class Reader:
             chunk = self.buffer.current(only)
             if chunk is None or not self._decoder.is_ready(chunk, records=False):
                 break
-            if len(columns) and self._clock() >= until:
+            if len(columns) >= self._decoder.part_records and self._clock() >= until:
                 break
             if len(columns) and len(columns) + max(chunk.batch.count, 0) > limit:
                 break

@@ -55,7 +55,7 @@ async def test_committing_a_record_commits_the_offset_after_it_with_its_leader_e
 
 async def test_committing_records_commits_the_last_of_each_partition_in_any_order(broker: Broker) -> None:
     async with reader_of(broker) as reader:
-        records = []
+        records: list[Any] = []
         while len(records) < 20:
             records += await reader.getmany(timeout=5)
         chosen = [record for record in reversed(records) if record.offset < (4 if record.partition else 7)]

@@ -166,7 +166,7 @@ async def test_every_record_of_a_split_batch_comes_once(make_peer: Callable[...,
         peer.log("t").append(*(b"%d" % number for number in range(count)), compression=codec)
         peer.log("t").append(b"last")
         async with reader_of(peer) as reader:
-            got: list[bytes] = []
+            got: list[Any] = []
             reader.seek(T0, 2 * PART_RECORDS + 5)
             with anyio.fail_after(30):
                 while not got or got[-1] != b"last":

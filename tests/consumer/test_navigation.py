@@ -148,7 +148,7 @@ async def test_a_commit_is_of_what_was_handed_over_in_whatever_way(broker: Broke
         await reader.commit()
         assert (await reader.committed(ONE))[ONE] == OffsetAndMetadata(10, "", 0)
         with pytest.raises(InvalidArgument, match="None"):
-            await reader.commit({ONE: None})  # type: ignore[dict-item]  # what is refused
+            await reader.commit({ONE: None})  # type: ignore[arg-type]  # what is refused
         with pytest.raises(InvalidArgument, match="0 or more"):
             await reader.commit({ONE: -1})
 

@@ -41,7 +41,7 @@ def reader_of(broker: Broker, **options: Any) -> Consumer[Any, Any]:
 
 async def test_getone_with_timeout_0_returns_every_record(broker: Broker) -> None:
     async with reader_of(broker) as reader:
-        got = []
+        got: list[Any] = []
         with anyio.fail_after(20):
             while len(got) < COUNT:
                 try:
@@ -53,7 +53,7 @@ async def test_getone_with_timeout_0_returns_every_record(broker: Broker) -> Non
 
 async def test_getmany_with_timeout_0_returns_every_record(broker: Broker) -> None:
     async with reader_of(broker) as reader:
-        got = []
+        got: list[Any] = []
         with anyio.fail_after(20):
             while len(got) < COUNT:
                 got += [record.value for record in await reader.getmany(timeout=0)]
@@ -62,7 +62,7 @@ async def test_getmany_with_timeout_0_returns_every_record(broker: Broker) -> No
 
 async def test_getarrow_with_timeout_0_returns_every_record(broker: Broker) -> None:
     async with reader_of(broker) as reader:
-        got: list[bytes] = []
+        got: list[Any] = []
         with anyio.fail_after(20):
             while len(got) < COUNT:
                 got += (await reader.getarrow(timeout=0)).column("value").to_pylist()
@@ -92,7 +92,7 @@ async def test_batches_are_decompressed_ahead_of_the_reader(broker: Broker) -> N
 
 async def test_work_ahead_of_the_reader_stays_within_fetch_memory(broker: Broker) -> None:
     async with reader_of(broker, fetch_memory=100_000) as reader:
-        got = []
+        got: list[Any] = []
         with anyio.fail_after(20):
             while len(got) < COUNT:
                 got += await reader.getmany(timeout=0)

@@ -209,10 +209,10 @@ def record_size(record: Record) -> int:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_the_parts_of_an_old_message_set_have_its_records(magic: int) -> None:
-    builder = BatchBuilder(magic, 1 << 20)
-    for number in range(100):
-        builder.append(number, None, b"value")
     for codec in (Compression.NONE, Compression.GZIP):
+        builder = BatchBuilder(magic, 1 << 20)
+        for number in range(100):
+            builder.append(number, None, b"value")
         whole = read_one(bytes(builder.seal(compression=codec, base_offset=5)))
         whole.decompress()
         parts = whole.split(30, 1 << 20)
