@@ -38,7 +38,7 @@ from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.unassigned import why_unassigned
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.consumer.vigil import Vigil
-from aiokwire.errors import ClosedError, InvalidArgument
+from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
 from aiokwire.records import columns_to_arrow, need_arrow
