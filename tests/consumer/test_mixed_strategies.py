@@ -11,7 +11,9 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
 from aiokwire.errors import BrokerError
-from aiokwire.protocol.messages.join_group import JoinGroupRequest
+from aiokwire.group import decode_subscription
+from aiokwire.group.strategy import OWNS
+from aiokwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from aiokwire.protocol.messages.sync_group import SyncGroupRequest
 from aiokwire.testing.plugin import kafka_broker
 from tests.consumer.groups import Told, assigned, fill, member, t, until
@@ -156,20 +158,29 @@ async def test_a_member_that_owns_partitions_beside_foreign_cooperative_ones_giv
 
 
 async def test_a_member_whose_new_leader_is_unknown_drops_its_partitions_at_once(kafka_broker: Broker) -> None:
-    """The leader of the cooperative generation left while an eager member joined, which leads now."""
+    """The leader died while an eager member joined, which leads now and assigns what this one owns."""
     told = Told()
-    leader, ours = member(kafka_broker), member(kafka_broker, listener=told)
-    async with leader, ours, anyio.create_task_group() as tasks:
-        await shared(leader, ours)
-        await fill(kafka_broker, 4)
-        async with other(kafka_broker, "aiokafka") as eager:
-            tasks.start_soon(leader.close)
-            await shared(ours, eager)
-            seen: set[tuple[int, int]] = set()
-            with anyio.fail_after(5):
-                while len(seen) < 40:
-                    for reader in (ours, eager):
-                        seen |= {(one.partition, one.offset) for one in await reader.getmany(timeout=0.01)}
+
+    def led_by_a_stranger(request: JoinGroupRequest) -> JoinGroupResponse:
+        return JoinGroupResponse(
+            generation_id=2,
+            protocol_type="consumer",
+            protocol_name="roundrobin",
+            leader="stranger",
+            member_id=request.member_id,
+        )
+
+    async with member(kafka_broker, listener=told) as ours:
+        await assigned(ours, 0, 1, 2, 3)
+        rule = kafka_broker.on(JoinGroupRequest).respond(led_by_a_stranger)
+        kafka_broker.rebalance("g")
+        await rule.hit()
+        await until(lambda: len(told.events) == 3)
+        await assigned(ours, 0, 1, 2, 3)
+        everything = t(0, 1, 2, 3)
+        assert told.events == [("assigned", everything), ("lost", everything), ("assigned", everything)]
+        after = kafka_broker.journal.requests(JoinGroupRequest)[-1]
+        assert OWNS not in {decode_subscription("m", one.metadata).user_data for one in after.protocols}
 
 
 async def test_without_a_common_assignor_the_error_names_what_was_offered_what_is_used_and_the_option(
