@@ -22,7 +22,7 @@ import anyio
 from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, read_call
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
-from aiokwire.broker.turns import SHARE, cost_of
+from aiokwire.broker.turns import REQUEST_COST, SHARE
 from aiokwire.errors import ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Response, encode_response
@@ -144,9 +144,9 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._turn, self._left = now, SHARE
         turns = self._server.turns
         try:
-            while self._is_ready and self._left > 0:
-                cost = self._handle(self._queue.popleft())
-                self._left = self._left - cost if not turns.is_contended else 0
+            if self._left > 0:
+                # While others wait in the line, one request is enough here too.
+                self._left -= self._work(1 if turns.line else self._left)
         finally:
             self._pumping = False
         if self._is_ready:
@@ -154,9 +154,17 @@ class ServerConnection(asyncio.BufferedProtocol):
             turns.join(self)
         self._read_while_empty()
 
-    def take_turn(self) -> tuple[int, bool]:
-        """Handle one request; for `Turns`."""
-        cost = self._handle(self._queue.popleft()) if self._is_ready else 0
+    def _work(self, share: int) -> int:
+        """Handle requests until their cost reaches `share`; return their cost."""
+        queue, cost = self._queue, 0
+        while queue and self._writable and self._waiting is None and not self._closed and cost < share:
+            frame = queue.popleft()
+            cost += REQUEST_COST + (len(frame) >> 3) + self._handle(frame)
+        return cost
+
+    def take_turn(self, share: int) -> tuple[int, bool]:
+        """Handle requests up to a share; for `Turns`."""
+        cost = self._work(share)
         self._in_line = self._is_ready
         if not self._in_line:
             self._read_while_empty()
@@ -175,7 +183,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._reading = not self._reading
 
     def _handle(self, frame: bytearray) -> int:
-        """Answer a request or leave it to the driver; return what it cost."""
+        """Answer a request or leave it to the driver; return the bytes that were encoded."""
         self.last_used = self._loop.time()
         answered = 0
         try:
@@ -198,7 +206,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         except Exception:
             logger.exception("connection from %s: a request failed in the broker; closing", self.peer)
             self.close()
-        return cost_of(len(frame), answered)
+        return answered
 
     def _answer(self, call: Call, response: Answer) -> int:
         """Write an answer; return the bytes that were encoded for it, without records."""

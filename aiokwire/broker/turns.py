@@ -13,20 +13,17 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-SHARE = 64 << 10  # cost that one turn of the loop takes of the line, or of a connection that is not in it: about 1 ms
-_REQUEST = 2 << 10  # the least that a request costs, in bytes of an answer that is encoded meanwhile
-
-
-def cost_of(request_size: int, answer_size: int) -> int:
-    """Estimate what a request took: its bytes are mostly records, which pass by; an answer's fields are encoded."""
-    return _REQUEST + (request_size >> 3) + answer_size
+# What one turn of the loop gives to the line, or to a connection that is not in it. A request costs the bytes of its
+# answer that are encoded, an eighth of its own (most are records, which pass by), and this much beside: 2 ms in all.
+SHARE = 128 << 10
+REQUEST_COST = 2 << 10
 
 
 class Member(Protocol):
     """A connection with requests in its queue."""
 
-    def take_turn(self) -> tuple[int, bool]:
-        """Handle one request; return its cost, and whether there are more that may be handled now."""
+    def take_turn(self, share: int) -> tuple[int, bool]:
+        """Handle requests until they cost `share`; return their cost, and whether more may be handled now."""
         ...
 
 
@@ -34,27 +31,22 @@ class Turns:
     """The line of the connections that have had their share."""
 
     def __init__(self) -> None:
-        self._line: deque[Member] = deque()
-
-    @property
-    def is_contended(self) -> bool:
-        """Whether anybody waits in the line."""
-        return bool(self._line)
+        self.line: deque[Member] = deque()  # who waits
 
     def join(self, member: Member) -> None:
         """Put a connection at the end of the line; it must not be in it."""
-        if not self._line:
+        if not self.line:
             asyncio.get_running_loop().call_soon(self._run)
-        self._line.append(member)
+        self.line.append(member)
 
     def _run(self) -> None:
         left = SHARE
-        while self._line and left > 0:
-            member = self._line[0]
-            cost, has_more = member.take_turn()
-            self._line.popleft()
+        while self.line and left > 0:
+            member = self.line[0]
+            cost, has_more = member.take_turn(left if len(self.line) == 1 else 1)
+            self.line.popleft()
             if has_more:
-                self._line.append(member)
+                self.line.append(member)
             left -= cost
-        if self._line:
+        if self.line:
             asyncio.get_running_loop().call_soon(self._run)
