@@ -1,9 +1,10 @@
-"""`aiokwire consume TOPIC`: print records from where you say to where you say."""
+"""`aiokwire consume TOPIC...`: print records of topics, from one place on, for ever or to the end."""
 
 from __future__ import annotations
 
 import datetime
 import math
+import re
 import sys
 from typing import Any
 
@@ -21,12 +22,13 @@ TOPIC_WAIT = 3.0  # seconds for a topic to be found
 
 
 def parse_start(text: str) -> str | int | datetime.datetime:
-    """Where to begin: "beginning", "end", an offset, a negative count from the end, or a time (ISO 8601).
+    """Return where to begin: "beginning", "end", an offset, a negative count from the end, or a time (ISO 8601).
 
     Raises: click.BadParameter: for anything else.
     """
-    if text in {"beginning", "end"}:
-        return text
+    word = {"earliest": "beginning", "latest": "end"}.get(text, text)
+    if word in {"beginning", "end"}:
+        return word
     try:
         return int(text)
     except ValueError:
@@ -38,7 +40,7 @@ def parse_start(text: str) -> str | int | datetime.datetime:
 
 
 @click.command("consume")
-@click.argument("topic")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @bootstrap_option
 @click.option(
     "--from",
@@ -53,17 +55,17 @@ def parse_start(text: str) -> str | int | datetime.datetime:
 @click.option(
     "--partition", "-p", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated."
 )
-@click.option("--max", "-c", "maximum", type=click.IntRange(1), help="End after so many records.")
+@click.option("--max", "-c", "maximum", type=click.IntRange(1), help="End after this number of records.")
 @click.option("--exit-at-end", "-e", is_flag=True, help="End when everything that was there at the start is read.")
 @click.option(
     "--format", "-f", "form", default="%s\\n", show_default=True, help="%t %p %o %T %k %s %K %S %h, as kcat's."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `produce --json` reads.")
-@click.option("--group", "-g", help="Share TOPIC with the members of this group; from where it committed, or --from.")
+@click.option("--group", "-g", help="Share the topics with the members of this group; from its offsets, or --from.")
 @client_options
 def command(
     *,
-    topic: str,
+    topics: tuple[str, ...],
     bootstrap: str,
     start: str | int | datetime.datetime,
     partitions: tuple[int, ...],
@@ -74,22 +76,26 @@ def command(
     group: str | None,
     settings: dict[str, Any],
 ) -> None:
-    """Print the records of TOPIC."""
+    """Print the records of topics.
+
+    A TOPIC that begins with ^ is a regular expression for whole names, as '^orders-.*'.
+    """
     if group is not None:
-        _check_group(start, partitions, exit_at_end)
+        _check_group(start, partitions)
 
     async def consume() -> int:
         from aiokwire import Consumer
 
         write = json_line if as_json else compile_format(form)
-        options = {"auto_offset_reset": "earliest", **settings}
+        options = {"bootstrap_servers": bootstrap, "auto_offset_reset": "earliest", **settings}
         if group is not None:
-            options = {"group_id": group, "enable_auto_commit": False, **_begin_of_group(start), **settings}
-            async with Consumer(topic, bootstrap_servers=bootstrap, **options) as member:
-                await _print(member, write, None, maximum, commit=not options["enable_auto_commit"])
+            options |= {"group_id": group, "enable_auto_commit": False, **_start_of_group(start), **settings}
+            async with Consumer(*await _names_or_pattern(topics, bootstrap), **options) as member:
+                ends = await _ends_of_assigned(member) if exit_at_end else None
+                await _print(member, write, ends, maximum, commit=not options["enable_auto_commit"])
             return 0
-        async with Consumer(bootstrap_servers=bootstrap, **options) as consumer:
-            assigned = await _assign(consumer, topic, partitions)
+        async with Consumer(**options) as consumer:
+            assigned = await _assign(consumer, await _matching(topics, bootstrap), partitions)
             ends = await consumer.end_offsets(assigned)
             await _seek(consumer, assigned, ends, start)
             await _print(consumer, write, ends if exit_at_end else None, maximum)
@@ -98,24 +104,64 @@ def command(
     run(consume)
 
 
-def _check_group(start: str | int | datetime.datetime, partitions: tuple[int, ...], exit_at_end: bool) -> None:
-    """Raises: click.UsageError: an option that a group has no place for."""
-    if partitions or exit_at_end or isinstance(start, int):
-        raise click.UsageError(
-            "--group decides about partitions and offsets: leave out --partition, --exit-at-end, -o N"
-        )
+def _check_group(start: str | int | datetime.datetime, partitions: tuple[int, ...]) -> None:
+    """Raises: click.UsageError: an option that has no meaning in a group."""
+    if partitions or isinstance(start, int):
+        raise click.UsageError("--group decides about partitions and offsets: leave out --partition and --from N")
 
 
-def _begin_of_group(start: str | int | datetime.datetime) -> dict[str, Any]:
-    """Where the group begins that has committed nothing."""
+def _start_of_group(start: str | int | datetime.datetime) -> dict[str, Any]:
+    """Return the option for a group that has committed nothing."""
     return {"auto_offset_reset": {"beginning": "earliest", "end": "latest"}.get(str(start), start)}
 
 
-async def _assign(consumer: Any, topic: str, partitions: tuple[int, ...]) -> list[TopicPartition]:
-    existing = sorted(await consumer.partitions_for_topic(topic, timeout=TOPIC_WAIT))
-    if missing := sorted(set(partitions) - set(existing)):
-        raise InvalidArgument(f"topic {topic} has partitions 0 to {len(existing) - 1}, not {missing[0]}")
-    assigned = [TopicPartition(topic, number) for number in partitions or existing]
+async def _names_or_pattern(topics: tuple[str, ...], bootstrap: str) -> list[Any]:
+    """Return what a member subscribes to: one pattern, which new topics may match later, or names."""
+    if len(topics) == 1 and topics[0].startswith("^"):
+        return [_pattern(topics[0])]
+    return await _matching(topics, bootstrap)
+
+
+async def _matching(topics: tuple[str, ...], bootstrap: str) -> list[str]:
+    """Return the names that are given, and those of topics that match a pattern.
+
+    Raises: InvalidArgument: no topic matches a pattern.
+    """
+    if not any(topic.startswith("^") for topic in topics):
+        return list(dict.fromkeys(topics))
+    from aiokwire import Admin
+
+    async with Admin(bootstrap) as admin:
+        existing = [topic.name for topic in await admin.list_topics()]
+    found: dict[str, None] = {}
+    for topic in topics:
+        names = [name for name in existing if _pattern(topic).fullmatch(name)] if topic.startswith("^") else [topic]
+        if not names:
+            raise InvalidArgument(f"no topic matches {topic!r}; there are {len(existing)}: `aiokwire topics list`")
+        found |= dict.fromkeys(names)
+    return list(found)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.BadParameter(f"{text!r} is not a regular expression: {error}") from None
+
+
+async def _ends_of_assigned(member: Any) -> dict[TopicPartition, int]:
+    """Return the ends of the partitions that the group assigns to this member first."""
+    ends: dict[TopicPartition, int] = await member.end_offsets(await member.assigned())
+    return ends
+
+
+async def _assign(consumer: Any, topics: list[str], partitions: tuple[int, ...]) -> list[TopicPartition]:
+    assigned: list[TopicPartition] = []
+    for topic in topics:
+        existing = sorted(await consumer.partitions_for_topic(topic, timeout=TOPIC_WAIT))
+        if missing := sorted(set(partitions) - set(existing)):
+            raise InvalidArgument(f"topic {topic} has partitions 0 to {len(existing) - 1}, not {missing[0]}")
+        assigned += [TopicPartition(topic, number) for number in partitions or existing]
     await consumer.assign(assigned)
     return assigned
 
@@ -157,7 +203,9 @@ async def _print(
         records = await consumer.getmany(max_records=limit, timeout=0.5)
         if ends is not None:
             records = [
-                record for record in records if record.offset < ends[TopicPartition(record.topic, record.partition)]
+                record
+                for record in records
+                if record.offset < ends.get(TopicPartition(record.topic, record.partition), math.inf)
             ]
         if records:
             sys.stdout.buffer.write(b"".join([write(record) for record in records]))
@@ -170,7 +218,8 @@ async def _print(
 
 
 async def _at_end(consumer: Any, ends: dict[TopicPartition, int]) -> bool:
+    """Whether all that was there is read; what a group has moved to another member is that member's to read."""
     for tp, end in ends.items():
-        if await consumer.position(tp) < end:
+        if tp in consumer.assignment and await consumer.position(tp) < end:
             return False
     return True

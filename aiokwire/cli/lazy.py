@@ -1,7 +1,8 @@
-"""Groups of verbs whose modules load when they are called. Used by the root command and by `aiokwire spark`."""
+"""Groups of verbs: each suggests the nearest verb for a mistyped one; `LazyGroup` loads verbs when they are called."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +10,21 @@ from typing import Any
 import click
 
 
-class LazyGroup(click.Group):
+class VerbGroup(click.Group):
+    """A group that answers a mistyped verb with the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            nearest = difflib.get_close_matches(args[0], known, n=1, cutoff=0.5)
+            hint = f"Did you mean {nearest[0]!r}?" if nearest else f"There are {', '.join(known)}."
+            ctx.fail(f"No such command {args[0]!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(VerbGroup):
     """A group whose commands are modules, each with a `command`; `verbs` has each one's module and short help."""
 
     def __init__(self, *args: Any, verbs: Mapping[str, tuple[str, str]], **options: Any) -> None:

@@ -11,6 +11,7 @@ import click
 
 from aiokwire._version import __version__
 from aiokwire.cli.lazy import LazyGroup
+from aiokwire.cli.options import bootstrap_for_verbs
 
 VERBS = {
     "broker": ("aiokwire.cli.broker", "Run a broker on this machine."),
@@ -25,6 +26,7 @@ VERBS = {
 
 
 @click.command(cls=LazyGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
+@bootstrap_for_verbs
 @click.version_option(__version__, prog_name="aiokwire")
 @click.option("--verbose", "-v", count=True, help="Log more: -v for state changes, -vv for everything.")
 def cli(verbose: int) -> None:

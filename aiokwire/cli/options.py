@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
+_BOOTSTRAP: Final = "aiokwire.bootstrap"  # what a command further up was given, in click's shared `meta`
+
+
 def bootstrap_option(function: CommandT) -> CommandT:
-    """`--bootstrap`, with its default from the environment."""
+    """`--bootstrap` of a verb; without it the one given further up, then the environment's."""
+
+    def choose(ctx: click.Context, param: click.Parameter, given: str) -> str:
+        named_here = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
+        inherited: str = ctx.meta.get(_BOOTSTRAP, given)
+        return given if named_here else inherited
+
     return click.option(
         "--bootstrap",
         "-b",
@@ -21,7 +30,20 @@ def bootstrap_option(function: CommandT) -> CommandT:
         show_default=True,
         show_envvar=True,
         metavar="HOST:PORT",
+        callback=choose,
         help="One or more brokers, separated by commas.",
+    )(function)
+
+
+def bootstrap_for_verbs(function: CommandT) -> CommandT:
+    """`--bootstrap` before a verb, for all verbs of a group."""
+
+    def keep(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
+        if given is not None:
+            ctx.meta[_BOOTSTRAP] = given
+
+    return click.option(
+        "--bootstrap", "-b", metavar="HOST:PORT", callback=keep, expose_value=False, help="Brokers, for every verb."
     )(function)
 
 
@@ -40,8 +62,8 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
-    """`parse_pairs` for keyword options: values are JSON where they can be, else text."""
-    return {name: _json_or_text(text) for name, text in parse_pairs(given).items()}
+    """`parse_pairs` for keyword options: values are JSON where they can be, else text; `linger.ms` is `linger_ms`."""
+    return {name.replace(".", "_"): _json_or_text(text) for name, text in parse_pairs(given).items()}
 
 
 def _json_or_text(text: str) -> Any:
@@ -66,7 +88,10 @@ def pairs_option(
 
 # `--set name=value`: the parameter `settings`.
 client_options = pairs_option(
-    "--set", "settings", help="An option of the client, by Kafka's name in snake_case", parse=parse_settings
+    "--set",
+    "settings",
+    help="An option of the client by Kafka's name, as linger.ms=5 or linger_ms=5",
+    parse=parse_settings,
 )
 
 

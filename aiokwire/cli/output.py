@@ -1,4 +1,4 @@
-"""Tables for people, JSON for programs."""
+"""Tables for people; tab-separated lines and JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-# Off a terminal rich takes 80 columns, and cuts names to them.
+# Without a terminal rich takes 80 columns, and cuts names to them.
 _ENDLESS: Final = 100_000
 
 
@@ -17,7 +17,23 @@ def print_json(value: object) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table; columns whose values are all numbers stand to the right. Off a terminal nothing is cut or wrapped."""
+    """Print a table; without a terminal lines of tab-separated values, the first with the columns' names.
+
+    Programs get numbers without separators, and no title.
+    """
+    rows = [list(row) for row in rows]
+    if sys.stdout.isatty():
+        print_report(title, columns, rows)
+        return
+    for cells in (columns, *rows):
+        print(*(str(cell).replace("\t", " ") for cell in cells), sep="\t")
+
+
+def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table that is always drawn; without a terminal nothing is cut or wrapped.
+
+    Columns whose values are all numbers stand to the right.
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -25,7 +41,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     table = Table(title=title, title_justify="left")
     for index, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left")
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_text(value) for value in row))
     Console(width=None if sys.stdout.isatty() else _ENDLESS).print(table)

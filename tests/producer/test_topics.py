@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import collections
+from typing import Any
 
 from aiokwire import Producer
 from aiokwire.broker import Broker
 from aiokwire.hooks import Hooks
-from aiokwire.producer.config import ProducerOptions
 
 
 class Versions(Hooks):
@@ -25,7 +25,7 @@ class Versions(Hooks):
 async def test_a_topic_that_is_sent_to_all_the_time_never_falls_out_of_the_metadata() -> None:
     """It did after `metadata_max_idle_ms`: added partitions went unused, and Produce fell back to naming the topic."""
     versions = Versions()
-    options: ProducerOptions = {"metadata_max_idle_ms": 40, "metadata_max_age_ms": 10, "metadata_min_interval_ms": 1}
+    options: dict[str, Any] = {"metadata_max_idle_ms": 40, "metadata_max_age_ms": 10, "metadata_min_interval_ms": 1}
     async with (
         Broker(topics={"t": 1}) as broker,
         Producer(broker.bootstrap_servers, hooks=versions, linger_ms=0, **options) as producer,

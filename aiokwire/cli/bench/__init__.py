@@ -6,9 +6,12 @@ import click
 
 from aiokwire.cli.bench.consume import command as consume
 from aiokwire.cli.bench.produce import command as produce
+from aiokwire.cli.lazy import VerbGroup
+from aiokwire.cli.options import bootstrap_for_verbs
 
 
-@click.group("bench")
+@click.group("bench", cls=VerbGroup)
+@bootstrap_for_verbs
 def command() -> None:
     """Measure throughput, CPU and latency against a broker."""
 

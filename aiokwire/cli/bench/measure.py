@@ -6,7 +6,7 @@ import resource
 from dataclasses import asdict, dataclass
 from time import perf_counter
 
-from aiokwire.cli.output import print_json, print_table
+from aiokwire.cli.output import print_json, print_report
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 
@@ -71,7 +71,7 @@ def show(title: str, result: Result, *, as_json: bool) -> None:
         ["peak memory, MB", result.peak_memory_mb],
     ]
     rows += [[f"latency {name}, ms", value] for name, value in result.latency_ms.items()]
-    print_table(title, ["figure", "value"], rows)
+    print_report(title, ["figure", "value"], rows)
 
 
 def _cpu_seconds() -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aiokwire.cli.demo.frame import Finding, plot_counts, print_check, shade, two_plots
 from aiokwire.cli.demo.pipeline import Outcome
-from aiokwire.cli.output import print_table
+from aiokwire.cli.output import print_report
 
 
 def show(outcome: Outcome, output: Path) -> None:
@@ -24,7 +24,7 @@ def show(outcome: Outcome, output: Path) -> None:
             ]
         )
     columns = ["airline", "flights", "no arrival", "mean delay, min", "over 15 min, %"]
-    print_table("Arrival delays, flights from New York City in 2013", columns, rows)
+    print_report("Arrival delays, flights from New York City in 2013", columns, rows)
     plot = draw(outcome, output / "flights.png")
     total = len(outcome.flights.values)
     print(

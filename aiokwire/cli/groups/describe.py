@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,9 @@ def _print(group: GroupDescription, partitions: list[dict[str, Any]]) -> None:
         what += f", {group.assignor}"
     columns = ["topic", "partition", "committed", "end", "lag", "member"]
     rows = [["-" if row[name] is None else row[name] for name in columns] for row in partitions]
+    if not sys.stdout.isatty():
+        print_table("", ["group", "state", *columns], [[group.group_id, group.state, *row] for row in rows])
+        return
     print_table(f"{what}, coordinator {group.coordinator}", columns, rows)
     if group.members:
         members = [

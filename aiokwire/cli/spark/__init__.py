@@ -11,6 +11,7 @@ from __future__ import annotations
 import click
 
 from aiokwire.cli.lazy import LazyGroup
+from aiokwire.cli.options import bootstrap_for_verbs
 
 VERBS = {
     "archive": ("aiokwire.cli.spark.archive", "Write topics to Parquet, each record once."),
@@ -24,5 +25,6 @@ VERBS = {
 
 
 @click.command("spark", cls=LazyGroup, verbs=VERBS)
+@bootstrap_for_verbs
 def command() -> None:
     """Archive, replay, audit and query topics on Spark; needs `pip install 'aiokwire[spark]'` and Java 17."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiokwire.cli.options import bootstrap_option
-from aiokwire.cli.output import print_table
+from aiokwire.cli.output import print_report
 from aiokwire.cli.running import FAILED
 from aiokwire.cli.spark.options import source_options, spark_options
 from aiokwire.cli.spark.running import run
@@ -114,7 +114,7 @@ def _show(report: AuditReport, html: Path | None, as_json: bool) -> None:
         print(json.dumps(audit_as_json(report), ensure_ascii=False))
         return
     for title, heads, rows in audit_tables(report):
-        print_table(title, heads, rows)
+        print_report(title, heads, rows)
     print(audit_verdict(report))
     if html is not None:
         print(f"report: {html}")

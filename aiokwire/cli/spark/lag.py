@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -50,14 +49,10 @@ def _print(found: Sequence[PartitionLag], *, as_json: bool) -> None:
     if as_json:
         for row in rows:
             print_json(dict(zip(_HEADS, row, strict=True)))
-    elif sys.stdout.isatty():
-        total = sum(each.lag or 0 for each in found)
-        print_table(
-            f"{total:,} offsets behind", _HEADS, [["-" if cell is None else cell for cell in row] for row in rows]
-        )
     else:
-        for row in (_HEADS, *rows):
-            print(*("-" if cell is None else cell for cell in row), sep="\t")
+        total = sum(each.lag or 0 for each in found)
+        cells = [["-" if cell is None else cell for cell in row] for row in rows]
+        print_table(f"{total:,} offsets behind", _HEADS, cells)
 
 
 def _row(each: PartitionLag) -> tuple[str | int | None, ...]:

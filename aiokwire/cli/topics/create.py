@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import bootstrap_option, pairs_option
 from aiokwire.cli.running import run
 from aiokwire.errors import BrokerError
 
@@ -14,7 +14,7 @@ from aiokwire.errors import BrokerError
 @bootstrap_option
 @click.option("--partitions", "-p", type=click.IntRange(1), help="Without it, the broker's default.")
 @click.option("--replication-factor", "-r", type=click.IntRange(1), help="Without it, the broker's default.")
-@click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting by Kafka's own name.")
+@pairs_option("--set", "--config", "settings", help="A topic config by Kafka's name, as retention.ms=60000")
 @click.option("--if-not-exists", is_flag=True, help="A topic that exists is fine.")
 def command(
     *,
@@ -22,17 +22,17 @@ def command(
     bootstrap: str,
     partitions: int | None,
     replication_factor: int | None,
-    configs: tuple[str, ...],
+    settings: dict[str, str],
     if_not_exists: bool,
 ) -> None:
     """Create topics, and wait until they can be used."""
-    settings = dict(_setting(pair) for pair in configs)
+    configs = {name.replace("_", "."): value for name, value in settings.items()}
 
     async def create() -> int:
         from aiokwire import Admin, ErrorCode
         from aiokwire.admin import NewTopic
 
-        wanted = [NewTopic(name, partitions or -1, replication_factor or -1, settings) for name in names]
+        wanted = [NewTopic(name, partitions or -1, replication_factor or -1, configs) for name in names]
         async with Admin(bootstrap) as admin:
             results = await admin.create_topics(wanted)
         failed: list[BrokerError] = []
@@ -49,10 +49,3 @@ def command(
         return 1 if failed else 0
 
     run(create)
-
-
-def _setting(pair: str) -> tuple[str, str]:
-    name, equals, value = pair.partition("=")
-    if not equals or not name:
-        raise click.BadParameter(f"{pair!r} is not NAME=VALUE")
-    return name, value

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import click
 
 from aiokwire.cli.options import bootstrap_option
@@ -25,6 +28,7 @@ def command(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
             topics = (await admin.describe_topics(names)).check()
             resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in topics}
             settings = (await admin.describe_configs(resources.values())).check()
+            plain: list[dict[str, Any]] = []
             for name, topic in topics.items():
                 led = [TopicPartition(name, p.partition) for p in topic.partitions if p.leader is not None]
                 begins = await admin.list_offsets(dict.fromkeys(led, EARLIEST))
@@ -48,9 +52,13 @@ def command(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
                 if as_json:
                     topic_id = None if topic.topic_id is None else str(topic.topic_id)
                     print_json({"name": name, "topic_id": topic_id, "partitions": rows, "configs": changed})
+                elif not sys.stdout.isatty():
+                    plain += [{"topic": name, **row} for row in rows]
                 else:
                     note = "".join(f", {key}={value}" for key, value in sorted(changed.items()))
                     print_table(f"{name}{note}", list(rows[0]), [list(row.values()) for row in rows])
+            if plain:
+                print_table("", list(plain[0]), [list(row.values()) for row in plain])
         return 0
 
     run(describe)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from aiokwire.cli.demo.frame import Finding, plot_counts, print_check, shade, two_plots
-from aiokwire.cli.output import print_table
+from aiokwire.cli.output import print_report
 from aiokwire.cli.spark.demo.direct import Hour
 from aiokwire.cli.spark.demo.work import Outcome
 
@@ -23,7 +23,7 @@ def show(outcome: Outcome, output: Path) -> None:
         name = outcome.airlines.get(carrier, carrier)
         rows.append([name, len(hours), flights, minutes / max(1, arrived), worst])
     columns = ["airline", "hours", "flights", "mean delay, min", "worst hour, min"]
-    print_table("Arrival delays by hour and airline, flights from New York City in 2013", columns, rows)
+    print_report("Arrival delays by hour and airline, flights from New York City in 2013", columns, rows)
     plot = draw(outcome, output / "delays.png")
     last = outcome.summary
     starts = "one start" if outcome.killed_at is None else "two starts"
