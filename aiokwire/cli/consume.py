@@ -198,7 +198,7 @@ async def _print(
     remaining = math.inf if maximum is None else maximum
     while remaining > 0:
         if ends is not None and await _at_end(consumer, ends):
-            return
+            break
         limit = CHUNK if remaining == math.inf else min(CHUNK, int(remaining))
         records = await consumer.getmany(max_records=limit, timeout=0.5)
         if ends is not None:

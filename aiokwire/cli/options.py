@@ -90,7 +90,7 @@ def pairs_option(
 client_options = pairs_option(
     "--set",
     "settings",
-    help="An option of the client by Kafka's name, as linger.ms=5 or linger_ms=5",
+    help="An option of the client by Kafka's name, as linger.ms=5",
     parse=parse_settings,
 )
 

@@ -43,7 +43,8 @@ def test_groups_are_listed_and_described(run: Run, group: str, topic: str) -> No
     ]
     table = run("groups", "describe", group)
     assert table.exit_code == 0
-    assert "Empty, classic" in table.stdout
+    assert table.stdout.splitlines()[0].split("\t")[:3] == ["group", "state", "topic"]
+    assert f"{group}\tEmpty\t{topic}\t0\t2\t4\t2\t-\n" in table.stdout
 
 
 def test_a_group_that_does_not_exist_is_an_error_beside_those_that_do(run: Run, group: str) -> None:

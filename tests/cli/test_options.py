@@ -21,6 +21,10 @@ def test_settings_are_json_where_they_can_be() -> None:
     }
 
 
+def test_settings_take_kafkas_dotted_names() -> None:
+    assert parse_settings(("linger.ms=5", "client.id=me")) == {"linger_ms": 5, "client_id": "me"}
+
+
 def test_topics_come_with_their_partitions() -> None:
     assert parse_topic_partitions("orders:3") == ("orders", 3)
     assert parse_topic_partitions("orders") == ("orders", 1)
@@ -37,7 +41,7 @@ def test_headers_may_be_null() -> None:
 
 
 def test_a_start_is_a_word_an_offset_or_a_time() -> None:
-    assert parse_start("beginning") == "beginning"
+    assert parse_start("beginning") == parse_start("earliest") == "beginning"
     assert parse_start("-5") == -5
     moment = parse_start("2026-01-31T12:00+00:00")
     assert isinstance(moment, datetime.datetime)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
+
+from aiokwire.cli.main import cli
 
 Run = Callable[..., Result]
 
@@ -180,3 +182,64 @@ def test_members_of_a_group_go_on_where_the_group_is(run: Run, topic: str, tmp_p
     assert run("consume", topic, "--max", "6", *options).stdout == "4 5 6 7 8 9 "
     wrong = run("consume", topic, "--group", "readers", "-p", "0")
     assert "--group decides about partitions" in wrong.stderr
+
+
+def test_the_brokers_may_be_named_at_every_level(bootstrap: str, topic: str) -> None:
+    for arguments in (
+        ("-b", bootstrap, "topics", "list"),
+        ("topics", "-b", bootstrap, "list"),
+        ("topics", "list", "-b", bootstrap),
+        ("-b", "127.0.0.1:1", "topics", "list", "--bootstrap", bootstrap),
+    ):
+        result = CliRunner().invoke(cli, list(arguments), env={"AIOKWIRE_BOOTSTRAP": "127.0.0.1:2"})
+        assert result.exit_code == 0, result.output
+        assert f"{topic}\t2\n" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("topic", "list"), "Did you mean 'topics'?"),
+        (("topics", "descibe"), "Did you mean 'describe'?"),
+        (("groups", "zzz"), "There are delete, describe, list, reset."),
+    ],
+)
+def test_a_mistyped_verb_gets_the_nearest_one(run: Run, arguments: tuple[str, ...], hint: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+
+
+def test_without_a_terminal_tables_are_tab_separated_lines(run: Run, topic: str) -> None:
+    lines = run("topics", "describe", topic).stdout.splitlines()
+    assert lines[0].split("\t") == ["topic", "partition", "leader", "replicas", "in_sync", "begin", "end"]
+    assert lines[1].split("\t") == [topic, "0", "1", "[1]", "[1]", "0", "0"]
+
+
+def test_a_topic_is_created_with_configs_by_either_spelling(run: Run) -> None:
+    configs = ("--set", "retention.ms=60000", "--set", "segment_bytes=1048576")
+    assert run("topics", "create", "spelled", *configs).exit_code == 0
+    described = json.loads(run("topics", "describe", "spelled", "--json").stdout)
+    assert described["configs"] == {"retention.ms": "60000", "segment.bytes": "1048576"}
+
+
+def test_several_topics_and_patterns_are_read(run: Run, tmp_path: Path) -> None:
+    for name in ("many-a", "many-b", "other-c"):
+        (tmp_path / name).write_text(f"{name}\n")
+        assert run("topics", "create", name, "-p", "1").exit_code == 0
+        assert run("produce", name, tmp_path / name).exit_code == 0
+    assert sorted(run("consume", "many-a", "other-c", "-e").stdout.split()) == ["many-a", "other-c"]
+    assert sorted(run("consume", "^many-.*", "-e").stdout.split()) == ["many-a", "many-b"]
+    assert sorted(run("consume", "^many-.*", "-e", "-g", "pattern-readers").stdout.split()) == ["many-a", "many-b"]
+    assert "no topic matches '^nothing.*'" in run("consume", "^nothing.*", "-e").stderr
+    assert "is not a regular expression" in run("consume", "^(", "-e").stderr
+
+
+def test_a_member_ends_where_the_log_ended_when_it_was_assigned(run: Run, topic: str, tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("".join(f"{number}\n" for number in range(10)))
+    assert run("produce", topic, lines).exit_code == 0
+    first = run("consume", topic, "--group", "to-the-end", "--exit-at-end", "-f", "%s ")
+    assert sorted(map(int, first.stdout.split())) == list(range(10))
+    again = run("consume", topic, "--group", "to-the-end", "--exit-at-end", "-f", "%s ")
+    assert (again.exit_code, again.stdout) == (0, "")
