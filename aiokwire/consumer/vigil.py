@@ -1,6 +1,6 @@
-"""The task that sees whether partitions go on: it looks now and then, says why one does not, and stirs it.
+"""Periodically checks every partition for progress, reports the stalled ones, and triggers a metadata refresh.
 
-Nothing on the way of a record notes the time for it; what moved between two looks has gone on.
+Nothing on the way of a record notes the time for it: a position that moved between two checks is progress.
 """
 
 from __future__ import annotations
@@ -10,13 +10,23 @@ import logging
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 
 from aiokwire.cluster import Client
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.coordination import Coordination
 from aiokwire.consumer.events import Events, PartitionResumed, PartitionStalled
 from aiokwire.consumer.fetcher import Fetcher
-from aiokwire.consumer.health import ConsumerHealth, PartitionHealth, Seen, group_health, look_again, reason_of
+from aiokwire.consumer.health import (
+    ConsumerHealth,
+    PartitionHealth,
+    Reason,
+    Seen,
+    Source,
+    group_health,
+    look_again,
+    reason_of,
+)
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
@@ -28,6 +38,8 @@ logger = logging.getLogger(__name__)
 # The time between two looks (seconds): a tenth of what a stall takes to be one, within these.
 SHORTEST_LOOK: Final = 0.1
 LONGEST_LOOK: Final = 3.0
+# Partitions that are checked before the loop gets a turn: some milliseconds.
+IN_ONE_TURN: Final = 256
 
 
 class Vigil:
@@ -61,7 +73,7 @@ class Vigil:
         try:
             while True:
                 await anyio.sleep(pause)
-                self._look()
+                await self._look_around()
         finally:
             self._events.close()
 
@@ -75,7 +87,7 @@ class Vigil:
             group = group_health(status, coordination.metadata, self._config.group_id or "", now)
         since = None if status is None else status.blocked_until
         return ConsumerHealth(
-            partitions=self._look(),
+            partitions=self._health_of_all(),
             group=group,
             is_awaited=self._reader.buffer.is_awaited,
             memory_in_use=self._fetcher.in_use,
@@ -86,16 +98,36 @@ class Vigil:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def _look(self) -> dict[TopicPartition, PartitionHealth]:
+    def _health_of_all(self) -> dict[TopicPartition, PartitionHealth]:
         now = anyio.current_time()
-        seen, self._seen = self._seen, {}
-        found: dict[TopicPartition, PartitionHealth] = {}
-        for state in self._subscription.states.values():
-            found[state.tp] = self._look_at(state, seen.get(state), now)
+        sources = _Sources(self._fetcher)
+        stalled: list[PartitionStalled] = []
+        found = {state.tp: self._look_at(state, now, sources, stalled) for state in self._subscription.states.values()}
+        self._on_stalls(stalled)
         return found
 
-    def _look_at(self, state: PartitionState, before: Seen | None, now: float) -> PartitionHealth:
-        reason, detail = reason_of(state, self._fetcher.source_of(state), now)
+    async def _look_around(self) -> None:
+        """Look at every partition, with turns for the loop in between."""
+        stalled: list[PartitionStalled] = []
+        states = list(self._subscription.states.values())
+        for start in range(0, len(states), IN_ONE_TURN):
+            now = anyio.current_time()
+            sources = _Sources(self._fetcher)
+            for state in states[start : start + IN_ONE_TURN]:
+                if self._subscription.states.get(state.tp) is state:
+                    self._look_at(state, now, sources, stalled)
+            await anyio.lowlevel.checkpoint()
+        self._on_stalls(stalled)
+        if len(self._seen) > len(self._subscription.states):
+            assigned = set(self._subscription.states.values())
+            self._seen = {state: seen for state, seen in self._seen.items() if state in assigned}
+
+    def _look_at(
+        self, state: PartitionState, now: float, sources: _Sources, stalled: list[PartitionStalled]
+    ) -> PartitionHealth:
+        """Note how a partition is; one that has just been found to be stalled is added to `stalled`."""
+        before = self._seen.get(state)
+        reason, detail = reason_of(state, sources.of(state), now)
         position = state.position
         seen = look_again(before, position, reason, now)
         health = PartitionHealth(
@@ -109,19 +141,51 @@ class Vigil:
             stalled=now - seen.fine_at >= self._stalled_after,
         )
         if before is not None and before.told and not health.stalled:
-            logger.info("%s goes on", state.tp)
+            logger.info("%s resumed", state.tp)
             self._events.publish(PartitionResumed(state.tp, now - before.fine_at))
         if health.stalled and not seen.told:
             seen = dataclasses.replace(seen, told=True)
-            self._on_stall(health, now - seen.fine_at)
+            stalled.append(PartitionStalled(state.tp, now - seen.fine_at, reason, detail, position, health.lag))
         self._seen[state] = seen
         return health
 
-    def _on_stall(self, health: PartitionHealth, seconds: float) -> None:
-        """Say so, once, and have everything looked up anew that may have been missed."""
-        logger.warning("no progress for %.0f s: %s", seconds, health)
-        self._client.metadata.request_update(f"{health.partition} makes no progress")
+    def _on_stalls(self, stalled: list[PartitionStalled]) -> None:
+        """Log them, one line for each reason, and have everything looked up again that may have been missed."""
+        if not stalled:
+            return
+        by_reason: dict[tuple[Reason, str], list[PartitionStalled]] = {}
+        for event in stalled:
+            by_reason.setdefault((event.reason, event.detail), []).append(event)
+        for alike in by_reason.values():
+            first = alike[0]
+            detail = f" ({first.detail})" if first.detail else ""
+            more = f", and {len(alike) - 1} more partitions" if len(alike) > 1 else ""
+            logger.warning(
+                "no progress for %.0f s: %s at %s, lag %s, waits for %s%s%s",
+                first.seconds,
+                first.partition,
+                first.position,
+                first.lag,
+                first.reason.value,
+                detail,
+                more,
+            )
+        self._client.metadata.request_update(f"{stalled[0].partition} makes no progress")
         self._upkeep.regroup()
-        self._events.publish(
-            PartitionStalled(health.partition, seconds, health.reason, health.detail, health.position, health.lag)
-        )
+        for event in stalled:
+            self._events.publish(event)
+
+
+class _Sources:
+    """What bears on the next fetch from each node, looked up once for all its partitions."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self._fetcher = fetcher
+        self._known: dict[int | None, Source] = {}
+
+    def of(self, state: PartitionState) -> Source:
+        node_id = state.source
+        source = self._known.get(node_id)
+        if source is None:
+            source = self._known[node_id] = self._fetcher.source_of(state)
+        return source
