@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aiokwire.cli.spark.demo.direct import Hour, Place, compare, compute, read_hour, time_of
-from aiokwire.cli.spark.demo.process import DECLARATION, java_problem, java_version
+from aiokwire.cli.spark.demo.process import DECLARATION, java_problem, java_version, last_words
 from aiokwire.cli.spark.demo.report import by_hour_of_day, check
 from aiokwire.cli.spark.demo.work import PATIENCE, Outcome, Patience, Stalled
 from aiokwire.spark.pipelines import prepare
@@ -88,6 +88,15 @@ def test_a_slow_pipeline_may_take_its_time_and_one_that_stands_still_ends_in_a_s
     ) as ended:
         patience.note(59, 59 * 60 + PATIENCE)
     assert "\n" not in str(ended.value)
+
+
+def test_a_failed_pipeline_is_told_by_its_error_without_what_the_jvm_logged() -> None:
+    log = (
+        "starting\n26/11/22 ERROR MicroBatchExecution: failed\n\tat org.apache.spark\nerror: sink 'delays': no broker\n"
+    )
+    assert last_words(log) == "sink 'delays': no broker"
+    assert last_words("killed\n\n") == "killed"
+    assert last_words("") == "it said nothing"
 
 
 def test_delays_by_hour_of_day() -> None:

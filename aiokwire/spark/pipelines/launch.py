@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import logging
 import os
+import pathlib
+import shutil
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.group import GroupOffsets
 from aiokwire.spark import writing
-from aiokwire.spark.pipelines.interpreters import PYTHON, check_driver_python, choose_python, warn_of_driver_python
+from aiokwire.spark.pipelines.cluster import is_local
+from aiokwire.spark.pipelines.interpreters import (
+    DRIVER_PYTHON,
+    PYTHON,
+    check_driver_python,
+    choose_python,
+    warn_of_driver_python,
+)
 from aiokwire.spark.session import session_for
 from aiokwire.threads import start_thread
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -33,8 +45,12 @@ _CONF: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
-# For what runs on this machine alone: nothing listens where others could reach it.
-_LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# For what runs on this machine alone: nothing listens where others could reach it, and workers are quick to start.
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "aiokwire.spark.daemon",
+}
 
 
 def spark_session(
@@ -57,15 +73,18 @@ def spark_session(
     place = master or os.environ.get("MASTER") or "local[*]"
     os.environ[PYTHON] = choose_python(os.environ, conf or {}, sys.executable)
     warn_of_driver_python(os.environ, place)
-    if place.startswith("local"):
+    own_python = {os.environ[PYTHON], os.environ.get(DRIVER_PYTHON, sys.executable)} == {sys.executable}
+    local = is_local(place)
+    if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder: Any = SparkSession.builder
     builder = builder.appName(name).master(place)
-    settings = _CONF | (_LOCAL if place.startswith("local") else {}) | dict(conf or {})
+    settings = _CONF | (_LOCAL if local else {}) | dict(conf or {})
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        spark: SparkSession = builder.getOrCreate()
+        with home_without_zip() if local and own_python else contextlib.nullcontext():
+            spark: SparkSession = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
     spark.sparkContext.setLogLevel("ERROR")
@@ -85,6 +104,31 @@ def check_session(spark: SparkSession, name: str) -> SparkSession:
         )
     check_driver_python(os.environ)
     return spark
+
+
+@contextlib.contextmanager
+def home_without_zip() -> Iterator[None]:
+    """Within the block, Spark starts from a home that is the installed PySpark without its `pyspark.zip`.
+
+    Spark puts that archive first in the path of each Python process that it starts, and nothing in it is compiled: each
+    process would compile PySpark again, for most of a second. Does nothing where `SPARK_HOME` is set.
+    """
+    import pyspark
+
+    installed = pathlib.Path(pyspark.__file__).parent
+    if "SPARK_HOME" in os.environ or not (installed / "jars").is_dir():
+        yield
+        return
+    home = pathlib.Path(tempfile.mkdtemp(prefix="aiokwire-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)  # Spark reads it as long as it runs
+    for each in installed.iterdir():
+        if each.name != "python":
+            (home / each.name).symlink_to(each)
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
 
 
 def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:

@@ -154,7 +154,15 @@ def told(error: Exception) -> Exception:
     home = type(error).__module__
     if not home.startswith(("py4j", "pyspark")):
         return error
-    return JobFailed(reason(str(error)))
+    return JobFailed(reason("\n".join(_texts(error))))
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an error says, then what its causes say: that of a stream is "Writing job failed" by itself."""
+    yield str(error)
+    cause = getattr(error, "_cause", None) or error.__cause__
+    if cause is not None:
+        yield from _texts(cause)
 
 
 def reason(trace: str) -> str:

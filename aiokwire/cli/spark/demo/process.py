@@ -23,7 +23,7 @@ LEAST_JAVA = 17
 
 
 class PipelineFailed(KafkaError):
-    """The pipeline ended with an error; the message has the end of its log."""
+    """The pipeline ended with an error, which the message has."""
 
 
 class PipelineProcess:
@@ -57,10 +57,8 @@ class PipelineProcess:
         """
         assert self._process is not None
         if await self._process.wait():
-            said = self.log.read_text(errors="replace").splitlines()[-8:]
-            raise PipelineFailed(
-                f"the pipeline ended with {self._process.returncode}; {self.log} ends: " + "\n".join(said)
-            )
+            said = last_words(self.log.read_text(errors="replace"))
+            raise PipelineFailed(f"the pipeline ended with {self._process.returncode}: {said} (its log is {self.log})")
         summary: dict[str, Any] = json.loads(self._summary.read_text())
         return summary
 
@@ -73,6 +71,13 @@ class PipelineProcess:
                 await self._process.wait()
                 await self._process.aclose()
             self._process = None
+
+
+def last_words(log: str) -> str:
+    """The error that a verb ended with; where there is none, what it said last."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (errors or lines or ["it said nothing"])[-1]
 
 
 def java_problem() -> str | None:
