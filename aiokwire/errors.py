@@ -95,8 +95,9 @@ class BufferFullError(KafkaError):
 class DeliveryFailed(KafkaError):
     """A record was given up: its delivery deadline ended, or its producer was closed.
 
-    `stage` is where it was then ("metadata", "buffered", "in flight", "retrying"; "purged" when `purge` dropped it),
-    `elapsed` the seconds since it was accepted, `last_error` what the broker or connection said last.
+    `stage` is where it was then ("metadata", "buffered", "in flight", "retrying"; "purged" when `purge` dropped it,
+    "cancelled" when `Delivery.cancel` took it back), `elapsed` the seconds since it was accepted, `last_error` the
+    last error of the broker or connection.
     """
 
     def __init__(

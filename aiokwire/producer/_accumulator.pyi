@@ -20,6 +20,7 @@ class Events(Protocol):
     def on_urgent(self, partition: Partition, /) -> None: ...
     def on_unknown(self, topic: Topic, /) -> None: ...
     def on_refused(self, batch: Batch, /) -> None: ...
+    def on_cancel(self, batch: Batch, index: int, /) -> bool: ...
     def choose_sticky(self, topic: Topic, /) -> int: ...
     def choose_partition(self, topic: Topic, key: bytes | None, value: bytes | None, /) -> int: ...
     def enter_line(self, record: tuple[Any, Any, Any, Any, Any, Any, int], /) -> WaitingRecord: ...
@@ -45,7 +46,7 @@ class Accumulator:
         batch_size: int,
         max_record: int,
         delivery_timeout: float,
-        custom_partitioner: bool = False,
+        partitioning: int = 0,
     ) -> None: ...
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Accept records, on this loop only."""
@@ -139,6 +140,14 @@ class Accumulator:
 
     def split(self, batch: Batch, target: Partition, records: Sequence[Any]) -> list[Batch]:
         """Put a batch's decoded records into two smaller ones, to be queued in order (KIP-126)."""
+
+    def cancel(
+        self, batch: Batch, target: Partition, records: Sequence[Any], index: int, error: Exception
+    ) -> list[Batch]:
+        """Take one of a batch's decoded records out: the batches of those before and behind it, in order."""
+
+    def cancel_parked(self, batch: Batch, index: int, error: Exception) -> bool:
+        """The same where the topic is not known yet; whether it was there."""
 
     def rebuild(self, batch: Batch, records: Sequence[Any], magic: int) -> None:
         """Encode a batch's decoded records anew, in another message format."""

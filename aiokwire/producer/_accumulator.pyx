@@ -15,6 +15,7 @@ from aiokwire.producer._arguments cimport (
 )
 from aiokwire.producer._delivery cimport BATCH_DONE, BATCH_SEALED, Batch, Delivery, _Ready
 from aiokwire.producer._partition cimport Partition, Topic
+from aiokwire.producer._partitioning cimport ASK_CUSTOM, HASH_MURMUR2_RANDOM, partition_by
 from aiokwire.producer._runs cimport Runs
 from aiokwire.records._builder cimport BatchBuilder
 from aiokwire.records._hash cimport murmur2_of
@@ -79,17 +80,17 @@ cdef class Accumulator:
     cdef public bint blocked            # others wait for room already: do not overtake them
     cdef readonly bint turn_due         # the loop should turn before `submit` goes on
     cdef bint fresh
-    cdef bint custom
+    cdef int partitioning               # how a partition is chosen
     cdef object __weakref__
 
     def __init__(self, events, *, Py_ssize_t limit, Py_ssize_t batch_size, Py_ssize_t max_record,
-                 double delivery_timeout, bint custom_partitioner=False):
+                 double delivery_timeout, int partitioning=HASH_MURMUR2_RANDOM):
         self.events = events
         self.limit = limit
         self.batch_size = batch_size
         self.max_record = max_record
         self.delivery_timeout = delivery_timeout
-        self.custom = custom_partitioner
+        self.partitioning = partitioning
         self.topics = {}
         self.live = {}
         self.spare = []
@@ -235,8 +236,8 @@ cdef class Accumulator:
         if index >= 0:
             if index >= state.count:
                 raise InvalidArgument(f"partition {index} of topic {state.name!r} does not exist: it has {state.count}")
-        elif self.custom:
-            index = self.events.choose_partition(state, key, value)
+        elif self.partitioning:
+            index = self._choose(state, key, value, need)
         elif key is not None:
             index = (murmur2_of(<const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % state.count
         else:
@@ -280,6 +281,24 @@ cdef class Accumulator:
             self.events.on_urgent(target)
         return 0
 
+    cdef int32_t _choose(self, Topic state, bytes key, bytes value, Py_ssize_t need) except -1:
+        """The partition that another partitioner than the default gives to a record."""
+        cdef int32_t index
+        if self.partitioning == ASK_CUSTOM:
+            return self.events.choose_partition(state, key, value)
+        if key is None:
+            index = partition_by(self.partitioning, NULL, -1, state.count)
+        else:
+            index = partition_by(self.partitioning, <const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),
+                                 state.count)
+        return index if index >= 0 else self._sticky(state, need)
+
+    cdef int32_t _sticky(self, Topic state, Py_ssize_t need) except -1:
+        state.sticky_left -= need
+        if state.sticky_left < 0 or state.sticky >= state.count:
+            self._move_on(state)
+        return state.sticky
+
     cdef _move_on(self, Topic state):
         """The next sticky partition."""
         state.sticky_left = min(STICKY_BYTES, self.batch_size)
@@ -290,6 +309,7 @@ cdef class Accumulator:
         batch.topic = topic
         batch.partition = partition
         batch.loop = self.loop
+        batch.events = self.events
         batch.created = self.now
         self.opened += 1
         batch.order = self.opened
@@ -453,7 +473,10 @@ cdef class Accumulator:
         cdef list targets = []
         state.parked = None
         self.release(parked)
-        for delivery, need, (value, key, partition, stamp, headers, mode) in records:
+        for entry in records:
+            if entry is None:  # it was cancelled
+                continue
+            delivery, need, (value, key, partition, stamp, headers, mode) = entry
             try:
                 self._place(state, delivery, need, value, key, -1 if partition is None else partition, stamp, headers,
                             mode)
@@ -489,11 +512,42 @@ cdef class Accumulator:
 
     def split(self, Batch batch, Partition target, list records):
         """Put a batch's decoded records into two smaller ones, to be queued in order (KIP-126)."""
-        cdef Batch child
         cdef Py_ssize_t half = (len(records) + 1) // 2
-        cdef list children = []
+        return self._divide(batch, target, [(0, records[:half]), (half, records[half:])], [])
+
+    def cancel(self, Batch batch, Partition target, list records, int32_t index, error):
+        """Take one of a batch's decoded records out: the batches of those before and behind it, in order."""
+        cdef Batch gone = self._cancelled(batch, error)
+        parts = [(start, part) for start, part in ((0, records[:index]), (index + 1, records[index + 1:])) if part]
+        return self._divide(batch, target, parts, [(index, gone)])
+
+    def cancel_parked(self, Batch batch, int32_t index, error):
+        """The same where the topic is not known yet; whether it was there."""
+        entry = batch.parked[index]
+        if entry is None:
+            return False
+        (<Delivery>entry[0]).batch = self._cancelled(batch, error)
+        (<Delivery>entry[0]).index = 0
+        batch.parked[index] = None
+        batch.size -= <Py_ssize_t>entry[1]
+        self.used -= <Py_ssize_t>entry[1]
+        return True
+
+    cdef Batch _cancelled(self, Batch batch, error):
+        """What a cancelled record's delivery is about."""
+        cdef Batch gone = self._new_batch(batch.topic, batch.partition)
+        gone.count = 1
+        self.live.pop(gone, None)
+        gone.fail(error)
+        gone.mark_observed()
+        return gone
+
+    cdef list _divide(self, Batch batch, Partition target, list parts, list children):
+        """Put decoded records into batches of their own; `children` has those that are made already."""
+        cdef Batch child
+        cdef list made = []
         self.release(batch)
-        for start, part in ((0, records[:half]), (half, records[half:])):
+        for start, part in parts:
             child = self._new_batch(batch.topic, batch.partition)
             child.width = batch.width / 2
             child.order = batch.order if start == 0 else batch.order + child.width
@@ -509,10 +563,12 @@ cdef class Accumulator:
             child.count = len(part)
             child.size = child.builder.position
             self.used += child.size
+            made.append(child)
             children.append((start, child))
         self.finish(batch)
+        children.sort(key=_by_first)
         batch.split_into(children)
-        return [child for _, child in children]
+        return made
 
     def rebuild(self, Batch batch, list records, int magic):
         """Encode a batch's decoded records anew, in another message format."""
@@ -637,9 +693,14 @@ cdef class Accumulator:
         if at >= 0:
             if at >= state.count:
                 raise rows.fault(index, f"partition {at} of topic {state.name!r} does not exist: it has {state.count}")
-        elif self.custom:
-            value, key, _, _, _ = rows.record(index)
-            at = self.events.choose_partition(state, key, value)
+        elif self.partitioning:
+            if self.partitioning == ASK_CUSTOM:
+                value, key, _, _, _ = rows.record(index)
+                at = self.events.choose_partition(state, key, value)
+            else:
+                at = partition_by(self.partitioning, <const uint8_t*>row.key, row.key_size, state.count)
+                if at < 0:
+                    at = self._sticky(state, need)
         elif row.key_size >= 0:
             at = (murmur2_of(<const uint8_t*>row.key, row.key_size) & 0x7FFFFFFF) % state.count
         else:
@@ -648,6 +709,10 @@ cdef class Accumulator:
                 self._move_on(state)
             at = state.sticky
         return <Partition>state.partitions[at]
+
+
+def _by_first(child):
+    return child[0]
 
 
 _alive = weakref.WeakSet()

@@ -24,6 +24,7 @@ cdef class Batch:
     cdef list children                  # after a split or unparking: (first index, Batch) in order
     cdef dict record_errors             # of single records (KIP-467): index -> error
     cdef object loop
+    cdef object events                  # of the accumulator, until it is done
     cdef readonly double created
     cdef public double deadline
     cdef readonly double order          # its place among the partition's batches

@@ -22,7 +22,7 @@ class Batch:
     error: Exception | None
     last_error: Exception | None
     data: Buffer | None
-    parked: list[tuple[Delivery, int, tuple[Any, ...]]] | None
+    parked: list[tuple[Delivery, int, tuple[Any, ...]] | None] | None
     created: float
     deadline: float
     order: float
@@ -99,6 +99,13 @@ class Delivery:
         """Why the record was given up, None when it was acknowledged.
 
         Raises: asyncio.InvalidStateError: it is not done yet.
+        """
+
+    def cancel(self) -> bool:
+        """Take the record back, if it was not sent yet; returns whether it was taken back. All others keep their order.
+
+        Then awaiting the delivery raises DeliveryFailed with the stage "cancelled". In a batch of more than 10,000
+        records nothing is cancelled.
         """
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...

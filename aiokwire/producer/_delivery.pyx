@@ -108,6 +108,7 @@ cdef class Batch:
         self.children = children
         self.state = BATCH_SPLIT
         self._wake_waiters()
+        self.events = None
         self.parked = None
         self.builder = None
         self.data = None
@@ -117,6 +118,7 @@ cdef class Batch:
         self.parked = None
         self._wake_waiters()
         self.loop = None
+        self.events = None
 
     cdef _wake_waiters(self):
         cdef list waiters = self.waiters
@@ -258,6 +260,17 @@ cdef class Delivery:
             raise asyncio.InvalidStateError("this delivery is not done yet: await it")
         error = self.batch.error_of(self.index)
         return None if error is None else fresh_copy(error)
+
+    def cancel(self):
+        """Take the record back, if it was not sent yet; returns whether it was taken back. All others keep their order.
+
+        Then awaiting the delivery raises DeliveryFailed with the stage "cancelled". In a batch of more than 10,000
+        records nothing is cancelled.
+        """
+        self._follow()
+        if self.batch.events is None or self.batch.state > BATCH_SEALED or self.batch.attempts:
+            return False
+        return self.batch.events.on_cancel(self.batch, self.index)
 
     def __await__(self):
         cdef _Wait wait = _Wait.__new__(_Wait)

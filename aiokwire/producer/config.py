@@ -62,8 +62,10 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     compression_level: int | None = None
     """The codec's level; None is its usual one. snappy has none."""
     partitioner: Partitioner | str = "default"
-    """Who chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
-    sticky, spread by load), "round_robin", or an object or function `(topic, key, value, partitions) -> int`."""
+    """What chooses the partition of a record that names none: "default" (murmur2 of the key as in Java; without a key,
+    sticky, spread by load), "round_robin", one of librdkafka's ("consistent_random", its default, "consistent",
+    "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"; what they place at random is sticky here), or an object or
+    function `(topic, key, value, partitions) -> int`."""
     key_serializer: Serializer[K] | None = None
     """Makes bytes of each key, `(key)` or `(key, topic, headers)`, sync or async; without it, keys are bytes."""
     value_serializer: Serializer[V] | None = None

@@ -24,7 +24,7 @@ from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import Idempotence
-from aiokwire.producer.partitioner import custom_partitioner, plan_sticky
+from aiokwire.producer.partitioner import compiled_partitioner, custom_partitioner, plan_sticky
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.producer_ids import ProducerIds
 from aiokwire.producer.proof import Proof
@@ -60,7 +60,7 @@ class Dispatcher:
             batch_size=max(config.batch_size, 1),
             max_record=config.max_request_size,
             delivery_timeout=config.delivery_timeout,
-            custom_partitioner=self._partitioner is not None,
+            partitioning=compiled_partitioner(config.partitioner),
         )
         self.line = WaitingLine(self.accumulator, config.delivery_timeout, self.soon, self._wake_at)
         self.transactions = Transactions(client, config, self, joins) if config.transactional_id is not None else None
@@ -179,6 +179,13 @@ class Dispatcher:
         """A record that had been accepted before its topic was known cannot be placed."""
         if self.plug is not None:
             self.plug.failed(batch)
+
+    def on_cancel(self, batch: Batch, index: int) -> bool:
+        """A record that was not sent yet is to be taken back; whether it was."""
+        partition = self.topics.partition_of(batch)
+        if partition is not None and partition.open is batch:
+            self._seal(partition)
+        return self.withdrawal.cancel(partition, batch, index)
 
     def _on_unknown_topic(self, parked: Batch, error: KafkaError) -> None:
         self.settlement.give_up(None, parked, error)

@@ -1,8 +1,8 @@
 """Which partition a record without one goes to.
 
 The default is compiled into the accumulator: murmur2 of the key, as Java's client has it; records without a key
-stick to one partition for 256 KiB, then `plan_sticky` chooses the next one. A partitioner of the user's own is asked
-per record.
+stick to one partition for 256 KiB, then `plan_sticky` chooses the next one. librdkafka's partitioners are compiled, too
+(`_partitioning`); a partitioner of the user's own is called per record.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from aiokwire.errors import ConfigurationError
+from aiokwire.producer._partitioning import BY_NAME, CUSTOM
 from aiokwire.records import murmur2
 
 
@@ -42,11 +43,10 @@ class RoundRobin:
         return partitions[next(turn) % len(partitions)]
 
 
-_NAMED: dict[str, Callable[[], Partitioner | None]] = {
-    "default": lambda: None,
-    "adaptive": lambda: None,
-    "round_robin": RoundRobin,
-}
+# The compiled ones, beside librdkafka's.
+_DEFAULTS = ("default", "adaptive")
+_IN_PYTHON: dict[str, Callable[[], Partitioner]] = {"round_robin": RoundRobin}
+_NAMES = (*_DEFAULTS, *_IN_PYTHON, *BY_NAME)
 
 
 def parse_partitioner(given: object) -> Partitioner | str:
@@ -56,9 +56,9 @@ def parse_partitioner(given: object) -> Partitioner | str:
     """
     if isinstance(given, str):
         name = given.lower().replace("-", "_")
-        if name not in _NAMED:
+        if name not in _NAMES:
             raise ConfigurationError(
-                f"partitioner {given!r} is unknown: choose one of {', '.join(_NAMED)}, or give a callable"
+                f"partitioner {given!r} is unknown: choose one of {', '.join(_NAMES)}, or give a callable"
             )
         return name
     if not callable(given):
@@ -67,8 +67,17 @@ def parse_partitioner(given: object) -> Partitioner | str:
 
 
 def custom_partitioner(option: Partitioner | str) -> Partitioner | None:
-    """The object to ask per record; None when the compiled default decides."""
-    return _NAMED[option]() if isinstance(option, str) else option
+    """The object to ask per record; None when a compiled partitioner decides."""
+    if isinstance(option, str):
+        return _IN_PYTHON[option]() if option in _IN_PYTHON else None
+    return option
+
+
+def compiled_partitioner(option: Partitioner | str) -> int:
+    """The accumulator's number for the option."""
+    if isinstance(option, str) and option not in _IN_PYTHON:
+        return BY_NAME.get(option, BY_NAME["murmur2_random"])
+    return CUSTOM
 
 
 def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random) -> int:

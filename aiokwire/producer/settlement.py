@@ -64,7 +64,7 @@ def undelivered_of(batch: Batch) -> list[Undelivered]:
     if batch.parked is not None:
         return [
             Undelivered(batch.topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
-            for _, _, (value, key, partition, stamp, headers, _) in batch.parked
+            for _, _, (value, key, partition, stamp, headers, _) in filter(None, batch.parked)
         ]
     return [
         Undelivered(batch.topic, batch.partition, record.key, record.value, record.headers, record.timestamp, flying)

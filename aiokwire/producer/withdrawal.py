@@ -12,9 +12,11 @@ from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import IN_FLIGHT, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.buffer_pool import WaitingLine
-from aiokwire.producer.settlement import Settlement
+from aiokwire.producer.settlement import Settlement, records_of
 from aiokwire.producer.topics import Topics
 
+# In a larger batch no single record is cancelled: the batch is encoded again, which would block the loop for too long.
+MOST_TO_CANCEL_IN = 10_000
 # How much later than its deadline a batch without a partition is given up, when nobody else did it.
 PARKED_GRACE = 1.0
 
@@ -64,6 +66,27 @@ class Withdrawal:
             self._settlement.give_up(partition, batch, error)
         self._line.serve()
         return dropped
+
+    def cancel(self, partition: Partition | None, batch: Batch, index: int) -> bool:
+        """Take one record back, and leave all others in their order; whether it was there, in a batch that waits."""
+        error = DeliveryFailed(
+            f"the record for {batch.place} was cancelled before it was sent",
+            topic=batch.topic,
+            partition=batch.partition,
+            stage="cancelled",
+            elapsed=self._now() - batch.created,
+        )
+        if partition is None:
+            return batch.parked is not None and self._accumulator.cancel_parked(batch, index, error)
+        if batch not in partition.queue or batch.count > MOST_TO_CANCEL_IN:
+            return False
+        place = partition.queue.index(batch)
+        rest = self._accumulator.cancel(batch, partition, records_of(batch), index, error)
+        del partition.queue[place]
+        for position, part in enumerate(rest):
+            partition.queue.insert(place + position, part)
+        self._line.serve()
+        return True
 
     def blame(self, error: KafkaError) -> None:
         """What all batches wait for failed: should they be given up, that is why."""

@@ -24,6 +24,8 @@ class Silent:
 
     def on_unknown(self, topic: Topic) -> None: ...
     def on_refused(self, batch: Batch) -> None: ...
+    def on_cancel(self, batch: Batch, index: int) -> bool:
+        return False
 
     def choose_sticky(self, topic: Topic) -> int:
         return 0

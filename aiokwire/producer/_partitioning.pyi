@@ -1,0 +1,2 @@
+BY_NAME: dict[str, int]
+CUSTOM: int

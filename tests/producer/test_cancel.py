@@ -1,0 +1,85 @@
+"""`Delivery.cancel`: one buffered record is taken back; order and accounting of all others stay right."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+from aiokwire.errors import DeliveryFailed
+from aiokwire.producer import Producer
+from tests.producer.conftest import scripted_cluster
+from tests.producer.test_submit import Gate
+
+Quick = dict[str, Any]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["partitions known", "partitions not known"])
+@pytest.mark.parametrize("which", [[0], [2], [4], [0, 1, 2, 3, 4], [3, 1], [1, 2]])
+async def test_a_cancelled_record_is_not_sent_and_the_others_keep_their_order(
+    which: list[int], known: bool, quick: Quick, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, linger_ms=1000) as producer:
+        if known:
+            await producer.partitions_for("t")
+        deliveries = [producer.submit_nowait("t", b"%d" % number) for number in range(5)]
+        for index in which:
+            assert deliveries[index].cancel()
+            assert not deliveries[index].cancel(), "a second time there is nothing to cancel"
+        deliveries.append(producer.submit_nowait("t", b"5"))
+        await producer.flush()
+        left = [number for number in range(6) if number not in which]
+        assert cluster.values() == [b"%d" % number for number in left]
+        for number, delivery in enumerate(deliveries):
+            if number in which:
+                with pytest.raises(DeliveryFailed, match="cancelled") as caught:
+                    await delivery
+                assert caught.value.stage == "cancelled"
+            else:
+                assert (await delivery).offset == left.index(number)
+        assert producer.buffered == 0
+        del deliveries, delivery
+        gc.collect()
+        assert caplog.text == ""
+
+
+async def test_a_record_that_was_sent_cannot_be_cancelled(quick: Quick) -> None:
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, linger_ms=0) as producer:
+        await producer.send("t", b"first")
+        gate = Gate(cluster)
+        delivery = producer.submit_nowait("t", b"x")
+        while not producer._accumulator.topics["t"].partitions[0].in_flight:
+            await anyio.lowlevel.checkpoint()
+        assert not delivery.cancel()
+        gate.open()
+        assert (await delivery).offset == 1
+        assert not delivery.cancel()
+
+
+async def test_cancelling_makes_room_for_what_waits(quick: Quick) -> None:
+    options = {**quick, "buffer_memory": 8000, "max_request_size": 4000, "batch_size": 4000, "linger_ms": 1000}
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
+        await producer.partitions_for("t")
+        Gate(cluster)
+        deliveries = [producer.submit_nowait("t", b"x" * 1800) for _ in range(4)]
+        waits = producer.submit("t", b"y" * 1800)
+        assert len(producer._line) == 1
+        assert deliveries[3].cancel()
+        assert len(producer._line) == 0
+        assert not (await waits).done()
+        await producer.close(timeout=0)
+        for delivery in deliveries:
+            delivery.exception()
+
+
+async def test_a_bulk_call_counts_its_records_though_another_one_was_cancelled(quick: Quick) -> None:
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, linger_ms=1000) as producer:
+        await producer.partitions_for("t")
+        delivery = producer.submit_nowait("t", b"0")
+        kept = producer.submit_nowait("t", b"1")
+        assert delivery.cancel()
+        result = await producer.send_many("t", [b"2", b"3"])
+        assert (result.delivered, result.ranges) == (2, {0: [(1, 2)]})
+        assert (await kept).offset == 0
