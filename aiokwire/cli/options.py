@@ -61,6 +61,10 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+# Whoever types a command waits no longer for a broker than this (milliseconds).
+CONNECT: Final[Any] = {"bootstrap_timeout_ms": 2_000}
+
+
 def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
     """`parse_pairs` for keyword options: values are JSON where they can be, else text; `linger.ms` is `linger_ms`."""
     return {name.replace(".", "_"): _json_or_text(text) for name, text in parse_pairs(given).items()}

@@ -15,7 +15,7 @@ import anyio
 import click
 
 from aiokwire.cli.lines import read_lines, standard_input
-from aiokwire.cli.options import bootstrap_option, client_options, parse_headers
+from aiokwire.cli.options import CONNECT, bootstrap_option, client_options, parse_headers
 from aiokwire.cli.running import run
 from aiokwire.errors import InvalidArgument, RequestTimedOut
 from aiokwire.threads import run_in_thread
@@ -150,8 +150,7 @@ def command(
         partition,
         parse_headers(headers),
     )
-    # As Kafka's console producer does: a topic that does not exist is made, where the broker allows it.
-    options = {"compression_type": compression, "acks": acks, "allow_auto_create_topics": True, **settings}
+    options = {"compression_type": compression, "acks": acks, **CONNECT, **settings}
 
     async def produce() -> int:
         from aiokwire import Producer

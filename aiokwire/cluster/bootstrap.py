@@ -3,17 +3,28 @@ when no broker that it knows answers (KIP-899, KIP-1102). Names are resolved ane
 
 from __future__ import annotations
 
+import logging
+import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
+import anyio
+
+from aiokwire.backoff import Backoff
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ConnectionFailed, KafkaError, error_for
+from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut, RetriableError, error_for
 from aiokwire.net import Address, Connection, Race
 from aiokwire.protocol.messages import metadata
 
 # How long (seconds) one address or broker may keep silent before the next is asked too.
 STAGGER: Final = 1.0
+# How often (seconds) a client that finds no broker logs that it is still trying.
+REPORT_INTERVAL: Final = 10.0
+# An attempt gets this long (seconds) even when the time to find the cluster ends sooner: its error must say why.
+SHORTEST_ATTEMPT: Final = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 async def ask_metadata(
@@ -57,9 +68,12 @@ class Bootstrap:
         self._auto_create = auto_create
         self._timeout = timeout
         self._tried: dict[Address, Connection] = {}
+        self.may_pass = False  # whether a later attempt may succeed where this one failed
 
-    async def run(self, topics: Collection[str] | None) -> tuple[Connection, metadata.MetadataResponse]:
-        """A ready connection and the answer that came over it.
+    async def run(
+        self, topics: Collection[str] | None, limit: float = math.inf
+    ) -> tuple[Connection, metadata.MetadataResponse]:
+        """A ready connection and the answer that came over it; no connection takes longer than `limit` seconds.
 
         Raises: ConnectionFailed: no address gave an answer; the message has each, its IPs, its stage and its reason.
         """
@@ -68,8 +82,9 @@ class Bootstrap:
         async def attempt(address: Address) -> tuple[Connection, metadata.MetadataResponse]:
             connection = self._tried[address] = self._new_connection(address)
             try:
-                await connection.connect()
-                answer = await ask_metadata(connection, topics, auto_create=self._auto_create, timeout=self._timeout)
+                await connection.connect(min(limit, connection.config.setup_timeout))
+                timeout = min(limit, self._timeout)
+                answer = await ask_metadata(connection, topics, auto_create=self._auto_create, timeout=timeout)
             except BaseException:
                 connection.close()
                 raise
@@ -84,6 +99,7 @@ class Bootstrap:
         prize = await race.run()
         if prize is not None:
             return prize
+        self.may_pass = any(may_pass(error) for error in race.errors.values())
         raise self._unable({order[index]: error for index, error in race.errors.items()})
 
     def _unable(self, errors: dict[Address, Exception]) -> KafkaError:
@@ -105,6 +121,69 @@ class Bootstrap:
         )
         failure.__cause__ = cause
         return failure
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether a later attempt may succeed: brokers start, names are registered, proxies find what is behind them."""
+    if isinstance(error, ConnectionFailed):
+        return not isinstance(error.__cause__, ValueError)  # a name that cannot be one
+    return isinstance(error, (RequestTimedOut, RetriableError))
+
+
+class Search:
+    """The first contact of a client that starts: repeated until a broker answers or the time is over."""
+
+    def __init__(
+        self,
+        new_bootstrap: Callable[[], Bootstrap],
+        *,
+        backoff: Backoff,
+        pause: Callable[[float], Awaitable[None]],
+        client_id: str,
+    ) -> None:
+        """`pause`: sleeps, but not longer than the client lives."""
+        self._new_bootstrap = new_bootstrap
+        self._backoff = backoff
+        self._pause = pause
+        self._client_id = client_id
+        self._report_at = -math.inf  # the loop's clock: when the next line may be logged
+
+    async def run(self, topics: Collection[str] | None, timeout: float) -> tuple[Connection, metadata.MetadataResponse]:
+        """Return a ready connection and the answer that came over it.
+
+        Raises: ConnectionFailed: no address answered within `timeout` seconds (0: one attempt), or none ever will.
+        """
+        started = anyio.current_time()
+        deadline = started + timeout
+        attempts = 0
+        while True:
+            attempts += 1
+            bootstrap = self._new_bootstrap()
+            limit = max(deadline - anyio.current_time(), SHORTEST_ATTEMPT) if timeout else math.inf
+            try:
+                return await bootstrap.run(topics, limit)
+            except ConnectionFailed as error:
+                pause = self._backoff.next()
+                now = anyio.current_time()
+                if not bootstrap.may_pass:
+                    raise
+                if now + pause >= deadline:
+                    if attempts > 1:
+                        tried = f"tried {attempts} times in {now - started:.1f} s (bootstrap_timeout_ms)"
+                        error.args = (f"{error}; {tried}",)
+                    raise
+                self._report(error, now, deadline)
+            await self._pause(pause)
+
+    def _report(self, error: KafkaError, now: float, deadline: float) -> None:
+        if now >= self._report_at:
+            self._report_at = now + REPORT_INTERVAL
+            logger.warning(
+                "client %r: no broker answers yet, retrying for %.0f s more (bootstrap_timeout_ms): %s",
+                self._client_id,
+                deadline - now,
+                error,
+            )
 
 
 def same_broker(connection: Connection, answer: metadata.MetadataResponse) -> metadata.MetadataResponseBroker | None:

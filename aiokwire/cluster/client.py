@@ -18,19 +18,19 @@ from typing import Any, Final, Self, TypeVar, TypeVarTuple, Unpack, overload
 import anyio
 
 from aiokwire.backoff import Backoff
-from aiokwire.cluster.bootstrap import STAGGER, Bootstrap, ask_metadata, asks_to_rebootstrap, same_broker
+from aiokwire.cluster.bootstrap import STAGGER, Bootstrap, Search, ask_metadata, asks_to_rebootstrap, same_broker
 from aiokwire.cluster.config import REBOOTSTRAP, ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import Coordinators
 from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched, Terms, fetch
 from aiokwire.cluster.list_offsets import list_offsets
 from aiokwire.cluster.metadata import Metadata
 from aiokwire.cluster.nodes import MAIN, Nodes
-from aiokwire.cluster.router import Router, Version
+from aiokwire.cluster.router import Router, Version, most_telling
 from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, Target
 from aiokwire.config import config_of, documents_options
-from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, RetriableError
+from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, ApiVersions, Connection, Race
 from aiokwire.protocol import Request, Response
@@ -89,6 +89,7 @@ class Client:
         self.coordinators = Coordinators(
             self, spawn=self._spawn_own, learn=self.nodes.learn, new_backoff=self.new_backoff
         )
+        self.metadata.add_listener(self._on_cluster)
         self._router = Router(self)
         self._supervisor: Supervisor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -96,7 +97,10 @@ class Client:
         self._ready = False  # the first metadata came
         self._closed = False
         self._starting = anyio.Lock()
-        self._refusal: Exception | None = None  # why it could not start
+        self._starts = 0  # attempts to start that failed
+        self._refusal: Exception | None = None  # why the last one failed
+        self._start_scope: anyio.CancelScope | None = None  # around the search for the cluster: `close` ends it
+        self._is_resetting = False  # what ends now may be started again
         self._failure: BaseException | None = None  # what ended the client, when it was not `close`
         self._ending = anyio.Event()
         self._closing: list[Connection] = []
@@ -104,27 +108,26 @@ class Client:
     # --- life --------------------------------------------------------------------------------------------------------
 
     async def start(self, timeout: float | None = None) -> None:
-        """Find the cluster; all or nothing. Each bootstrap address is tried once, again and again with a `timeout`.
+        """Find the cluster. Retries for `timeout` seconds (default: `bootstrap_timeout_ms`) while no broker answers.
 
-        Whoever calls it a second time waits for the outcome of the first.
+        A start that fails or is cancelled leaves nothing open and may be repeated. A second caller waits for the
+        outcome of the first.
 
-        Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and the stage it came to;
-        ProtocolViolation: what a broker says of the cluster cannot be true; ClosedError: the client was closed, or
-        could not start.
+        Raises: ConnectionFailed: no broker could be reached, with each address, its IPs and the stage it reached;
+        KafkaError: what retrying does not change, at once (the port does not speak Kafka, a version is missing, the
+        answer cannot be true); ClosedError: the client was closed.
         """
         if self._supervisor is not None:
-            self._check_started()  # also that this is the loop whose tasks can be waited for
+            self.check()  # also that this is the loop whose tasks can be waited for
+        failed = self._starts
         async with self._starting:
             if self._supervisor is None:
-                await self._start(timeout)
-            self._check_started()
+                if self._starts != failed and self._refusal is not None:
+                    raise self._refusal  # of the attempt that this caller waited for
+                await self._start(self.config.bootstrap_timeout if timeout is None else timeout)
+            self.check()
 
-    def _check_started(self) -> None:
-        if self._refusal is not None:
-            raise ClosedError(f"this client could not start; make a new one: {self._refusal}") from self._refusal
-        self.check()
-
-    async def _start(self, timeout: float | None) -> None:
+    async def _start(self, timeout: float) -> None:
         if self._closed:
             raise ClosedError("this client was closed; make a new one")
         self._loop = asyncio.get_running_loop()
@@ -132,40 +135,54 @@ class Client:
         self._supervisor = Supervisor(f"aiokwire client {self.config.client_id!r}", self._on_end)
         try:
             await self._supervisor.start()
-            await self._find_cluster(timeout)
-            self.metadata.add_listener(self._on_cluster)
+            with anyio.CancelScope() as self._start_scope:
+                await self._find_cluster(timeout)
+            self.check()
             self.spawn(self.metadata.run, name="metadata")
             self.spawn(self.nodes.reap, name="reaper")
             self._ready = True
         except BaseException as error:
-            if isinstance(error, Exception):
-                self._refusal = error
+            self._starts += 1
+            self._refusal = error if isinstance(error, Exception) else None
             with anyio.CancelScope(shield=True):
-                await self.close(timeout=1.0)
+                await self.reset(timeout=1.0)
             raise
+        finally:
+            self._start_scope = None
 
-    async def _find_cluster(self, timeout: float | None) -> None:
-        deadline = anyio.current_time() + (timeout or 0.0)
-        backoff = self.new_backoff()
-        while True:
-            try:
-                connection, answer = await self._bootstrap(self.metadata.interest())
-            except ConnectionFailed:
-                pause = backoff.next()
-                if anyio.current_time() + pause >= deadline:
-                    raise
-                await self.pause(pause)
-                self.check()
-            else:
-                self._keep(connection, answer)  # first: whatever comes, it is closed with the client
-                self.metadata.accept_first(answer)
-                self._on_cluster(self.cluster)
-                return
+    async def _find_cluster(self, timeout: float) -> None:
+        search = Search(
+            self._new_bootstrap, backoff=self.new_backoff(), pause=self.pause, client_id=self.config.client_id
+        )
+        connection, answer = await search.run(self.metadata.interest(), timeout)
+        self._keep(connection, answer)  # first: whatever comes, it is closed with the client
+        self.metadata.accept_first(answer)
+
+    async def reset(self, timeout: float | None = None) -> None:
+        """Undo `start`: close everything, so that it can be called again. A client that was closed stays closed.
+
+        Takes at most `timeout` seconds (default: 5).
+        """
+        supervisor = self._supervisor
+        if supervisor is None or self.forked:
+            return
+        self._is_resetting = True
+        try:
+            await self._shut_down(supervisor, timeout)
+        finally:
+            self._is_resetting = False
+        if self._closed or not self._ending.is_set():
+            self._closed = True
+            return
+        self._supervisor = self._loop = None
+        self._ready = False
+        self._ending = anyio.Event()
+        self.metadata.revive()
 
     async def close(self, timeout: float | None = None) -> None:
         """Stop everything; whoever waits gets a ClosedError or ConnectionFailed. From any task, and again.
 
-        Takes `timeout` seconds at most, 5 when it is not told.
+        Takes at most `timeout` seconds (default: 5).
 
         Raises: ClosedError: it runs on another event loop.
         """
@@ -175,8 +192,12 @@ class Client:
         if supervisor is not None and not self._ending.is_set() and asyncio.get_running_loop() is not self._loop:
             raise ClosedError("this client was started on another event loop: close it there")
         self._closed = True
-        if supervisor is None:
-            return
+        if self._start_scope is not None:
+            self._start_scope.cancel()
+        if supervisor is not None:
+            await self._shut_down(supervisor, timeout)
+
+    async def _shut_down(self, supervisor: Supervisor, timeout: float | None) -> None:
         supervisor.stop()
         try:
             with anyio.move_on_after(CLOSE_TIMEOUT if timeout is None else timeout):
@@ -255,7 +276,7 @@ class Client:
         reason = ClosedError(
             "the client was closed" if failure is None else f"the client ended when a task failed: {failure!r}"
         )
-        self._closed = True
+        self._closed = self._closed or not self._is_resetting
         self.metadata.fail(reason)
         self.coordinators.fail(reason)
         self._ending.set()
@@ -362,7 +383,7 @@ class Client:
         )
         answer = await race.run()
         if answer is None:
-            raise _most_telling(race.errors.values())
+            raise most_telling(race.errors.values())
         return answer
 
     # --- for tools that keep their own state -------------------------------------------------------------------------
@@ -430,7 +451,7 @@ class Client:
             failure = errors[-1] if errors else ConnectionFailed("every known broker is backing off", stage="connect")
             if self.config.metadata_recovery_strategy != REBOOTSTRAP and not any(map(asks_to_rebootstrap, errors)):
                 raise failure
-        connection, answer = await self._bootstrap(topics)
+        connection, answer = await self._new_bootstrap().run(topics)
         logger.info("found the cluster again through %s%s", connection.who, f" after: {failure}" if failure else "")
         self._keep(connection, answer)
         return answer
@@ -451,15 +472,14 @@ class Client:
             timeout=self.config.request_timeout,
         )
 
-    async def _bootstrap(self, topics: Collection[str] | None) -> tuple[Connection, metadata.MetadataResponse]:
-        bootstrap = Bootstrap(
+    def _new_bootstrap(self) -> Bootstrap:
+        return Bootstrap(
             self.config.addresses,
             new_connection=lambda address: self.nodes.new_connection(address, None),
             rng=self.rng,
             auto_create=self.config.allow_auto_create_topics,
             timeout=self.config.request_timeout,
         )
-        return await bootstrap.run(topics)
 
     def _keep(self, connection: Connection, answer: metadata.MetadataResponse) -> None:
         """A bootstrap connection becomes a node's own when it leads to the advertised address; else it is closed."""
@@ -471,12 +491,6 @@ class Client:
 
     def _on_cluster(self, cluster: Cluster) -> None:
         self.nodes.follow(cluster.brokers)
-
-
-def _most_telling(errors: Collection[Exception]) -> Exception:
-    """The error of a race without a winner: one that no retry changes, else the last."""
-    passing = (ConnectionFailed, RequestTimedOut, RetriableError)
-    return next((error for error in errors if not isinstance(error, passing)), list(errors)[-1])
 
 
 def _forget(_answer: Any) -> None:

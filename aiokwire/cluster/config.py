@@ -32,6 +32,7 @@ _POSITIVE = (
     "metadata_max_idle_ms",
 )
 _NOT_NEGATIVE = (
+    "bootstrap_timeout_ms",
     "retry_backoff_ms",
     "retry_backoff_max_ms",
     "reconnect_backoff_ms",
@@ -57,6 +58,8 @@ class ClientConfig:
     """What brokers call this client in their logs, metrics and quotas."""
     request_timeout_ms: float = 30_000
     """How long a broker may take to answer; after it the connection is given up. A request's own waiting is added."""
+    bootstrap_timeout_ms: float = 30_000
+    """How long `start()` keeps trying while no broker answers: services start before their brokers. 0 tries once."""
     default_api_timeout_ms: float = 60_000
     """How long a call may take with all its retries when it is given no `timeout`."""
     retry_backoff_ms: float = 100
@@ -130,6 +133,11 @@ class ClientConfig:
         return self.request_timeout_ms / 1000
 
     @property
+    def bootstrap_timeout(self) -> float:
+        """In seconds."""
+        return self.bootstrap_timeout_ms / 1000
+
+    @property
     def default_api_timeout(self) -> float:
         """In seconds."""
         return self.default_api_timeout_ms / 1000
@@ -149,6 +157,7 @@ class ClientOptions(TypedDict, total=False):
 
     client_id: str
     request_timeout_ms: float
+    bootstrap_timeout_ms: float
     default_api_timeout_ms: float
     retry_backoff_ms: float
     retry_backoff_max_ms: float

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Final
 
 import anyio
 
@@ -24,6 +25,9 @@ from aiokwire.protocol.messages import metadata
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+# A wait for an unknown topic that is shorter (seconds) is not logged: the caller says what comes of it.
+WORTH_A_LINE: Final = 2.0
 
 Ask = Callable[[Collection[str] | None], Awaitable[metadata.MetadataResponse]]
 Listener = Callable[[Cluster], None]
@@ -73,6 +77,8 @@ class Metadata:
         before, self._pinned = self._pinned, frozenset(topics)
         for topic in self._pinned - before:
             self._ask_for_new(topic)
+            if _unsettled(self.cluster, topic, awaited=True):
+                self.request_update(f"topic {topic!r} is not there yet")
 
     def _ask_for_new(self, topic: str) -> None:
         if topic not in self.cluster.topics:
@@ -139,8 +145,12 @@ class Metadata:
             await self._next_change(deadline)
         return self.cluster
 
-    async def wait_for_topics(self, topics: Collection[str], timeout: float | None = None) -> Cluster:
+    async def wait_for_topics(
+        self, topics: Collection[str], timeout: float | None = None, *, unknown_timeout: float | None = None
+    ) -> Cluster:
         """A snapshot in which each of `topics` has its partitions.
+
+        Waits `timeout` seconds; with `unknown_timeout` only so many while brokers answer that a topic does not exist.
 
         Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid, at once;
         StaleMetadataError: a topic does not exist, or has no partitions yet, when the time is over;
@@ -148,19 +158,25 @@ class Metadata:
         """
         names = sorted(topics)
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
+        unknown = Deadline(unknown_timeout, "") if unknown_timeout is not None else deadline
         answered = -1
-        told: set[str] = set()  # topics whose absence was logged
+        told = unknown_timeout is not None and unknown_timeout < WORTH_A_LINE
         while True:
             self.want(names)  # each time: waiting may take longer than `metadata_max_idle_ms`
             missing = self._missing(names)
             if missing is None:
                 return self.cluster
-            self._tell_unknown(missing, deadline, told)
+            limit = deadline
+            if self._is_unknown(missing):
+                limit = min(deadline, unknown, key=lambda each: each.at)
+                if not told:
+                    told = True
+                    self._tell_unknown(missing, limit)
             if self._schedule.finished > answered:
                 answered = self._schedule.finished
                 self.request_update(f"topic {missing!r} is not there yet")
             try:
-                await self._next_change(deadline)
+                await self._next_change(limit)
             except RequestTimedOut:
                 raise self._not_there(missing, deadline) from None
 
@@ -169,34 +185,38 @@ class Metadata:
 
         Raises: BrokerError: a topic that no waiting brings.
         """
-        for name in names:
-            topic = self.cluster.topics.get(name)
+        found = [self.cluster.topics.get(name) for name in names]
+        for topic in found:
             if topic is not None and topic.error_code in PERMANENT:
-                raise error_for(topic.error_code, f"topic {name!r}", topic=name, request="MetadataRequest")
-            if topic is None or not topic.partitions:
-                return name
-        return None
+                what = f"topic {topic.name!r}"
+                raise error_for(topic.error_code, what, topic=topic.name, request="MetadataRequest")
+        missing = (name for name, topic in zip(names, found, strict=True) if topic is None or not topic.partitions)
+        return next(missing, None)
 
-    def _tell_unknown(self, name: str, deadline: Deadline, told: set[str]) -> None:
-        """Say at once that a topic is unknown: waiting may be right, but a misspelt name should be noticed now."""
+    def _is_unknown(self, name: str) -> bool:
         topic = self.cluster.topics.get(name)
-        if name in told or topic is None or topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return
-        told.add(name)
-        logger.warning("no broker knows topic %r yet; waiting for it up to %.1f s", name, deadline.remaining)
+        return topic is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _tell_unknown(self, name: str, deadline: Deadline) -> None:
+        """Say at once that a topic is unknown: waiting may be right, but a misspelt name should be noticed now."""
+        logger.warning("topic %r does not exist yet; waiting up to %.1f s for it", name, deadline.remaining)
 
     def _not_there(self, name: str, deadline: Deadline) -> KafkaError:
         topic = self.cluster.topics.get(name)
         if topic is None or not topic.error_code:
             return deadline.error(self.last_error)
-        hint = "" if self._config.allow_auto_create_topics else "; allow_auto_create_topics is off: create it first"
-        unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return error_for(
-            topic.error_code,
-            f"topic {name!r}: no partitions within {deadline.elapsed:.3f} s{hint if unknown else ''}",
-            topic=name,
-            request="MetadataRequest",
-        )
+        what = f"topic {name!r}: no partitions within {deadline.elapsed:.3f} s"
+        if self._is_unknown(name):
+            what = f"{self.explain_unknown(name)} (asked for {deadline.elapsed:.1f} s)"
+        return error_for(topic.error_code, what, topic=name, request="MetadataRequest")
+
+    def explain_unknown(self, name: str) -> str:
+        """The sentence for a topic that brokers do not know: what is wrong, and what to do."""
+        if self._config.allow_auto_create_topics:
+            why = "and the broker does not create it (auto.create.topics.enable)"
+        else:
+            why = "and allow_auto_create_topics is off"
+        return f"topic {name!r} does not exist, {why}: check its name, or create it"
 
     def _deadline(self, timeout: float | None, what: str) -> Deadline:
         return Deadline(self._config.default_api_timeout if timeout is None else timeout, what)
@@ -257,7 +277,7 @@ class Metadata:
         self.updated_at = now
         changed = (new.brokers, new.topics, new.controller_id) != (old.brokers, old.topics, old.controller_id)
         self._schedule.succeeded(number, now, changed=changed)
-        if any(_unsettled(new, name) for name in wanted or new.topics):
+        if any(_unsettled(new, name, awaited=name in self._pinned) for name in wanted or new.topics):
             self._schedule.request("a topic is not settled", now)
             self._look_sooner()
         self._replace(new)
@@ -293,6 +313,10 @@ class Metadata:
         self._failed = error
         self._wake()
 
+    def revive(self) -> None:
+        """The client may be started again."""
+        self._failed = None
+
     def _replace(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._wake()
@@ -309,11 +333,13 @@ class Metadata:
         self._changed = anyio.Event()
 
 
-def _unsettled(cluster: Cluster, name: str) -> bool:
-    """Whether a topic is in a passing state that asks for another look: a partition without a leader, an error."""
+def _unsettled(cluster: Cluster, name: str, *, awaited: bool) -> bool:
+    """Whether a topic is in a passing state that asks for another look: a partition without a leader, an error; one
+    that is `awaited` is also looked for when it does not exist."""
     topic = cluster.topics.get(name)
     if topic is None or topic.error_code in PERMANENT:
         return False
     if topic.error_code:
-        return bool(topic.partitions)  # known before; a topic that never was is for `wait_for_topics` to ask about
+        # known before, or subscribed to; any other that never was is for `wait_for_topics` to ask about
+        return awaited or bool(topic.partitions)
     return any(partition.leader == NO_LEADER for partition in topic.partitions)

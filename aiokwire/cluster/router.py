@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import anyio
@@ -235,6 +235,12 @@ class _Journey:
         else:
             return
         raise error_for(code, f"{self.deadline.what}, asked of node {node_id}", request=type(self._request).__name__)
+
+
+def most_telling(errors: Collection[Exception]) -> Exception:
+    """The error of a race without a winner: one that no retry changes, else the last."""
+    passing = (ConnectionFailed, RequestTimedOut, RetriableError)
+    return next((error for error in errors if not isinstance(error, passing)), list(errors)[-1])
 
 
 def codes_of(answer: Response) -> Iterator[int]:

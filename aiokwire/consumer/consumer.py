@@ -7,6 +7,7 @@ with a group `Coordination` (what it assigns) and `Commits`.
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
@@ -38,7 +39,7 @@ from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.unassigned import why_unassigned
 from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.consumer.vigil import Vigil
-from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
+from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
 from aiokwire.records import columns_to_arrow, need_arrow
@@ -47,6 +48,11 @@ from aiokwire.types import BrokerPattern, K, TopicPartition, V
 if TYPE_CHECKING:
     import pyarrow
 
+logger = logging.getLogger(__name__)
+
+# How long (seconds) the first look for a topic that does not exist takes: a broker that has just started may not know
+# it yet.
+TOPIC_WAIT: Final = 1.0
 # What `close` takes at most when it is not told (seconds).
 CLOSE_TIMEOUT: Final = 5.0
 # How much of it leaving the group may take: the rest is for the tasks to end in, so that none outlives `close`.
@@ -177,7 +183,11 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
     async def start(self) -> None:
         """Connect, find the topics, and begin to fetch.
 
-        Raises: ConnectionFailed: no broker could be reached; BrokerError: a topic does not exist or is forbidden.
+        Retries for `bootstrap_timeout_ms` while no broker answers. Topics that do not exist yet are logged, and read as
+        soon as they do. A start that failed may be repeated.
+
+        Raises: ConnectionFailed: no broker could be reached; AuthorizationError, InvalidRequestError: a topic is
+        forbidden, or its name invalid.
         """
         async with self._starting:  # whoever comes second waits for the outcome
             if self._closed:
@@ -199,7 +209,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         finally:
             if not self._started:
                 with anyio.CancelScope(shield=True):
-                    await self._client.close(timeout=1.0)
+                    await self._client.reset(timeout=1.0)
 
     async def close(self, timeout: float | None = None) -> None:
         """Stop; every reader that waits ends. A member commits what is finished and leaves its group before. May be
@@ -248,7 +258,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         needs a `group_id`. Topics and partitions that are added later are noticed and read from their start.
         A `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
 
-        Raises: BrokerError: a topic does not exist or is forbidden; InvalidArgument: a pattern without a group, or
+        Raises: BrokerError: a topic is forbidden, or its name invalid; InvalidArgument: a pattern without a group, or
         beside names; a listener without a group.
         """
         self._check_open_if_started()
@@ -268,7 +278,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         """Read these partitions and nothing else; positions of partitions that stay are kept. A member leaves
         its group.
 
-        Raises: BrokerError: a topic does not exist or is forbidden; InvalidArgument: a rebalance listener awaits it.
+        Raises: BrokerError: a topic is forbidden, or its name invalid; InvalidArgument: a rebalance listener awaits it.
         """
         wanted = checked_partitions(partitions)
         if self._coordination is not None:
@@ -488,9 +498,23 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         return frozenset(self._state(tp).tp for tp in partitions)
 
     async def _find_topics(self, topics: Collection[str]) -> None:
-        """Have the metadata of `topics`, and from now on keep it."""
-        if topics:
-            await self._client.metadata.wait_for_topics(topics, self._timeout(None))
+        """Have the metadata of `topics`. Those that do not exist are looked for in the background.
+
+        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden, or its name invalid; RequestTimedOut.
+        """
+        metadata = self._client.metadata
+        try:
+            if topics:
+                await metadata.wait_for_topics(topics, self._timeout(None), unknown_timeout=TOPIC_WAIT)
+        except StaleMetadataError:
+            known = metadata.cluster.topics
+            missing = sorted(name for name in topics if name not in known or not known[name].partitions)
+            if missing:
+                self._subscription.expect(missing)
+                what = metadata.explain_unknown(missing[0]) + (
+                    f"; {len(missing) - 1} more like it" * (len(missing) > 1)
+                )
+                logger.warning("%s; reading it as soon as it exists", what)
 
     def _check_open_if_started(self) -> None:
         if self._started or self._closed:

@@ -64,6 +64,10 @@ class Subscription:
         self._changed()
         return fallen
 
+    def expect(self, topics: Iterable[str]) -> None:
+        """These topics do not exist yet: their partitions are read from the start when they come."""
+        self._seen.update((name, 0) for name in topics if name not in self._seen)
+
     def _choose(self, topics: Iterable[str]) -> None:
         self.topics = frozenset(topics)
         self._seen = {name: count for name, count in self._seen.items() if name in self.topics}

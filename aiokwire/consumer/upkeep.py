@@ -26,7 +26,7 @@ from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.reset_policy import time_of
-from aiokwire.consumer.subscription import Subscription
+from aiokwire.consumer.subscription import NO_ID, Subscription
 from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
@@ -178,6 +178,9 @@ class Upkeep:
             state.lost = lost
         elif topic is not None and not state.lost:
             code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            never_seen = state.leader is None and state.topic_id in NO_ID
+            if never_seen and self._subscription.shared and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return  # the group's coordinator knows a new topic sooner than the metadata here
             name, partition = state.tp
             state.lost = True
             state.fail(error_for(code, f"the cluster has no {state.tp} to read", topic=name, partition=partition))

@@ -47,6 +47,11 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     delivery_timeout_ms: float = 120_000.0
     """One deadline from the call to the acknowledgement of its record: the wait for room, metadata, linger and retries
     together."""
+    allow_auto_create_topics: bool = True
+    """Whether sending to an unknown topic may create it; the broker decides (`auto.create.topics.enable`). Brokers
+    before 0.11 create it whatever is asked."""
+    unknown_topic_timeout_ms: float = 10_000
+    """How long brokers may answer that a topic does not exist until records for it fail."""
     max_in_flight_requests_per_connection: int = 5
     """Produce requests on their way to one broker at a time."""
     enable_idempotence: bool | None = None
@@ -81,6 +86,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
         require_int("max_request_size", self.max_request_size, minimum=1, maximum=INT32_MAX - 1024)
         require_int("buffer_memory", self.buffer_memory, minimum=1)
         require_number("delivery_timeout_ms", self.delivery_timeout_ms, minimum=1)
+        require_number("unknown_topic_timeout_ms", self.unknown_topic_timeout_ms, minimum=0)
         require_int("max_in_flight_requests_per_connection", self.max_in_flight_requests_per_connection, minimum=1)
         if self.enable_idempotence is not None:
             require_bool("enable_idempotence", self.enable_idempotence)
@@ -174,6 +180,11 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
         return f"delivery_timeout_ms={self.delivery_timeout_ms:g}"
 
     @property
+    def unknown_topic_timeout(self) -> float:
+        """Seconds until records for a topic that does not exist fail."""
+        return self.unknown_topic_timeout_ms / 1000
+
+    @property
     def transaction_timeout(self) -> float:
         """Seconds that a transaction may be open."""
         return self.transaction_timeout_ms / 1000
@@ -203,6 +214,7 @@ class ProducerOptions(ClientOptions, total=False):
     max_request_size: int
     buffer_memory: int
     delivery_timeout_ms: float
+    unknown_topic_timeout_ms: float
     max_in_flight_requests_per_connection: int
     enable_idempotence: bool | None
     transactional_id: str | None

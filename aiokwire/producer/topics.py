@@ -9,8 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster
-from aiokwire.errors import ConnectionFailed, DeliveryFailed, KafkaError, RequestTimedOut, RetriableError
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import (
+    ConnectionFailed,
+    DeliveryFailed,
+    KafkaError,
+    RequestTimedOut,
+    RetriableError,
+    StaleMetadataError,
+)
 from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
@@ -64,7 +73,7 @@ class Topics:
         except KafkaError as error:
             parked = self._accumulator.forget_topic(topic)
             if parked is not None:
-                self._on_unknown(parked, _unresolved(parked, error))
+                self._on_unknown(parked, _unresolved(parked, error, self._client.metadata.explain_unknown))
 
     async def partitions_for(self, name: str) -> int:
         """How many partitions a topic has; waits for its metadata.
@@ -74,7 +83,9 @@ class Topics:
         return (await self._found(name)).count
 
     async def _found(self, name: str) -> Topic:
-        await self._client.metadata.wait_for_topics([name], self._config.delivery_timeout)
+        await self._client.metadata.wait_for_topics(
+            [name], self._config.delivery_timeout, unknown_timeout=self._config.unknown_topic_timeout
+        )
         await self._learn_formats(self._client.cluster, name)
         # Nothing waits from here on, so that no record can be parked behind our back.
         topic = self._accumulator.topics.get(name) or self._accumulator.add_topic(name)
@@ -142,13 +153,15 @@ class Topics:
         return None if topic is None or batch.partition < 0 else topic.partitions[batch.partition]
 
 
-def _unresolved(parked: Batch, error: KafkaError) -> KafkaError:
+def _unresolved(parked: Batch, error: KafkaError, explain: Callable[[str], str]) -> KafkaError:
+    """`explain`: what to say of a topic that does not exist."""
     if not isinstance(error, (RequestTimedOut, ConnectionFailed, RetriableError)):
         return error  # a refusal, which no more time would have changed
     elapsed = asyncio.get_running_loop().time() - parked.created
+    unknown = isinstance(error, StaleMetadataError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    why = explain(parked.topic) if unknown else f"waiting for its metadata: {error}"
     return DeliveryFailed(
-        f"{parked.count} record(s) for {parked.topic} were not delivered in {elapsed:.3f} s, waiting for its "
-        f"metadata: {error}",
+        f"{parked.count} record(s) for {printable(parked.topic)} were not delivered in {elapsed:.3f} s: {why}",
         topic=parked.topic,
         stage="metadata",
         elapsed=elapsed,

@@ -208,7 +208,7 @@ async def test_a_closed_admin_client_says_so(broker: Broker) -> None:
 
 async def test_no_broker_is_told_at_the_start() -> None:
     with pytest.raises(ConnectionFailed):
-        await Admin("127.0.0.1:1").start()
+        await Admin("127.0.0.1:1", bootstrap_timeout_ms=0).start()
 
 
 def test_an_unknown_option_names_the_nearest() -> None:

@@ -113,7 +113,7 @@ async def test_a_topic_that_appears_while_it_is_waited_for_is_found(clusters: Cl
 
 async def test_a_topic_that_does_not_exist_is_said_when_the_time_is_over(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
-        with pytest.raises(StaleMetadataError, match="allow_auto_create_topics is off: create it first") as caught:
+        with pytest.raises(StaleMetadataError, match="allow_auto_create_topics is off: check its name") as caught:
             await client.metadata.wait_for_topics(["t"], 0.1)
         assert caught.value.topic == "t"
         assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -11,9 +11,12 @@ import anyio.lowlevel
 import pyarrow as pa
 import pytest
 
+from aiokwire.admin import Admin
 from aiokwire.broker import Broker
 from aiokwire.consumer import Batch, Consumer, DeserializationError
+from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
+    AuthorizationError,
     BrokerError,
     ClosedError,
     ConfigurationError,
@@ -24,6 +27,7 @@ from aiokwire.errors import (
     RequestTimedOut,
 )
 from aiokwire.producer import Producer
+from aiokwire.protocol.messages import metadata
 from aiokwire.types import OffsetAndTimestamp, TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -439,10 +443,43 @@ async def test_seeking_where_nothing_is_assigned_is_refused(broker: Broker) -> N
             reader.seek(T0, -1)
 
 
-async def test_an_unknown_topic_fails_the_start_and_leaves_nothing_open(broker: Broker) -> None:
-    reader = consumer(broker, "no-such-topic", default_api_timeout_ms=200)
-    with pytest.raises(BrokerError, match="no-such-topic"):
+@pytest.mark.parametrize("group", [None, "g"])
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_topics_that_do_not_exist_yet_are_read_as_soon_as_they_do(
+    broker: Broker, caplog: pytest.LogCaptureFixture, group: str | None, protocol: str
+) -> None:
+    """A service starts before the one that creates its topics: `start` failed, after a minute."""
+    options = {"group_id": group, "group_protocol": protocol} if group else {}
+    async with consumer(broker, "single", "not-yet", auto_offset_reset="latest", **options) as reader:
+        warned = [record.getMessage() for record in caplog.records if "not-yet" in record.getMessage()]
+        assert len(warned) == 1, warned
+        assert "topic 'not-yet' does not exist, and allow_auto_create_topics is off: check its name" in warned[0]
+        assert await reader.getmany(timeout=0.01) == []
+        async with Admin(broker.bootstrap_servers) as admin:
+            await admin.create_topic("not-yet", 1)
+        await fill(broker, *numbers(3), topic="not-yet")
+        began = anyio.current_time()
+        record = await reader.getone(timeout=10)
+        assert (record.topic, record.offset) == ("not-yet", 0), "what was written before it was noticed is read, too"
+        assert anyio.current_time() - began < 5
+
+
+async def test_a_topic_that_may_not_be_read_fails_the_start_which_may_be_repeated(broker: Broker) -> None:
+    reader = consumer(broker, "single")
+
+    def forbid(request: metadata.MetadataRequest) -> metadata.MetadataResponse:
+        node = metadata.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=broker.port)
+        topic = metadata.MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name="single")
+        return metadata.MetadataResponse(brokers=[node], topics=[topic])
+
+    rule = broker.on(metadata.MetadataRequest, times=None).respond(forbid)
+    with pytest.raises(AuthorizationError, match="single"):
         await reader.start()
+    rule.remove()
+    await reader.start()
+    await fill(broker, *numbers(1), topic="single")
+    assert (await reader.getone(timeout=5)).offset == 0
+    await reader.close()
 
 
 async def test_a_partition_that_does_not_exist_is_told(broker: Broker) -> None:
@@ -452,7 +489,7 @@ async def test_a_partition_that_does_not_exist_is_told(broker: Broker) -> None:
 
 
 async def test_no_broker_is_told_at_the_start() -> None:
-    reader = Consumer("t", bootstrap_servers="127.0.0.1:1")
+    reader = Consumer("t", bootstrap_servers="127.0.0.1:1", bootstrap_timeout_ms=0)
     with pytest.raises(ConnectionFailed):
         await reader.start()
 

@@ -127,7 +127,7 @@ async def test_an_error_names_the_stage_in_which_the_time_ended(quick: Quick) ->
                 assert topic in str(error)
                 assert f"{error.elapsed:.3f} s" in str(error)
                 last = {"t": "NOT_ENOUGH_REPLICAS", "unknown": "UNKNOWN_TOPIC"}.get(topic)
-                assert (error.last_error is None) if last is None else (last in str(error) and error.last_error)
+                assert (error.last_error is None) if last is None else last in f"{error} {error.last_error}"
             await producer.close(timeout=0)
 
 

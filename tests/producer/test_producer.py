@@ -500,7 +500,7 @@ async def test_use_after_a_fork_is_refused(broker: Broker) -> None:
 
 
 async def test_no_address_that_answers_fails_the_start() -> None:
-    producer = Producer("127.0.0.1:1")
+    producer = Producer("127.0.0.1:1", bootstrap_timeout_ms=0)
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:1"):
         await producer.start()
     assert await producer.close() == []

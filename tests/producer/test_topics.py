@@ -6,9 +6,13 @@ import asyncio
 import collections
 from typing import Any
 
+import pytest
+
 from aiokwire import Producer
 from aiokwire.broker import Broker
+from aiokwire.errors import DeliveryFailed
 from aiokwire.hooks import Hooks
+from aiokwire.producer.config import ProducerOptions
 
 
 class Versions(Hooks):
@@ -35,3 +39,29 @@ async def test_a_topic_that_is_sent_to_all_the_time_never_falls_out_of_the_metad
         while loop.time() < end:
             await producer.send("t", b"x")
     assert list(versions.of_produce) == [13], versions.of_produce
+
+
+async def test_a_topic_that_stays_unknown_fails_its_records_soon_and_says_what_to_do() -> None:
+    """They failed after the delivery timeout, two minutes, with a sentence about metadata."""
+    async with (
+        Broker(auto_create_topics=False) as broker,
+        Producer(broker.bootstrap_servers, unknown_topic_timeout_ms=100) as producer,
+    ):
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(DeliveryFailed) as caught:
+            await producer.send("orders", b"x")
+        assert asyncio.get_running_loop().time() - started < 5
+        assert str(caught.value) == (
+            f"1 record(s) for orders were not delivered in {caught.value.elapsed:.3f} s: topic 'orders' does not "
+            "exist, and the broker does not create it (auto.create.topics.enable): check its name, or create it"
+        )
+
+
+async def test_a_producer_lets_the_broker_create_a_topic_unless_it_is_told_not_to() -> None:
+    async with Broker() as broker:
+        async with Producer(broker.bootstrap_servers) as producer:
+            assert (await producer.send("made", b"x")).offset == 0
+        options: ProducerOptions = {"allow_auto_create_topics": False, "unknown_topic_timeout_ms": 50}
+        async with Producer(broker.bootstrap_servers, **options) as producer:
+            with pytest.raises(DeliveryFailed, match="'other' does not exist, and allow_auto_create_topics is off"):
+                await producer.send("other", b"x")

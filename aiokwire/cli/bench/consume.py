@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from aiokwire.cli.bench.measure import Stopwatch, show
-from aiokwire.cli.options import bootstrap_option, client_options
+from aiokwire.cli.options import CONNECT, bootstrap_option, client_options
 from aiokwire.cli.running import run
 from aiokwire.types import TopicPartition
 
@@ -20,7 +20,7 @@ from aiokwire.types import TopicPartition
 @client_options
 def command(topic: str, bootstrap: str, records: int | None, as_json: bool, settings: dict[str, Any]) -> None:
     """Consume TOPIC from its beginning."""
-    options = {"auto_offset_reset": "earliest", **settings}
+    options = {"auto_offset_reset": "earliest", **CONNECT, **settings}
 
     async def bench() -> int:
         from aiokwire import Consumer

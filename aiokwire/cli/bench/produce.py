@@ -10,7 +10,7 @@ import anyio
 import click
 
 from aiokwire.cli.bench.measure import Result, Stopwatch, show
-from aiokwire.cli.options import bootstrap_option, client_options
+from aiokwire.cli.options import CONNECT, bootstrap_option, client_options
 from aiokwire.cli.running import run
 
 
@@ -37,7 +37,7 @@ def command(
     settings: dict[str, Any],
 ) -> None:
     """Produce RECORDS values to TOPIC."""
-    options = {"compression_type": compression, "acks": acks, **settings}
+    options = {"compression_type": compression, "acks": acks, **CONNECT, **settings}
     # Half random, half constant: neither incompressible nor trivial for a codec.
     value = os.urandom(size // 2) + b"x" * (size - size // 2)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiokwire.cli.groups.partitions import parse_partitions
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.running import run
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...],
 
         deleted: list[str] = []
         errors: list[BrokerError] = []
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             if offsets:
                 topics = (await admin.describe_topics({one for one in chosen if isinstance(one, str)})).check()
                 places = [one for one in chosen if not isinstance(one, str)]

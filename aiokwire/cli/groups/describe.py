@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.output import print_json, print_table
 from aiokwire.cli.running import run
 
@@ -28,7 +28,7 @@ def command(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     async def describe() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             groups = await admin.describe_groups(names)
             for name in names:
                 if name in groups.errors:

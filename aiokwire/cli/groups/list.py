@@ -6,7 +6,7 @@ import dataclasses
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.output import print_json, print_table
 from aiokwire.cli.running import run
 
@@ -22,7 +22,7 @@ def command(*, bootstrap: str, states: tuple[str, ...], types: tuple[str, ...], 
     async def list_() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             groups = await admin.list_groups(states=states, types=types)
         if as_json:
             for group in groups:

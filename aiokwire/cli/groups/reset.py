@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aiokwire.cli.groups.partitions import parse_partitions
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.output import print_table
 from aiokwire.cli.running import run
 
@@ -57,7 +57,7 @@ def command(
     async def reset() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             partitions = wanted or None
             changes = await admin.reset_group_offsets(name, to, partitions, validate_only=True)
             _print(name, changes, as_csv=as_csv)

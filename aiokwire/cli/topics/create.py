@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aiokwire.cli.options import bootstrap_option, pairs_option
+from aiokwire.cli.options import CONNECT, bootstrap_option, pairs_option
 from aiokwire.cli.running import run
 from aiokwire.errors import BrokerError
 
@@ -33,7 +33,7 @@ def command(
         from aiokwire.admin import NewTopic
 
         wanted = [NewTopic(name, partitions or -1, replication_factor or -1, configs) for name in names]
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             results = await admin.create_topics(wanted)
         failed: list[BrokerError] = []
         for name in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.running import run
 
 
@@ -20,7 +20,7 @@ def command(names: tuple[str, ...], bootstrap: str, yes: bool) -> None:
     async def delete() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             results = await admin.delete_topics(names)
         for name in names:
             error = results.errors.get(name)

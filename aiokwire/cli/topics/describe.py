@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.output import print_json, print_table
 from aiokwire.cli.running import run
 
@@ -24,7 +24,7 @@ def command(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
         from aiokwire.admin import ConfigResource, ConfigSource, ResourceType
         from aiokwire.cluster import EARLIEST, LATEST
 
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             topics = (await admin.describe_topics(names)).check()
             resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in topics}
             settings = (await admin.describe_configs(resources.values())).check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from aiokwire.cli.options import bootstrap_option
+from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.output import print_json, print_table
 from aiokwire.cli.running import run
 
@@ -19,7 +19,7 @@ def command(bootstrap: str, internal: bool, as_json: bool) -> None:
     async def list_() -> int:
         from aiokwire import Admin
 
-        async with Admin(bootstrap) as admin:
+        async with Admin(bootstrap, **CONNECT) as admin:
             topics = await admin.list_topics(internal=internal)
         if as_json:
             for topic in topics:
