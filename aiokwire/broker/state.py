@@ -7,6 +7,7 @@ connection.
 from __future__ import annotations
 
 import logging
+import os
 import random
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -74,6 +75,7 @@ class BrokerState:
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
         self.unread = UnreadAnswers()
         self.peer_log = PeerLog()
+        self.log_dir = "memory"  # the data directory as clients are told, once it is open
         self.control: Control | None = None  # faults on demand and the journal, where somebody asked for them
 
     @property
@@ -89,6 +91,8 @@ class BrokerState:
 
         Raises: StorageError: another broker has it, or it cannot be read.
         """
+        if given := self.configs.text("log.dirs"):
+            self.log_dir = os.path.abspath(given)
         self.logs.open(wall_ms(), self.topics.read_ids)
         try:
             self.topics.load()

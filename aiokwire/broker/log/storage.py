@@ -92,6 +92,9 @@ class Storage(Protocol):
     def modified_ms(self, path: str) -> int:
         """When the file was last written, in milliseconds since the epoch."""
 
+    def space(self) -> tuple[int, int]:
+        """Bytes of the whole medium, and those that are free; -1 where there is no limit."""
+
 
 def append_exactly(file: StoredFile, data: Buffer, position: int) -> None:
     """Write all of `data` at the end of a file whose size is `position`, or leave the file as it was.
@@ -307,6 +310,11 @@ class DiskStorage:
         with _mapped("look at", self._at(path)):
             return os.stat(self._at(path)).st_mtime_ns // 1_000_000
 
+    def space(self) -> tuple[int, int]:
+        with _mapped("look at", self.root):
+            found = os.statvfs(self.root)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
 
 class MemoryFile:
     """A file of `MemoryStorage`: what it holds, and how much of that survives a crash for sure."""
@@ -371,6 +379,11 @@ class MemoryStorage:
         if self.capacity is None or more <= 0:
             return 0
         return min(self.capacity - sum(len(file.data) for file in list(self.files.values())) - more, 0)
+
+    def space(self) -> tuple[int, int]:
+        if self.capacity is None:
+            return -1, -1
+        return self.capacity, max(self.capacity - sum(len(file.data) for file in list(self.files.values())), 0)
 
     def crash(self, rng: random.Random) -> None:
         """Lose what was not flushed: each file keeps its flushed bytes, some of the others, and maybe garbage."""

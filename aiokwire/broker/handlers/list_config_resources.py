@@ -1,0 +1,41 @@
+"""ListConfigResources: v0-1
+
+What has configs: topics, brokers and their loggers. Groups and client metrics have none here.
+
+Version notes:
+- v0 was ListClientMetricsResources: there are none; v1: other types, all of them when none is named (KIP-1142)
+"""
+
+from __future__ import annotations
+
+from aiokwire.broker.dispatch import Call
+from aiokwire.broker.handlers._shared import BROKER, BROKER_LOGGER, GROUP, TOPIC
+from aiokwire.error_codes import ErrorCode
+from aiokwire.protocol.messages import list_config_resources as messages
+
+CLIENT_METRICS = 16
+TYPES = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+
+
+def handle(request: messages.ListConfigResourcesRequest, call: Call) -> messages.ListConfigResourcesResponse:
+    """Answer at once."""
+    if call.version == 0:
+        return messages.ListConfigResourcesResponse()
+    wanted = dict.fromkeys(request.resource_types or TYPES)
+    if not wanted.keys() <= set(TYPES):
+        return messages.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return messages.ListConfigResourcesResponse(
+        config_resources=[
+            messages.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in wanted
+            for name in _names(kind, call)
+        ]
+    )
+
+
+def _names(kind: int, call: Call) -> list[str]:
+    if kind == TOPIC:
+        return [topic.name for topic in call.state.topics]
+    if kind in {BROKER, BROKER_LOGGER}:
+        return [str(node.id) for node in call.state.nodes.running()]
+    return []
