@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import itertools
 import logging
@@ -23,6 +24,9 @@ from aiokwire.errors import ConfigurationError, ConnectionFailed
 
 logger = logging.getLogger(__name__)
 
+_LOOPBACK = ("127.0.0.1", "::1")
+_NO_IPV6 = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
+_PORTS_TRIED = 8  # free ports, until one is free at every address
 GOODBYE = 1.0  # seconds that connections get for the answers that are on their way
 
 
@@ -43,6 +47,8 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
 
 async def _resolve(host: str, port: int) -> list[str]:
     """The addresses of a host, those of IPv4 first: a machine without IPv6 still resolves names to it."""
+    if host.lower() == "localhost":  # clients try both, whatever the machine's host table has (RFC 6761)
+        return list(_LOOPBACK)
     with contextlib.suppress(ValueError):
         return [str(ipaddress.ip_address(host))]  # no look-up, which would start a thread
     try:
@@ -87,25 +93,45 @@ class Server:
 
         Raises: ConnectionFailed: the port is taken, or the address is not one of this machine.
         """
-        loop = asyncio.get_running_loop()
         host, port = endpoint
         addresses = await _resolve(host, port)
+        for _ in range(_PORTS_TRIED if port == 0 else 1):
+            try:
+                return Endpoint(host, await self._bind(addresses, port, backlog))
+            except OSError as error:
+                failed = error
+                self._unbind()
+                if error.errno != errno.EADDRINUSE:
+                    break
+        raise ConnectionFailed(
+            f"cannot listen on {host}:{port}: {os.strerror(failed.errno) if failed.errno else failed}; "
+            "choose another port, or port 0 for a free one",
+            address=f"{host}:{port}",
+            stage="listen",
+        ) from failed
+
+    async def _bind(self, addresses: list[str], port: int, backlog: int) -> int:
+        """Listen on the addresses; gives back the port, which the first one chooses where it is 0.
+
+        Raises: OSError.
+        """
+        loop = asyncio.get_running_loop()
         for address in addresses:
             try:
                 server = await loop.create_server(self._accept, address, port, backlog=backlog, start_serving=False)
             except OSError as error:
-                if self._servers and ":" in address:
+                if self._servers and ":" in address and error.errno in _NO_IPV6:
                     logger.debug("not listening on [%s]:%d: %s", address, port, error)
                     continue
-                raise ConnectionFailed(
-                    f"cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}; "
-                    "choose another port, or port 0 for a free one",
-                    address=f"{host}:{port}",
-                    stage="listen",
-                ) from error
+                raise
             self._servers.append(server)
             port = server.sockets[0].getsockname()[1]
-        return Endpoint(host, port)
+        return port
+
+    def _unbind(self) -> None:
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
 
     async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
         """Begin to accept connections; their drivers run in `tasks`."""

@@ -241,13 +241,22 @@ async def test_an_advertised_address_is_told_instead() -> None:
         await client.close()
 
 
-async def test_localhost_is_served_under_every_address_it_has() -> None:
+async def test_localhost_is_served_at_both_loopback_addresses() -> None:
     async with Broker(listen="localhost:0") as broker:
         assert broker.bootstrap_servers == f"localhost:{broker.port}"
-        reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
-        client = RawClient(reader, writer)
-        assert (await client.ask(api_versions.ApiVersionsRequest(), 0)).error_code == 0
-        await client.close()
+        for address in ("127.0.0.1", "::1"):
+            reader, writer = await asyncio.open_connection(address, broker.port)
+            client = RawClient(reader, writer)
+            assert (await client.ask(api_versions.ApiVersionsRequest(), 0)).error_code == 0
+            await client.close()
+
+
+async def test_localhost_is_refused_where_another_program_has_the_port_at_one_of_its_addresses() -> None:
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.bind(("::1", 0))
+        taken.listen()
+        with pytest.raises(ConnectionFailed, match="choose another port"):
+            await Broker(listen=f"localhost:{taken.getsockname()[1]}").start()
 
 
 async def test_create_topic_checks_what_it_is_given(broker: Broker) -> None:
