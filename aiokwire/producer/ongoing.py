@@ -34,6 +34,7 @@ class Ongoing:
         self.groups: set[str] = set()
         self.error: KafkaError | None = None  # why it can only be aborted
         self.unknown_id = False  # the coordinator does not know our producer id any more
+        self.timed_out = False  # the coordinator aborted it, and the producer has the identity after that
         self.fate = Fate.OPEN
 
     @property

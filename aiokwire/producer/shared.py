@@ -51,6 +51,10 @@ class JoinedSteps(Steps):
         self.second = self._ticket.second
         self._identity.adopt(self._ticket.producer_id, self._ticket.epoch)
 
+    async def has_timed_out(self, deadline: Deadline) -> bool:
+        """Not asked: whoever opened the transaction gets a new identity."""
+        return False
+
     async def tell_end(self, deadline: Deadline, *, commit: bool, second: bool) -> None:
         """Nothing: all that was accepted is delivered, or given up; who opened the transaction ends it."""
 

@@ -127,6 +127,25 @@ class Steps:
             raise
         return requests.partitions_of(answer)
 
+    async def has_timed_out(self, deadline: Deadline) -> bool:
+        """Whether the coordinator aborted our transaction because its time was over (KIP-588); then its identity is
+        ours, and `obtain_identity` raises it, unless another instance did so meanwhile. False also where the brokers
+        cannot tell (before Kafka 3.0).
+        """
+        request, version = requests.describe(self._me)
+        while True:
+            try:
+                answer = await self._ask(request, version, self._coordinator, deadline, requests.codes_of_description)
+            except StepFailed:
+                return False
+            if not requests.is_completing(answer) or deadline.expired:
+                break
+            await self._client.pause(min(self._config.retry_backoff_ms / 1000, deadline.remaining))
+        found = requests.identity_after_timeout(self._me, answer, second=self.second)
+        if found is not None:
+            self._identity.adopt(found.producer_id, found.epoch)
+        return found is not None
+
     async def tell_end(self, deadline: Deadline, *, commit: bool, second: bool) -> None:
         """EndTxn; the second protocol gives the next epoch with it.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -22,6 +22,7 @@ from aiokwire.errors import (
     ClosedError,
     FencedError,
     KafkaError,
+    RequestTimedOut,
     TransactionAborted,
     TransactionFailed,
     TransactionStateError,
@@ -116,7 +117,7 @@ class Transactions:
         if self._ongoing is None or self.ended is not None or isinstance(error, ClosedError):
             return
         outcome = outcome_of_error(ApiKey.PRODUCE, error)
-        if outcome >= Outcome.FENCED:
+        if outcome >= Outcome.FENCED and not self._may_have_timed_out(outcome):
             self._dispatcher.loop.call_soon(self._fail, outcome, error)
         else:
             self._lose(error)
@@ -191,6 +192,7 @@ class Transactions:
             self._shut(TransactionStateError("the transaction is being committed: it takes no more"))
             try:
                 await self._deliver_all(ongoing)
+                await self._check_time(ongoing)
             except KafkaError as error:
                 self._lose(error)
             except BaseException:
@@ -255,7 +257,7 @@ class Transactions:
                         await self._coordinators.add_offsets(group.group_id, ongoing.deadline)
                 await self._coordinators.commit_offsets(offsets, group, ongoing.deadline, second=ongoing.second)
         except StepFailed as failed:
-            if failed.outcome >= Outcome.FENCED:
+            if failed.outcome >= Outcome.FENCED and not self._may_have_timed_out(failed.outcome):
                 self._fail(failed.outcome, failed.error)
                 raise self._fatal() from failed.error
             self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
@@ -276,7 +278,7 @@ class Transactions:
                     ongoing.partitions.update(batch)
                     self._dispatcher.soon()
         except StepFailed as failed:
-            if failed.outcome >= Outcome.FENCED:
+            if failed.outcome >= Outcome.FENCED and not self._may_have_timed_out(failed.outcome):
                 self._fail(failed.outcome, failed.error)
             else:
                 self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
@@ -291,6 +293,26 @@ class Transactions:
                 await self._changed.wait()
             return
         raise ongoing.deadline.error()
+
+    async def _check_time(self, ongoing: Ongoing) -> None:
+        """Do nothing unless the coordinator aborted the transaction because its time was over (KIP-588).
+
+        Raises: RequestTimedOut: it did; the producer has its new identity already.
+        """
+        if not ongoing.touched or not ongoing.deadline.expired:
+            return
+        deadline = Deadline(self._config.transaction_timeout, f"{self._who}: describing the transaction")
+        if await self._coordinators.has_timed_out(deadline):
+            ongoing.timed_out = True
+            raise RequestTimedOut(
+                f"the coordinator aborted it when it was open longer than {self._config.transaction_timeout:.3f} s "
+                f"(transaction_timeout_ms)"
+            )
+
+    def _may_have_timed_out(self, outcome: Outcome) -> bool:
+        """Whether "fenced" may mean that the coordinator aborted the transaction when its time was over (KIP-588). It
+        is aborted then, which finds out."""
+        return outcome is Outcome.FENCED and self._ongoing is not None and self._ongoing.deadline.expired
 
     async def _commit(self, ongoing: Ongoing) -> None:
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: committing")
@@ -320,7 +342,10 @@ class Transactions:
 
     async def _tell_abort(self, ongoing: Ongoing, deadline: Deadline) -> None:
         new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE) or self._dispatcher.sequences_broken
-        if ongoing.unknown_id:
+        if not ongoing.timed_out:
+            with suppress(RequestTimedOut):
+                await self._check_time(ongoing)
+        if ongoing.unknown_id or ongoing.timed_out:
             new_epoch = True
         elif ongoing.touched:
             before = self.identity.epoch

@@ -30,6 +30,8 @@ CLIENTS_ADD_PARTITIONS = 3
 INIT_WITH_IDENTITY = 3
 OFFSETS_WITH_MEMBER = 3
 OFFSETS_TOPIC = "__consumer_offsets"
+# States in which the coordinator ends a transaction.
+COMPLETING = frozenset({"PrepareAbort", "PrepareEpochFence"})
 
 Code = tuple[int, str]
 Chooser = Callable[[ApiVersions], int]
@@ -174,6 +176,26 @@ def codes_of_description(answer: describe_transactions.DescribeTransactionsRespo
     """Whether the coordinator knows the transactional id."""
     for state in answer.transaction_states:
         yield state.error_code, state.transactional_id
+
+
+def identity_after_timeout(
+    me: Identity, answer: describe_transactions.DescribeTransactionsResponse, *, second: bool
+) -> Identity | None:
+    """What a coordinator made of our identity when it aborted our transaction because its time was over (KIP-588).
+
+    It raises the epoch by one; one that does so with each end of the second protocol, too, by two. None: the state is
+    another one. An instance that takes over while our transaction is open raises the epoch once more.
+    """
+    for state in answer.transaction_states:
+        is_ours = state.transaction_state == "CompleteAbort" and state.producer_id == me.producer_id
+        if is_ours and 1 <= state.producer_epoch - me.epoch <= (2 if second else 1):
+            return Identity(me.transactional_id, state.producer_id, state.producer_epoch)
+    return None
+
+
+def is_completing(answer: describe_transactions.DescribeTransactionsResponse) -> bool:
+    """Whether the coordinator is about to end the transaction."""
+    return any(state.transaction_state in COMPLETING for state in answer.transaction_states)
 
 
 def partitions_of(answer: describe_transactions.DescribeTransactionsResponse) -> set[TopicPartition]:
