@@ -15,6 +15,7 @@ from aiokwire.producer._delivery import Delivery
 from aiokwire.producer.arrow import ArrowDelivery
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult
 from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.health import ProducerHealth
 from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
 from aiokwire.producer.producer import Producer
 from aiokwire.producer.scope import Transaction
@@ -27,6 +28,7 @@ __all__ = [
     "Partitioner",
     "Producer",
     "ProducerConfig",
+    "ProducerHealth",
     "ProducerRecord",
     "RoundRobin",
     "SendManyResult",

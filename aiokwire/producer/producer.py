@@ -28,6 +28,7 @@ from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.health import ProducerHealth, health_of
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.preparing import Preparation
 from aiokwire.producer.progress import Positions
@@ -418,6 +419,11 @@ class Producer(Generic[K, V]):
     def buffered(self) -> int:
         """The bytes of `buffer_memory` in use: open, sealed and in-flight batches."""
         return self._accumulator.used
+
+    def health(self) -> ProducerHealth:
+        """How the producer is now: what is buffered, what waits for room, how old it is, and the last error. Costs no
+        request, and may be asked from start to end, on the producer's loop."""
+        return health_of(self._dispatcher, running=self._started and not self._closed and not self._client.closed)
 
     def purge(self) -> int:
         """Drop what waits here to be sent, and say how many records that were; what is on its way stays on its way.

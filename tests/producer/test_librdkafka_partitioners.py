@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import anyio.to_thread
 import confluent_kafka
@@ -14,7 +15,7 @@ from aiokwire.producer import Producer
 NAMES = ["consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"]
 PARTITIONS = 11
 # Records without a key are placed at random by these; by librdkafka's default those with an empty one are, too.
-RANDOM = {
+RANDOM: dict[str, set[bytes | None]] = {
     "consistent_random": {None, b""},
     "murmur2_random": {None},
     "fnv1a_random": {None},
@@ -29,13 +30,12 @@ def keys() -> list[bytes | None]:
 def chosen_by_librdkafka(bootstrap_servers: str, partitioner: str) -> list[int]:
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "partitioner": partitioner})
     chosen: dict[int, int] = {}
+
+    def delivered(number: int, message: Any) -> None:
+        chosen[number] = message.partition()
+
     for number, key in enumerate(keys()):
-        producer.produce(
-            "t",
-            b"",
-            key,
-            on_delivery=lambda error, message, number=number: chosen.update({number: message.partition()}),
-        )
+        producer.produce("t", b"", key, on_delivery=lambda _error, message, at=number: delivered(at, message))  # type: ignore[misc]  # mypy cannot type a lambda's default
     producer.flush(10)
     return [chosen[number] for number in range(len(keys()))]
 
