@@ -449,9 +449,10 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         runs = await self._reader.many(limit, timeout, self._only(partitions))
         if by_partition:
             return _merged(runs)
-        if len(runs) == 1:
-            return runs[0][1]
-        return [record for _, records in runs for record in records]
+        joined: list[ConsumerRecord[K, V]] = runs[0][1] if runs else []
+        for _, records in runs[1:]:
+            joined += records
+        return joined
 
     async def getarrow(
         self,

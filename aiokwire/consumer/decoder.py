@@ -54,6 +54,8 @@ class Decoder:
         `on_failure` is called when a chunk cannot be read."""
         self._buffer = buffer
         self._deserialization = deserialization
+        self.part_records = 0  # the most records that are decoded in one go
+        self._set_part()
         self._memory = memory
         self._on_deserialized = on_deserialized
         self._on_failure = on_failure
@@ -88,11 +90,15 @@ class Decoder:
             self._woken.set()  # there is room for the next
         if records and self._deserialization.is_async:
             return False
-        return self._is_unpacked(chunk) and not self._is_long(chunk.batch)
+        batch: RecordBatch = chunk.batch
+        if batch.needs_decompression and not self._is_unpacked(chunk):
+            return False
+        return not batch.is_longer_than(self.part_records, PART_BYTES)
 
     async def make_ready(self, chunk: Chunk, *, records: bool = True) -> None:
         """Wait until something has become of a chunk for which `is_ready` returned False."""
         self._deserializes_ahead = records
+        self._set_part()  # a plain function may have turned out to return coroutines
         done = self._busy.get(chunk)
         if done is None:
             done = self._demand(chunk)
@@ -194,12 +200,11 @@ class Decoder:
     def _is_long(self, batch: RecordBatch) -> bool:
         return batch.is_longer_than(self.part_records, PART_BYTES)
 
-    @property
-    def part_records(self) -> int:
-        """The most records that are decoded in one go."""
+    def _set_part(self) -> None:
         if self._deserialization.is_async:
-            return PART_RECORDS_ASYNC
-        return PART_RECORDS_DESERIALIZED if self._deserialization.is_needed else PART_RECORDS
+            self.part_records = PART_RECORDS_ASYNC
+        else:
+            self.part_records = PART_RECORDS_DESERIALIZED if self._deserialization.is_needed else PART_RECORDS
 
 
 def _no_memory(chunk: Chunk, error: MemoryError) -> KafkaError:

@@ -19,7 +19,7 @@ from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.damage import damaged
 from aiokwire.consumer.decoder import Decoder, Spawn
 from aiokwire.consumer.deserialization import CoroutineReturned, Deserialized
-from aiokwire.consumer.fetch_buffer import FetchBuffer, Only
+from aiokwire.consumer.fetch_buffer import COUNTED_FROM, FetchBuffer, Only
 from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.shares import Held, Share
@@ -57,6 +57,7 @@ class Reader:
         self._on_wait = on_wait
         self._config = config
         self._deserialization = config.new_deserialization()
+        self._plain = not self._deserialization.is_needed
         self._decoder = Decoder(
             self.buffer, self._deserialization, config.fetch_memory, self._on_deserialized, self._on_unreadable
         )
@@ -256,7 +257,10 @@ class Reader:
             if not chunk.remaining:
                 self.buffer.finish(chunk)
             if some:
-                runs.append((state.tp, some))
+                if runs and runs[-1][0] is state.tp:
+                    runs[-1][1].extend(some)
+                else:
+                    runs.append((state.tp, some))
             if limit - room >= self._decoder.part_records and self._clock() >= until:
                 break
         self.feed.spend(limit - room, size)
@@ -370,9 +374,10 @@ class Reader:
         except CorruptRecord as error:
             self._on_unreadable(chunk, error)
             return False
-        if not self._deserialization.is_needed:
+        if self._plain:
             chunk.load(records)
-            self.buffer.loaded(chunk)
+            if len(records) >= COUNTED_FROM:
+                self.buffer.loaded(chunk)
             return True
         try:
             done = self._deserialization.apply(records)
