@@ -64,6 +64,7 @@ def spark_session(
 
     Raises: ConfigurationError: the session is of Spark Connect, or Spark does not start, as without Java.
     """
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -87,6 +88,9 @@ def spark_session(
             spark: SparkSession = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
+    except Py4JError as error:  # such as a master that removed the application, as no executor could start
+        said = next(iter(str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()), "")
+        raise ConfigurationError(f"Spark does not start on {place}: {said}; its own log has more") from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
