@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests import machines
+from tests import machines, options_page
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -42,16 +40,13 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-def test_the_readmes_program_runs() -> None:
-    program = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[0]
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=15, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("orders ")
-    assert "b'42' b'paid'" in done.stdout
-
-
 def test_the_drawings_of_state_machines_are_those_of_the_tables() -> None:
     assert machines.PAGE.read_text() == machines.page(), "run `make generate`"
+
+
+def test_the_page_of_options_is_that_of_the_docstrings() -> None:
+    assert options_page.PAGE.read_text() == options_page.page(), "run `python -m tests.options_page`"
+    assert all(f"**`{name}`**" in options_page.page() for name in ("linger_ms", "group_id", "client_id"))
 
 
 def test_no_state_machine_is_left_out_of_the_drawings() -> None:

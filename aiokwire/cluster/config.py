@@ -53,11 +53,12 @@ class ClientConfig:
     """
 
     bootstrap_servers: str | Sequence[str] = "localhost:9092"
-    """Where to ask first: "host:port,host:port" or a list of them. The brokers found there are used from then on."""
+    """The first brokers to contact: "host:port,host:port" or a list of them. They name the other brokers."""
     client_id: str = "aiokwire"
-    """What brokers call this client in their logs, metrics and quotas."""
+    """The name of this client in the logs, metrics and quotas of brokers."""
     request_timeout_ms: float = 30_000
-    """How long a broker may take to answer; after it the connection is given up. A request's own waiting is added."""
+    """How long a broker may take to respond; after it the connection is closed. Time that the request itself asks the
+    broker to wait is added."""
     bootstrap_timeout_ms: float = 30_000
     """How long `start()` keeps trying while no broker answers: services start before their brokers. 0 tries once."""
     default_api_timeout_ms: float = 60_000
@@ -72,26 +73,28 @@ class ClientConfig:
     reconnect_backoff_max_ms: float = 1_000
     """The longest pause between two attempts to connect to one broker."""
     socket_connection_setup_timeout_ms: float = 10_000
-    """How long a connection may take, from the look-up of the name to the end of the handshake; it doubles with each
+    """How long a connection may take, from the lookup of the name to the end of the handshake; it doubles with each
     failure in a row, up to `socket_connection_setup_timeout_max_ms`."""
     socket_connection_setup_timeout_max_ms: float = 30_000
     """The longest time for one attempt to connect."""
     connections_max_idle_ms: float = 240_000
-    """A connection without traffic for so long is closed: below what load balancers commonly allow."""
+    """A connection without traffic for this long is closed. The default is below what load
+    balancers allow."""
     metadata_max_age_ms: float = 300_000
-    """How old the picture of the cluster may become."""
+    """The age at which metadata of the cluster is refreshed."""
     metadata_min_interval_ms: float = 100
-    """The shortest time between two refreshes that were asked for; it grows while they bring nothing new."""
+    """The shortest time between two requested refreshes; it grows while they bring nothing new."""
     metadata_max_idle_ms: float = 300_000
-    """A topic that nobody asked for in so long is left out of refreshes."""
+    """A topic that was not used for this long is left out of refreshes."""
     metadata_recovery_strategy: str = REBOOTSTRAP
-    """What to do when no known broker answers: "rebootstrap" asks `bootstrap_servers` again, "none" does not."""
+    """When no known broker responds, "rebootstrap" returns to `bootstrap_servers`; "none" does not."""
     metadata_recovery_rebootstrap_trigger_ms: float = 300_000
-    """After so long without fresh metadata `bootstrap_servers` are asked although known brokers take connections."""
+    """After this long without fresh metadata the client returns to `bootstrap_servers`, even if known brokers accept
+    connections."""
     receive_message_max_bytes: int = 100 * 1024 * 1024
-    """The largest answer that is accepted."""
+    """The largest response that is accepted."""
     security_protocol: str = "PLAINTEXT"
-    """How to connect; "PLAINTEXT" is the only one so far."""
+    """Only "PLAINTEXT" so far: TLS and SASL are not supported yet."""
     allow_auto_create_topics: bool = False
     """Whether asking for an unknown topic may create it, where the broker allows that. Brokers before 0.11 decide
     alone."""

@@ -35,7 +35,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     """
 
     acks: Acks | int | str = Acks.ALL
-    """Who must have a record before it counts as delivered: 0 nobody, 1 the leader, "all" every in-sync replica."""
+    """Which replicas must have a record before it is delivered: 0 none, 1 the leader, "all" every in-sync replica."""
     linger_ms: float = 5.0
     """How long a batch waits for more records. An awaited `send` does not wait it out when its broker is idle."""
     batch_size: int = 1_000_012

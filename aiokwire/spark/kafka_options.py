@@ -20,6 +20,7 @@ ConfigT = TypeVar("ConfigT", bound=ClientConfig)
 logger = logging.getLogger(__name__)
 
 PREFIX: Final = "kafka."
+_SECURITY: Final = (f"{PREFIX}sasl.", f"{PREFIX}ssl.")
 
 # What Java's clients take and what has nothing to act on here: taken, so that a job can move, and told once in the log.
 _WITHOUT_EFFECT: Final = frozenset({
@@ -69,6 +70,8 @@ def client_options(options: Mapping[str, str], config: type[ConfigT], defaults: 
 
 
 def _unknown(name: str, known: list[str]) -> str:
+    if name.startswith(_SECURITY):
+        return f"aiokwire has no option {name!r}: TLS and SASL are not supported yet, only PLAINTEXT listeners"
     candidates = [PREFIX + each.replace("_", ".") for each in known]
     nearest = difflib.get_close_matches(name, candidates, n=1, cutoff=0.6)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""

@@ -254,3 +254,12 @@ def test_the_sinks_own_options() -> None:
 def test_serializers_cannot_be_given() -> None:
     with pytest.raises(ConfigurationError, match=r"kafka\.value\.serializer cannot be set"):
         parse_sink(SERVERS | {"kafka.value.serializer": "org.example.Custom"})
+
+
+def test_the_protocol_is_plaintext_and_other_security_options_say_that_there_are_none_yet() -> None:
+    assert source(kafka__security__protocol="PLAINTEXT").consumer.security_protocol == "PLAINTEXT"
+    sink = parse_sink(SERVERS | {"topic": "orders", "kafka.security.protocol": "PLAINTEXT"})
+    assert sink.producer.security_protocol == "PLAINTEXT"
+    for name in ("kafka.security.protocol", "kafka.sasl.jaas.config", "kafka.ssl.truststore.location"):
+        with pytest.raises(ConfigurationError, match="TLS and SASL are not supported yet"):
+            source(**{name.replace(".", "__"): "SASL_SSL"})

@@ -30,8 +30,8 @@ def mypy(*files: Path) -> dict[Path, dict[int, str]]:
 
 
 def pyright(*files: Path) -> dict[Path, dict[int, str]]:
-    """The errors of pyright in strict mode by file and line."""
-    config = HERE / "pyrightconfig.json"
+    """The errors of pyright in strict mode by file and line; the files are those of their folder's configuration."""
+    config = files[0].parent / "pyrightconfig.json"
     command = [
         sys.executable,
         "-m",
@@ -44,8 +44,10 @@ def pyright(*files: Path) -> dict[Path, dict[int, str]]:
     ]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr + done.stdout
+    answer = json.loads(done.stdout)
+    assert answer["summary"]["filesAnalyzed"] == len(files)
     found: dict[Path, dict[int, str]] = {file: {} for file in files}
-    for each in json.loads(done.stdout)["generalDiagnostics"]:
+    for each in answer["generalDiagnostics"]:
         if each["severity"] == "error":
             line = each["range"]["start"]["line"] + 1
             found.setdefault(Path(each["file"]), {}).setdefault(line, each["message"])
@@ -65,3 +67,18 @@ def test_right_uses_pass_and_each_mistake_is_reported(checker: object) -> None:
     reported = found[wrong]
     assert {line: text for line, text in reported.items() if line not in marked} == {}
     assert marked - set(reported) == set()
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_the_programs_of_the_readme_pass(checker: object, tmp_path: Path) -> None:
+    assert callable(checker)
+    programs = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    files = [tmp_path / f"readme_{number}.py" for number in range(1, len(programs) + 1)]
+    for file, program in zip(files, programs, strict=True):
+        file.write_text(program)
+    options = json.loads((HERE / "pyrightconfig.json").read_text())
+    options |= {"include": [file.name for file in files], "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(options))
+    assert len(files) >= 5
+    assert {file.name: errors for file, errors in checker(*files).items() if errors} == {}

@@ -61,7 +61,7 @@ def command(
     """Write what TOPICS have, and the archive has not yet, to Parquet.
 
     Start it again to go on: what was committed is not read again, and what was not leaves nothing behind. Where
-    to begin, what to do about lost data, security: `--option`, by the names of the Spark source.
+    to begin, and what to do about lost data: `--option`, by the names of the Spark source.
     """
     if compact and check:
         raise click.UsageError("--compact and --verify are two things to do, one after the other")

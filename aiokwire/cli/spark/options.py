@@ -26,7 +26,7 @@ def spark_options(function: CommandT) -> CommandT:
 
 # `--option name=value`, by the names of the source `aiokwire`: the parameter `options`.
 source_options = pairs_option(
-    "--option", "-o", "options", help="An option of the Spark source, such as kafka.security.protocol=SSL"
+    "--option", "-o", "options", help="An option of the Spark source, such as kafka.client.rack=eu-1"
 )
 
 # `--set name=value`, what stands as `${name}` in a file: the parameter `parameters`.

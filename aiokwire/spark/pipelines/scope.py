@@ -83,7 +83,7 @@ def explicit(options: Mapping[str, str], scope: Scope) -> dict[str, str]:
 
 
 def admin_options(config: ConsumerConfig) -> dict[str, Any]:
-    """The consumer's options that the admin client has, too: addresses, security, patience."""
+    """The consumer's options that the admin client has, too: addresses, timeouts, retries."""
     names = {field.name for field in dataclasses.fields(AdminConfig) if field.init}
     return {
         field.name: getattr(config, field.name)

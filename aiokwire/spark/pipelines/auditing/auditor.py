@@ -61,7 +61,7 @@ def audit(
 ) -> AuditReport:
     """Count what is in topics, partition by partition, and tell what is wrong.
 
-    `options` are the source's (`startingOffsets`, `endingTimestamp`, `kafka.security.protocol`, ...). `duplicates`:
+    `options` are the source's (`startingOffsets`, `endingTimestamp`, `kafka.client.rack`, ...). `duplicates`:
     what makes two records equal, `key,value`, `key`, `value` or `header:NAME`; None: they are not looked for.
     `groups`: whose lag is told; None: of all that have committed something. `against`: an archive's place.
     `fail_on` names the findings that count as wrong, see `Finding`. `skew_limit`: how many times the mean of bytes a

@@ -1,0 +1,154 @@
+"""Every example of README.md and docs/*.md: programs run as printed, commands and options exist.
+
+The examples of docs/testing.md are tests of a service: `tests/testing/test_plugin.py` runs them.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import itertools
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from aiokwire.cli.main import cli
+from aiokwire.spark.options import parse_sink, parse_source
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Not run here: a Spark session takes a JVM and a minute. Their imports, options and syntax are checked instead, and
+# `make integration-spark` runs the same calls.
+NEEDS_SPARK = re.compile(r"\bspark\b|pyspark|\btotals\.")
+RUN_ELSEWHERE = {"testing.md"}
+
+
+def examples(language: str) -> Iterator[tuple[str, str]]:
+    """Name (page:line) and text of each block in a language."""
+    for page in PAGES:
+        text = page.read_text()
+        for match in FENCE.finditer(text):
+            if match[1] in language.split(","):
+                yield f"{page.name}:{text.count(chr(10), 0, match.start()) + 2}", match[2]
+
+
+PROGRAMS = [(name, text) for name, text in examples("python") if name.partition(":")[0] not in RUN_ELSEWHERE]
+RUNNABLE = [(name, text) for name, text in PROGRAMS if not NEEDS_SPARK.search(text)]
+SPARK = [(name, text) for name, text in PROGRAMS if NEEDS_SPARK.search(text)]
+
+# What the programs of README.md print, in their order.
+PRINTED = (
+    (r"orders 0 0", r"b'42' b'paid'", r"b'once'"),
+    (r"billed orders b'book'", r"billed orders b'lamp'", r"billed refunds b'pen'"),
+    (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
+    (r"b'BOOK'", r"b'PEN'", r"b'LAMP'"),
+)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize(("name", "program"), RUNNABLE, ids=[name for name, _ in RUNNABLE])
+def test_a_program_runs_as_printed(name: str, program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for expected in PRINTED[[each for each, _ in RUNNABLE].index(name)]:
+        assert re.search(expected, done.stdout), done.stdout
+
+
+def test_every_program_that_runs_has_its_output_checked() -> None:
+    assert len(RUNNABLE) == len(PRINTED)
+    assert all(name.startswith("README.md") for name, _ in RUNNABLE)
+    assert len(SPARK) >= 10
+
+
+@pytest.mark.parametrize(("name", "program"), SPARK, ids=[name for name, _ in SPARK])
+def test_a_spark_example_compiles_and_its_names_and_options_exist(name: str, program: str) -> None:
+    tree = ast.parse(program, name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("aiokwire"):
+            module = importlib.import_module(node.module)
+            assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+    for chain in calls_of(tree):
+        for verb, options in sides(chain):
+            if verb.startswith("read"):
+                parse_source(options, streaming=verb == "readStream")
+            else:
+                parse_sink(options)
+
+
+def calls_of(tree: ast.AST) -> list[list[tuple[str, list[object]]]]:
+    """Chains such as `spark.read.format("aiokwire").option("a", "b")`: names with their constant arguments."""
+    inner: set[ast.AST] = set()
+    chains = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node not in inner:
+            chain: list[tuple[str, list[object]]] = []
+            link: ast.AST = node
+            while isinstance(link, (ast.Call, ast.Attribute)):
+                inner.add(link)
+                if isinstance(link, ast.Attribute):
+                    chain.append((link.attr, []))
+                    link = link.value
+                elif isinstance(link.func, ast.Attribute):
+                    given: list[object] = [each.value for each in link.args if isinstance(each, ast.Constant)]
+                    chain.append((link.func.attr, given))
+                    link = link.func.value
+                else:
+                    break
+            chains.append(chain[::-1])
+    return chains
+
+
+def sides(chain: list[tuple[str, list[object]]]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The reading and the writing of a chain that go through aiokwire, each with its options."""
+    starts = [n for n, (name, _) in enumerate(chain) if name in {"read", "readStream", "write", "writeStream"}]
+    for start, end in itertools.pairwise([*starts, len(chain)]):
+        part = chain[start:end]
+        options = {str(given[0]): str(given[1]) for name, given in part if name == "option"}
+        if ("format", ["aiokwire"]) in part and {name for name, _ in part} & {"load", "save", "start"}:
+            options.pop("checkpointLocation", None)
+            if options:
+                yield part[0][0], options
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for name, block in examples(",sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("aiokwire "):
+                yield name, line
+
+
+@pytest.mark.parametrize(("name", "line"), list(commands()), ids=[line[:60] for _, line in commands()])
+def test_a_command_and_its_options_exist(name: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line, comments=True)[1:]
+    for word in words:
+        if re.fullmatch(r"\w+\.(txt|toml)", word):
+            Path(word).touch()
+    command: click.Command = cli
+    context = click.Context(cli, info_name="aiokwire")
+    while isinstance(command, click.Group):
+        found = command.get_command(context, words[0])
+        assert found is not None, f"{name}: aiokwire has no verb {words[0]!r}"
+        command = found
+        context = click.Context(command, parent=context, info_name=words.pop(0))
+    command.make_context(command.name, words, parent=context.parent)  # raises UsageError
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert "demo-spark" in targets
+    for page in PAGES:
+        text = page.read_text()
+        named = set(re.findall(r"`make ([a-z][a-z-]*)", text)) | set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))
+        assert named - targets == set(), page.name
