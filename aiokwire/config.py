@@ -41,16 +41,16 @@ def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]
 
     Raises: InvalidArgument: both were given; ConfigurationError: as `from_options`, or `config` is of another class.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None or name not in _names(cls)}
     if config is None:
         built: ConfigT = from_options(cls, given)
         return built
+    require_type("config", config, cls, f"a {cls.__name__}")
     if given:
         raise InvalidArgument(
             f"config and keyword options ({', '.join(given)}) exclude each other: use "
             f"dataclasses.replace(config, {next(iter(given))}=...)"
         )
-    require_type("config", config, cls, f"a {cls.__name__}")
     return config
 
 

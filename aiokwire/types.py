@@ -128,7 +128,7 @@ class _Choice(enum.Enum):
             if found:
                 return member
         choices = ", ".join(member.name.lower() for member in cls)
-        raise ConfigurationError(f"{given!r} is no {cls.__name__}: choose one of {choices}")
+        raise ConfigurationError(f"must be one of {choices}, not {given!r}")
 
 
 class Compression(int, _Choice):

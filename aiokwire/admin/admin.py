@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import anyio
 
-from aiokwire.admin.calls import milliseconds
+from aiokwire.admin.calls import checked_names, milliseconds
 from aiokwire.admin.cluster import ClusterDescription, read_cluster, read_cluster_from_metadata
 from aiokwire.admin.config import AdminConfig
 from aiokwire.admin.configs import (
@@ -111,7 +111,7 @@ class Admin(GroupCalls):
         self, names: Iterable[str], *, timeout: float | None = None
     ) -> Results[str, TopicDescription]:
         """Partitions, leaders and replicas of topics."""
-        wanted = list(dict.fromkeys(names))
+        wanted = checked_names(names)
         deadline = self._deadline(timeout, f"describing {', '.join(wanted)}")
         response = await self._metadata(wanted, deadline)
         return read_described(response, wanted)
@@ -125,7 +125,7 @@ class Admin(GroupCalls):
 
     async def delete_topics(self, names: Iterable[str], *, timeout: float | None = None) -> Results[str, None]:
         """Delete topics with all their records."""
-        wanted = list(dict.fromkeys(names))
+        wanted = checked_names(names)
         deadline = self._deadline(timeout, f"deleting {', '.join(wanted)}")
 
         async def send(by_state: bool) -> Results[str, None]:

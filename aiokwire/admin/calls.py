@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -11,7 +11,7 @@ from aiokwire.admin.config import AdminConfig
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import ANY, Client, ClientOptions
 from aiokwire.config import config_of
-from aiokwire.errors import ClosedError, UnsupportedVersion
+from aiokwire.errors import ClosedError, InvalidArgument, UnsupportedVersion
 from aiokwire.hooks import Hooks
 from aiokwire.protocol.messages import metadata
 
@@ -97,3 +97,13 @@ class Calls:
 def milliseconds(deadline: Deadline) -> int:
     """What is left, as requests have it."""
     return round(deadline.remaining * 1000)
+
+
+def checked_names(names: Iterable[str]) -> list[str]:
+    """Return names without repetitions.
+
+    Raises: InvalidArgument: one name was given where several are taken.
+    """
+    if isinstance(names, str):
+        raise InvalidArgument(f"names must be a list of names, not a str: [{names!r}]")
+    return list(dict.fromkeys(names))

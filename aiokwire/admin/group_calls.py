@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import anyio
 
 from aiokwire.admin import groups
-from aiokwire.admin.calls import Calls
+from aiokwire.admin.calls import Calls, checked_names
 from aiokwire.admin.groups import GroupDescription, GroupListing, Leaver, PartitionLag
 from aiokwire.admin.offset_resets import OffsetChange, ResetKind, ResetTo, plan_reset
 from aiokwire.admin.results import Results
@@ -356,7 +356,7 @@ async def _each(ask: Callable[[T], Coroutine[Any, Any, None]], of: Iterable[T]) 
 
 async def _results(group_ids: Iterable[str], ask: Callable[[str], Coroutine[Any, Any, T]]) -> Results[str, T]:
     """Ask about each group: what a coordinator says against one is the result for it."""
-    wanted = list(dict.fromkeys(group_ids))
+    wanted = checked_names(group_ids)
     found: dict[str, T] = {}
     errors: dict[str, BrokerError] = {}
 

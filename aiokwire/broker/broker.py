@@ -110,7 +110,7 @@ class Broker(Controls):
         cannot be listened on. BrokerClosed: it was started before.
         """
         if self._supervisor is not None:
-            raise BrokerClosed("this Broker was started before; make a new one")
+            raise BrokerClosed("this Broker was started before; create another one")
         loop = asyncio.get_running_loop()
         started: asyncio.Future[None] = loop.create_future()
         self._closing = anyio.Event()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.errors import InvalidArgument
 from aiokwire.types import OffsetAndMetadata, TopicPartition
+
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_ADDRESS: Final = re.compile(r":\d+\s*(,|$)")
 
 Moment = int | datetime.datetime
 # What `commit` takes: positions by partition, or the records that were processed.
@@ -22,14 +26,31 @@ def checked_topics(topics: Iterable[object]) -> list[str]:
 
     Raises: InvalidArgument: one is no name, or there is none.
     """
-    names = []
-    for topic in topics:
-        if not isinstance(topic, str) or not topic:
-            raise InvalidArgument(f"a topic is a name, not {topic!r}")
-        names.append(topic)
+    names = [_checked_topic(topic) for topic in topics]
     if not names:
         raise InvalidArgument("name at least one topic")
     return names
+
+
+def _checked_topic(topic: object) -> str:
+    if isinstance(topic, Mapping):
+        raise InvalidArgument(
+            'a topic must be a str, not a dict: options are keyword arguments, Consumer("orders", '
+            'bootstrap_servers="localhost:9092", group_id="billing")'
+        )
+    if isinstance(topic, (list, tuple, set, frozenset)):
+        raise InvalidArgument(
+            f"a topic must be a str, not {topic!r}: pass topics one by one, as in ({', '.join(map(repr, topic))})"
+        )
+    if not isinstance(topic, str):
+        raise InvalidArgument(f"a topic must be a str, not {topic!r}")
+    if _ADDRESS.search(topic):
+        raise InvalidArgument(
+            f"{topic!r} is an address, not a topic: pass it as bootstrap_servers={topic!r}; topics are positional"
+        )
+    if not _TOPIC.fullmatch(topic):
+        raise InvalidArgument(f"topic {topic!r} is not a topic name: 1 to 249 of letters, digits, '.', '_' and '-'")
+    return topic
 
 
 def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:

@@ -265,9 +265,11 @@ class Commits:
             raise self._lost(missing)
 
     def _lost(self, partitions: Collection[TopicPartition]) -> CommitFailed:
+        held = sorted(map(str, self._subscription.states))
         return CommitFailed(
             f"group {self._offsets.group_id!r}: offsets of {', '.join(map(str, sorted(partitions)[:5]))} were not "
-            "committed: this member does not have them any more, and another may read them already",
+            f"committed: not assigned to this member, which has {', '.join(held[:5]) or 'none'}"
+            f"{', ...' if len(held) > 5 else ''}; a partition that was revoked is its new owner's to commit",
             partitions=partitions,
         )
 

@@ -130,7 +130,7 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             try:
                 parse(getattr(self, name))
             except ConfigurationError as error:
-                raise ConfigurationError(f"{name}: {error}") from None
+                raise ConfigurationError(f"{name} {error}") from None
         require_int("fetch_min_bytes", self.fetch_min_bytes, minimum=0, maximum=INT32_MAX)
         require_number("fetch_max_wait_ms", self.fetch_max_wait_ms, minimum=0, maximum=INT32_MAX)
         require_int("fetch_max_bytes", self.fetch_max_bytes, minimum=1, maximum=INT32_MAX)
@@ -222,7 +222,7 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
         elif all(hasattr(each, name) for name in ("name", "cooperative", "user_data", "assign", "on_assignment")):
             chosen.append(each)
         else:
-            raise ConfigurationError(f"partition_assignment_strategy: {each!r} is no assignor")
+            raise ConfigurationError(f"partition_assignment_strategy: {each!r} is not an assignor (needs name, cooperative, assign, ...)")
     names = [assignor.name for assignor in chosen]
     if not names or len(set(names)) < len(names):
         raise ConfigurationError(f"partition_assignment_strategy: name each assignor once, at least one, not {names}")

@@ -313,7 +313,8 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         coordination = self._coordination
         if coordination is None:
             if pattern is not None or told is not None:
-                raise InvalidArgument("a pattern and a listener are for members of a group: give a group_id")
+                what = "a pattern" if pattern is not None else "a rebalance listener"
+                raise InvalidArgument(f"{what} is for members of a group: pass group_id=")
             for state in self._subscription.subscribe(checked_topics(topics)):
                 self._upkeep.forget(state)
         elif pattern is not None:

@@ -37,6 +37,12 @@ class AtMost:
     offset: int
 
 
+# What other tools call the policies.
+_OTHERWISE: Final = {
+    "beginning": "earliest", "smallest": "earliest", "start": "earliest", "end": "latest", "largest": "latest",
+    "error": "none",
+}  # fmt: skip
+
 # A policy, a time in milliseconds since the epoch, or one of the above.
 ResetTarget = OffsetReset | int | ByDuration | AtMost
 
@@ -48,30 +54,34 @@ def parse_reset(given: object) -> ResetTarget:
     """
     if isinstance(given, datetime.datetime):
         if given.tzinfo is None:
-            raise ConfigurationError(f"{given!r}: a datetime must carry its time zone")
+            raise ConfigurationError(f"must be a datetime with a time zone, not {given!r}")
         return round(given.timestamp() * 1000)
     if isinstance(given, datetime.timedelta):
         if given < datetime.timedelta(0):
-            raise ConfigurationError(f"{given!r}: a duration cannot be negative")
+            raise ConfigurationError(f"must not be a negative duration: {given!r}")
         return ByDuration(given // datetime.timedelta(milliseconds=1), str(given))
     if isinstance(given, int) and not isinstance(given, bool):
         if given < 0:
-            raise ConfigurationError(f"{given!r}: milliseconds since the epoch cannot be negative")
+            raise ConfigurationError(f"must be milliseconds since the epoch, 0 or more, not {given!r}")
         return given
     if isinstance(given, str) and given.startswith(BY_DURATION):
         return _by_duration(given)
     try:
         return OffsetReset.parse(given)
-    except ConfigurationError as error:
-        raise ConfigurationError(f'{error}, or "by_duration:PT1H", or a datetime') from None
+    except ConfigurationError:
+        meant = _OTHERWISE.get(str(given).lower())
+        hint = f"; did you mean {meant!r}?" if meant else ""
+        raise ConfigurationError(
+            f'must be "earliest", "latest", "nearest", "none", "by_duration:PT1H" or an aware datetime, not {given!r}{hint}'
+        ) from None
 
 
 def _by_duration(given: str) -> ByDuration:
     found = _DURATION.fullmatch(given.removeprefix(BY_DURATION))
     if found is None:
         raise ConfigurationError(
-            f"{given!r}: behind by_duration: stands an ISO 8601 duration of days, hours, minutes and seconds, "
-            f"such as PT1H30M or P2D"
+            f"must have an ISO 8601 duration of days, hours, minutes and seconds after by_duration:, as PT1H30M or P2D, "
+            f"not {given!r}"
         )
     days, hours, minutes, seconds = (int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
     fraction = int((found["fraction"] or "0").ljust(9, "0")) // 1_000_000

@@ -38,7 +38,7 @@ def parse_addresses(value: str | Iterable[str]) -> list[Address]:
         raise ConfigurationError(f"bootstrap_servers must be a string or a list of strings, not {value!r}")
     for entry in entries:
         if not isinstance(entry, str):
-            raise ConfigurationError(f"bootstrap_servers: {entry!r} is no string; write 'host:port'")
+            raise ConfigurationError(f"bootstrap_servers: {entry!r} is not a string; write 'host:port'")
     addresses = [_parse_one(entry.strip()) for entry in entries if entry.strip()]
     if not addresses:
         raise ConfigurationError(f"bootstrap_servers names no broker: {value!r}; write 'host:port,host:port'")

@@ -80,7 +80,7 @@ cdef int32_t partition_of(object given) except? -1:
 
 cdef object check_topic_name(str name):
     if not 0 < len(name) <= 249 or name in (".", "..") or not _NAME.issuperset(name):
-        raise InvalidArgument(f"topic {name!r} is no topic name: 1 to 249 letters, digits, dots, underscores and dashes")
+        raise InvalidArgument(f"topic {name!r} is not a topic name: 1 to 249 of letters, digits, '.', '_' and '-'")
 
 
 cdef object too_large(object topic, object value, object key, Py_ssize_t size, Py_ssize_t limit):

@@ -79,7 +79,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "acks", _parse_acks(self.acks))
-        object.__setattr__(self, "compression_type", Compression.parse(self.compression_type))
+        object.__setattr__(self, "compression_type", _parse_compression(self.compression_type))
         object.__setattr__(self, "partitioner", parse_partitioner(self.partitioner))
         require_number("linger_ms", self.linger_ms, minimum=0)
         require_int("batch_size", self.batch_size, minimum=0, maximum=INT32_MAX)
@@ -198,11 +198,17 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
 
 
 def _parse_acks(given: object) -> Acks:
-    return (
-        Acks.ALL
-        if given in ("all", "-1")
-        else Acks.parse({"0": 0, "1": 1}.get(given, given) if isinstance(given, str) else given)
-    )
+    try:
+        return Acks.parse({"-1": -1, "0": 0, "1": 1}.get(given, given) if isinstance(given, str) else given)
+    except ConfigurationError:
+        raise ConfigurationError(f'acks must be 0, 1 or "all", not {given!r}') from None
+
+
+def _parse_compression(given: object) -> Compression:
+    try:
+        return Compression.parse(given)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"compression_type {error}") from None
 
 
 class ProducerOptions(ClientOptions, total=False):

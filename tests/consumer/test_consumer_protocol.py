@@ -223,9 +223,9 @@ def test_a_broker_pattern_goes_alone_and_with_its_protocol() -> None:
     cases: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
         ((pattern,), {"group_id": "g"}, 'needs group_protocol="consumer"'),
         ((pattern,), {"group_id": "g", "group_protocol": "auto"}, 'needs group_protocol="consumer"'),
-        ((pattern, "t"), {"group_id": "g", "group_protocol": "consumer"}, "a topic is a name"),
+        ((pattern, "t"), {"group_id": "g", "group_protocol": "consumer"}, "a topic must be a str"),
         ((BrokerPattern(""),), {"group_id": "g", "group_protocol": "consumer"}, "matches no topic"),
-        ((pattern,), {}, "a topic is a name"),
+        ((pattern,), {}, "a topic must be a str"),
     ]
     for topics, options, say in cases:
         with pytest.raises(InvalidArgument, match=say):
@@ -570,7 +570,7 @@ async def test_auto_uses_the_consumer_protocol_where_there_is_one(kafka_broker: 
 
 def test_options_are_checked() -> None:
     for options, say in (
-        ({"group_protocol": "modern"}, "group_protocol: 'modern' is no GroupProtocol"),
+        ({"group_protocol": "modern"}, "group_protocol must be one of classic, consumer, auto, not 'modern'"),
         ({"group_remote_assignor": ""}, "group_remote_assignor must not be empty"),
         ({"group_remote_assignor": 3}, "group_remote_assignor"),
     ):

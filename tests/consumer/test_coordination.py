@@ -608,7 +608,7 @@ def test_options_of_a_group_are_checked() -> None:
         ({"enable_auto_commit": "sometimes"}, "must be True, False or 'acked'"),
         ({"partition_assignment_strategy": "fair"}, "there is no 'fair'"),
         ({"partition_assignment_strategy": ["range", "range"]}, "each assignor once"),
-        ({"partition_assignment_strategy": [3]}, "3 is no assignor"),
+        ({"partition_assignment_strategy": [3]}, "3 is not an assignor"),
         ({"partition_assignment_strategy": []}, "at least one"),
     ):
         with pytest.raises(ConfigurationError, match=say):

@@ -76,7 +76,7 @@ def _partitions(call: Call, wanted: create_topics.CreatableTopic) -> int:
     nodes = len(call.state.nodes)
     if wanted.replication_factor != -1 and not 1 <= wanted.replication_factor <= nodes:
         raise BrokerError(
-            f"replication factor {wanted.replication_factor}: there are {nodes} brokers",
+            f"replication factor {wanted.replication_factor} must be from 1 to {nodes}, the number of brokers",
             code=ErrorCode.INVALID_REPLICATION_FACTOR,
         )
     if wanted.num_partitions == -1:
