@@ -166,7 +166,12 @@ class Commits:
             told = self._soon.pop(tp, None)
             if told is not None and (tp not in chosen or chosen[tp].offset < told.offset):
                 chosen[tp] = told
-        await self._commit_quietly(chosen, timeout)
+        if chosen:
+            await self._commit_quietly(chosen, timeout)
+        elif self._under_way:  # by the background task: it must not find that the member has left
+            with anyio.move_on_after(timeout):
+                async with self._turn:
+                    pass
 
     async def commit_finished(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
         """Commit what is finished of `partitions`; a failure is logged."""
@@ -244,7 +249,7 @@ class Commits:
             if membership.refused(error.code, group):
                 return error
             if error.code in GONE:
-                raise self._lost(offsets) from error
+                raise self._removed(offsets, error.code) from error
             raise
         return None
 
@@ -262,15 +267,26 @@ class Commits:
                 if tp not in states or (tp in self._parted and not claim.holds(tp, states[tp], group))
             ]
         if missing:
-            raise self._lost(missing)
+            raise self._not_owned(missing)
 
-    def _lost(self, partitions: Collection[TopicPartition]) -> CommitFailed:
+    def _not_owned(self, partitions: Collection[TopicPartition]) -> CommitFailed:
         held = sorted(map(str, self._subscription.states))
+        more = ", ..." if len(held) > 5 else ""
+        return self._not_committed(
+            partitions,
+            f"not assigned to this member, which has {', '.join(held[:5]) or 'none'}{more}; "
+            "a partition that was revoked is its new owner's to commit",
+        )
+
+    def _removed(self, partitions: Collection[TopicPartition], code: ErrorCode) -> CommitFailed:
+        return self._not_committed(
+            partitions, f"the group has removed this member ({code.name}), and another may read them already"
+        )
+
+    def _not_committed(self, partitions: Collection[TopicPartition], why: str) -> CommitFailed:
+        names = ", ".join(map(str, sorted(partitions)[:5]))
         return CommitFailed(
-            f"group {self._offsets.group_id!r}: offsets of {', '.join(map(str, sorted(partitions)[:5]))} were not "
-            f"committed: not assigned to this member, which has {', '.join(held[:5]) or 'none'}"
-            f"{', ...' if len(held) > 5 else ''}; a partition that was revoked is its new owner's to commit",
-            partitions=partitions,
+            f"group {self._offsets.group_id!r}: offsets of {names} were not committed: {why}", partitions=partitions
         )
 
     async def _commit_soon(self) -> None:
