@@ -1,7 +1,7 @@
-"""A hundred mistakes of users and what they are told: `python -m tests.mistakes` writes docs/mistakes.md.
+"""A hundred mistakes of users and the messages they get: `python -m tests.mistakes` writes docs/mistakes.md.
 
 Each is the code as a user writes it. `tests/test_mistakes.py` compares the table with what is raised now, so that a
-message that changes is read by somebody.
+message that changes shows up in review.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from aiokwire.broker import Broker
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "mistakes.md"
 
-# Sections of statements. They run in a coroutine with `broker`, an embedded one with the topic "orders" of two partitions,
-# and `address`, where it listens; `producer`, `consumer` and `admin` are started clients, where a section has them.
+# Sections of statements. They run in a coroutine with `broker`, an embedded one with the topic "orders" of two
+# partitions, and `address`, where it listens; `producer`, `consumer`, `member` and `admin` are started clients.
 BUILDING: Final = """
 Producer("localhost:9092", linger=5)
 Producer("localhost:9092", **{"linger.ms": 5})
@@ -193,6 +193,8 @@ def in_print(text: str, address: str) -> str:
     text = re.sub(r"0x[0-9a-f]+", "0x...", text)
     text = re.sub(r"\d+\.\d{3} s\b", "N s", text)
     text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
+    text = re.sub(r"tried \d+ times in [\d.]+ s", "tried N times in N s", text)
+    text = re.sub(r"(?<=no-such-host.invalid'): [A-Z][a-z ]+", ": (as the system says)", text)
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -228,11 +230,11 @@ async def table() -> list[tuple[str, str, BaseException | None, str]]:
 def page(rows: list[tuple[str, str, BaseException | None, str]]) -> str:
     """The page as Markdown."""
     lines = [
-        "# Mistakes and what they are told",
+        "# Mistakes and their messages",
         "",
-        "Written by `python -m tests.mistakes` and compared by a test. `broker` is an embedded broker at `address` with the",
-        'topic "orders" of two partitions; `consumer` reads it alone, `member` in the group "billing"; `closed` is a closed',
-        "producer.",
+        "Written by `python -m tests.mistakes` and compared by a test. `broker` is an embedded broker at",
+        '`address` with the topic "orders" of two partitions; `consumer` reads it alone, `member` in the',
+        'group "billing"; `closed` is a closed producer.',
     ]
     section = ""
     for heading, statement, error, text in rows:

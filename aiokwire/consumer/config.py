@@ -222,7 +222,9 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
         elif all(hasattr(each, name) for name in ("name", "cooperative", "user_data", "assign", "on_assignment")):
             chosen.append(each)
         else:
-            raise ConfigurationError(f"partition_assignment_strategy: {each!r} is not an assignor (needs name, cooperative, assign, ...)")
+            raise ConfigurationError(
+                f"partition_assignment_strategy: {each!r} is not an assignor (needs name, cooperative, assign, ...)"
+            )
     names = [assignor.name for assignor in chosen]
     if not names or len(set(names)) < len(names):
         raise ConfigurationError(f"partition_assignment_strategy: name each assignor once, at least one, not {names}")

@@ -72,7 +72,8 @@ def parse_reset(given: object) -> ResetTarget:
         meant = _OTHERWISE.get(str(given).lower())
         hint = f"; did you mean {meant!r}?" if meant else ""
         raise ConfigurationError(
-            f'must be "earliest", "latest", "nearest", "none", "by_duration:PT1H" or an aware datetime, not {given!r}{hint}'
+            'must be "earliest", "latest", "nearest", "none", "by_duration:PT1H" or an aware datetime, '
+            f"not {given!r}{hint}"
         ) from None
 
 
@@ -80,7 +81,7 @@ def _by_duration(given: str) -> ByDuration:
     found = _DURATION.fullmatch(given.removeprefix(BY_DURATION))
     if found is None:
         raise ConfigurationError(
-            f"must have an ISO 8601 duration of days, hours, minutes and seconds after by_duration:, as PT1H30M or P2D, "
+            "must have an ISO 8601 duration of days, hours, minutes and seconds after by_duration:, as PT1H30M or P2D, "
             f"not {given!r}"
         )
     days, hours, minutes, seconds = (int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))

@@ -113,6 +113,8 @@ async def produce() -> None:
         assert_type(producer.submit_nowait("orders", None, key="42"), Delivery)
         task = asyncio.create_task(producer.send("orders", Order()))  # noqa: TID251 - a user may
         assert_type(await task, RecordMetadata)
+        pending = asyncio.create_task(producer.submit("orders", Order()))  # noqa: TID251 - a user may
+        assert_type(await pending, Delivery)
         await producer.send_many("orders", [Order(), None])
         await producer.flush(timeout=5)
 

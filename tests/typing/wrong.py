@@ -75,6 +75,7 @@ async def produce() -> None:
         await producer.send("orders", Order(), headers={"trace": b"1"})  # wrong
         await producer.send("orders", Order(), partition="1")  # wrong
         producer.send("orders", Order())  # wrong
+        producer.submit("orders", Order())  # wrong
         text: str = await producer.send("orders", Order())  # wrong
         metadata: RecordMetadata = await producer.submit("orders", Order())  # wrong
         print(text, metadata.offset)

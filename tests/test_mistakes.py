@@ -1,0 +1,31 @@
+"""The page of users' mistakes has the messages of today, each of one line and of a class of ours."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+from aiokwire.errors import KafkaError
+from tests.mistakes import PAGE, SECTIONS, page, table
+
+# What Python itself says, before our code is asked.
+PYTHONS_OWN = (
+    "with Producer(address): pass",
+    'for record in Consumer("orders", bootstrap_servers=address): pass',
+)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::ResourceWarning")
+async def test_a_hundred_mistakes_get_the_messages_of_the_page() -> None:
+    rows = await table()
+    assert len(rows) == sum(len(statements.strip().splitlines()) for statements in SECTIONS.values()) >= 100
+    for _, statement, error, text in rows:
+        if statement not in PYTHONS_OWN:
+            assert isinstance(error, KafkaError), f"{statement} raised {error!r}"
+        assert text, statement
+        assert "\n" not in str(error), f"{statement}: an error is one line"
+    new, committed = page(rows).splitlines(), PAGE.read_text().splitlines()
+    changes = "\n".join(difflib.unified_diff(committed, new, "docs/mistakes.md", "today", lineterm="", n=0))
+    assert not changes, f"write the page again with `python -m tests.mistakes`:\n{changes}"
