@@ -487,7 +487,7 @@ def test_patterns_are_checked() -> None:
     ):
         with pytest.raises(InvalidArgument, match=say):
             Consumer(*wrong, group_id="g")
-    with pytest.raises(InvalidArgument, match="give a group_id"):
+    with pytest.raises(InvalidArgument, match="pass group_id="):
         Consumer(re.compile("a"))
 
 

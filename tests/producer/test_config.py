@@ -42,7 +42,7 @@ def test_less_than_all_acks_turn_idempotence_off_unless_it_was_asked_for() -> No
         ({"buffer_memory": 1000}, "max_request_size"),
         ({"delivery_timeout_ms": 5, "linger_ms": 10}, "linger_ms"),
         ({"linger_ms": -1}, "linger_ms"),
-        ({"acks": 7}, "Acks"),
+        ({"acks": 7}, "acks must be"),
         ({"max_in_flight_requests_per_connection": 6, "enable_idempotence": True}, "five"),
         ({"key_serializer": "json"}, "key_serializer"),
         ({"partitioner": "best"}, "round_robin"),
