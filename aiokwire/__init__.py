@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         CoordinatorFound,
         CoordinatorLost,
         DeserializationError,
-        EventStream,
         LoopBlocked,
         PartitionEnd,
         PartitionResumed,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
         RebalanceListener,
         RebalanceStarted,
         RecordStream,
-        Throttled,
     )
     from aiokwire.error_codes import ErrorCode
     from aiokwire.errors import (
@@ -63,8 +61,22 @@ if TYPE_CHECKING:
         TransactionStateError,
         UnsupportedVersion,
     )
+    from aiokwire.events import EventStream, Throttled
     from aiokwire.hooks import Hooks
-    from aiokwire.producer import Delivery, Producer, ProducerConfig, Transaction
+    from aiokwire.producer import (
+        BatchFailed,
+        BufferFree,
+        BufferFull,
+        Delivery,
+        LeadersChanged,
+        Producer,
+        ProducerConfig,
+        ProducerFailed,
+        ProducerHealth,
+        ProducerIdChanged,
+        Transaction,
+        TransactionAbortRequired,
+    )
     from aiokwire.records import DeserializedRecord, Record
     from aiokwire.transforming import transform
     from aiokwire.types import (
@@ -96,7 +108,6 @@ _HOMES = {
         "CoordinatorFound",
         "CoordinatorLost",
         "DeserializationError",
-        "EventStream",
         "LoopBlocked",
         "PartitionEnd",
         "PartitionResumed",
@@ -106,7 +117,6 @@ _HOMES = {
         "RebalanceListener",
         "RebalanceStarted",
         "RecordStream",
-        "Throttled",
     ),
     "error_codes": ("ErrorCode",),
     "errors": (
@@ -137,8 +147,22 @@ _HOMES = {
         "TransactionStateError",
         "UnsupportedVersion",
     ),
+    "events": ("EventStream", "Throttled"),
     "hooks": ("Hooks",),
-    "producer": ("Delivery", "Producer", "ProducerConfig", "Transaction"),
+    "producer": (
+        "BatchFailed",
+        "BufferFree",
+        "BufferFull",
+        "Delivery",
+        "LeadersChanged",
+        "Producer",
+        "ProducerConfig",
+        "ProducerFailed",
+        "ProducerHealth",
+        "ProducerIdChanged",
+        "Transaction",
+        "TransactionAbortRequired",
+    ),
     "records": ("DeserializedRecord", "Record"),
     "transforming": ("transform",),
     "types": (
@@ -164,9 +188,12 @@ __all__ = [
     "Acks",
     "Admin",
     "AuthorizationError",
+    "BatchFailed",
     "BrokerClosed",
     "BrokerError",
     "BrokerPattern",
+    "BufferFree",
+    "BufferFull",
     "BufferFullError",
     "Client",
     "ClientConfig",
@@ -196,6 +223,7 @@ __all__ = [
     "InvalidRequestError",
     "IsolationLevel",
     "KafkaError",
+    "LeadersChanged",
     "LoopBlocked",
     "NoOffset",
     "OffsetAndMetadata",
@@ -208,6 +236,9 @@ __all__ = [
     "PositionReset",
     "Producer",
     "ProducerConfig",
+    "ProducerFailed",
+    "ProducerHealth",
+    "ProducerIdChanged",
     "ProtocolViolation",
     "RebalanceEnded",
     "RebalanceListener",
@@ -224,6 +255,7 @@ __all__ = [
     "TimestampType",
     "TopicPartition",
     "Transaction",
+    "TransactionAbortRequired",
     "TransactionAborted",
     "TransactionFailed",
     "TransactionStateError",

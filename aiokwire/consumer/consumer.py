@@ -25,7 +25,7 @@ from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions
 from aiokwire.consumer.coordination import Coordination, checked_pattern
 from aiokwire.consumer.deserialization import Deserializer
-from aiokwire.consumer.events import Events
+from aiokwire.consumer.events import ConsumerEvent, Events
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.intake import Intake
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
@@ -129,7 +129,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)
         self._reader = Reader(self.config, self._on_room, self._on_wait)
-        self._events = Events()
+        self._events = Events[ConsumerEvent]()
         self._subscription.on_first = self._reader.buffer.notify
         self._plug = plug = Plug(hooks, self._events)
         if plug.wants_ends:

@@ -1,4 +1,4 @@
-"""What happens to a consumer, for whoever listens: values, and the streams that carry them. No I/O.
+"""What happens to a consumer, for whoever listens: values. No I/O.
 
 Published by `Plug`; nothing is made while nobody listens.
 """
@@ -6,18 +6,12 @@ Published by `Plug`; nothing is made while nobody listens.
 from __future__ import annotations
 
 import dataclasses
-import weakref
-from collections import deque
-from typing import Final, Self
-
-import anyio
+from typing import Final, TypeAlias
 
 from aiokwire.consumer.health import Reason
+from aiokwire.events import LIMIT, Events, EventStream, Throttled
 from aiokwire.group import CoordinatorFound, CoordinatorLost, GroupEvent, LoopBlocked, RebalanceEnded, RebalanceStarted
 from aiokwire.types import TopicPartition
-
-# What a stream keeps for a listener that does not come.
-LIMIT: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,93 +55,16 @@ class PartitionEnd:
     offset: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Throttled:
-    """A broker demands silence (KIP-219): nothing is fetched from it for so long."""
-
-    node_id: int
-    seconds: float
+ConsumerEvent: TypeAlias = PartitionStalled | PartitionResumed | PositionReset | PartitionEnd | Throttled | GroupEvent
 
 
-ConsumerEvent = PartitionStalled | PartitionResumed | PositionReset | PartitionEnd | Throttled | GroupEvent
-
-
-class Events:
-    """The listeners of one consumer."""
-
-    def __init__(self) -> None:
-        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
-        self._closed = False
-
-    @property
-    def wanted(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._streams)
-
-    def listen(self, *, ends: bool, limit: int) -> EventStream:
-        """A new listener; it is forgotten when it is dropped."""
-        stream = EventStream(ends=ends, limit=limit)
-        if self._closed:
-            stream.close()
-        else:
-            self._streams.add(stream)
-        return stream
-
-    def publish(self, event: ConsumerEvent) -> None:
-        for stream in list(self._streams):
-            stream.put(event)
-
-    def close(self) -> None:
-        """Nothing more happens."""
-        self._closed = True
-        for stream in list(self._streams):
-            stream.close()
-        self._streams.clear()
-
-
-class EventStream:
-    """What has happened since it was made, in order. Ends when the consumer is closed, once all was handed over.
-
-    Keeps so many events for a listener that is busy: of more, the oldest are dropped, and counted in `dropped`.
-    """
-
-    def __init__(self, *, ends: bool, limit: int) -> None:
-        self.dropped = 0
-        self._ends = ends
-        self._kept: deque[ConsumerEvent] = deque(maxlen=limit)
-        self._arrived = anyio.Event()
-        self._closed = False
-
-    def put(self, event: ConsumerEvent) -> None:
-        """For the consumer: this happened."""
-        if self._closed or (not self._ends and isinstance(event, PartitionEnd)):
-            return
-        if len(self._kept) == self._kept.maxlen:
-            self.dropped += 1
-        self._kept.append(event)
-        self._wake()
-
-    def close(self) -> None:
-        """Listen no more; what was kept can still be taken."""
-        self._closed = True
-        self._wake()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> ConsumerEvent:
-        while not self._kept:
-            if self._closed:
-                raise StopAsyncIteration
-            await self._arrived.wait()
-        return self._kept.popleft()
-
-    def _wake(self) -> None:
-        self._arrived.set()
-        self._arrived = anyio.Event()
+# What is left out unless it is asked for: a busy partition comes to its end many times a second.
+WITHOUT_ENDS: Final = (PartitionEnd,)
 
 
 __all__ = [
+    "LIMIT",
+    "WITHOUT_ENDS",
     "ConsumerEvent",
     "CoordinatorFound",
     "CoordinatorLost",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiokwire.consumer.events import LIMIT, Events, EventStream
+from aiokwire.consumer.events import LIMIT, WITHOUT_ENDS, ConsumerEvent, Events, EventStream
 from aiokwire.consumer.health import ConsumerHealth
 from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.reader import Reader
@@ -16,7 +16,7 @@ class Monitoring:
     _subscription: Subscription
     _reader: Reader
     _plug: Plug
-    _events: Events
+    _events: Events[ConsumerEvent]
     _vigil: Vigil
 
     def health(self) -> ConsumerHealth:
@@ -24,11 +24,11 @@ class Monitoring:
         request, and may be asked from start to end, on the consumer's loop."""
         return self._vigil.health()
 
-    def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream:
+    def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
         """What happens to the consumer from now on: partitions that stall and go on, resets, rebalances, coordinators
         lost and found, brokers that throttle, a blocked loop; with `ends`, partitions whose end was reached. Keeps
         `limit` events for a listener that is busy; the oldest are dropped, and counted."""
-        stream = self._events.listen(ends=ends, limit=limit)
+        stream = self._events.listen(limit=limit, without=() if ends else WITHOUT_ENDS)
         if ends:
             self._reader.buffer.on_progress = self._plug.progress
             for state in self._subscription.states.values():

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 
 from aiokwire.consumer._iterate import Chunk
-from aiokwire.consumer.events import Events, PartitionEnd, PositionReset, Throttled
+from aiokwire.consumer.events import ConsumerEvent, Events, PartitionEnd, PositionReset, Throttled
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.hooks import Hooks
 
@@ -17,8 +17,8 @@ logger = logging.getLogger("aiokwire.consumer")
 class Plug:
     """What the consumer's parts tell. A hook that nobody overrides costs nothing, nor do events without a listener."""
 
-    def __init__(self, hooks: Hooks | None, events: Events | None = None) -> None:
-        self.events = Events() if events is None else events
+    def __init__(self, hooks: Hooks | None, events: Events[ConsumerEvent] | None = None) -> None:
+        self.events = Events[ConsumerEvent]() if events is None else events
         self._hooks = hooks if hooks is not None else Hooks()
         self.wants_resets = type(self._hooks).on_reset is not Hooks.on_reset
         self.wants_ends = type(self._hooks).on_partition_end is not Hooks.on_partition_end

@@ -15,7 +15,7 @@ import anyio.lowlevel
 from aiokwire.cluster import Client
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.coordination import Coordination
-from aiokwire.consumer.events import Events, PartitionResumed, PartitionStalled
+from aiokwire.consumer.events import ConsumerEvent, Events, PartitionResumed, PartitionStalled
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.health import (
     ConsumerHealth,
@@ -54,7 +54,7 @@ class Vigil:
         fetcher: Fetcher,
         upkeep: Upkeep,
         coordination: Coordination | None,
-        events: Events,
+        events: Events[ConsumerEvent],
     ) -> None:
         self._client = client
         self._config = config

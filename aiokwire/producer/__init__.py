@@ -9,12 +9,23 @@ idempotence producer id, epochs, sequences    planning, responses  the decisions
 scope, transaction, steps  transactions: the block, the driver, the talk with coordinators; states, outcomes and
                            transaction_requests are its tables and messages; shared: one of many producers
 preparing   serializers, on_send              plug        hooks per batch
+health, events  how it is now, and what happens
 """
 
 from aiokwire.producer._delivery import Delivery
 from aiokwire.producer.arrow import ArrowDelivery
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult
 from aiokwire.producer.config import ProducerConfig, Serializer
+from aiokwire.producer.events import (
+    BatchFailed,
+    BufferFree,
+    BufferFull,
+    LeadersChanged,
+    ProducerEvent,
+    ProducerFailed,
+    ProducerIdChanged,
+    TransactionAbortRequired,
+)
 from aiokwire.producer.health import ProducerHealth
 from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
 from aiokwire.producer.producer import Producer
@@ -24,17 +35,25 @@ from aiokwire.producer.shared import SharedTransactions, TransactionTicket
 
 __all__ = [
     "ArrowDelivery",
+    "BatchFailed",
+    "BufferFree",
+    "BufferFull",
     "Delivery",
+    "LeadersChanged",
     "Partitioner",
     "Producer",
     "ProducerConfig",
+    "ProducerEvent",
+    "ProducerFailed",
     "ProducerHealth",
+    "ProducerIdChanged",
     "ProducerRecord",
     "RoundRobin",
     "SendManyResult",
     "Serializer",
     "SharedTransactions",
     "Transaction",
+    "TransactionAbortRequired",
     "TransactionTicket",
     "Undelivered",
     "partition_for_key",

@@ -17,12 +17,14 @@ import anyio.lowlevel
 
 from aiokwire.cluster import Client
 from aiokwire.errors import BufferFullError, ClosedError, InvalidArgument, KafkaError
+from aiokwire.events import Events
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, WaitingRecord, pending_in
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.events import ProducerEvent, ProducerFailed, ProducerIdChanged, Watch, report_failed
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import compiled_partitioner, custom_partitioner, plan_sticky
 from aiokwire.producer.plug import Plug
@@ -48,9 +50,12 @@ class Dispatcher:
         rng: random.Random,
         plug: Plug | None = None,
         joins: TransactionTicket | None = None,
+        events: Events[ProducerEvent] | None = None,
     ) -> None:
         self.rng = rng
         self.plug = plug
+        self.events = Events[ProducerEvent]() if events is None else events
+        self.watch = Watch(self, self.events)
         self._client = client
         self._config = config
         self._partitioner = custom_partitioner(config.partitioner)
@@ -69,8 +74,14 @@ class Dispatcher:
             self.idempotence = self.transactions.identity
         else:
             self.idempotence = Idempotence(wanted=config.wants_idempotence, insisted=bool(config.enable_idempotence))
+        self.idempotence.on_change = self._on_identity
         self.topics = Topics(
-            client, config, self.accumulator, on_ready=self._on_ready, on_unknown=self._on_unknown_topic
+            client,
+            config,
+            self.accumulator,
+            on_ready=self._on_ready,
+            on_unknown=self._on_unknown_topic,
+            events=self.events,
         )
         self.settlement = Settlement(
             self.accumulator,
@@ -82,6 +93,7 @@ class Dispatcher:
             on_leader=self.topics.on_leader,
             transactions=self.transactions,
             plug=plug,
+            events=self.events,
             proof=Proof(client, config.default_api_timeout) if joins is not None else None,
         )
         self.withdrawal = Withdrawal(self.accumulator, self.topics, self.settlement, self.line, self.now)
@@ -118,7 +130,10 @@ class Dispatcher:
                 reason = "this producer ended, because its client did"
                 self.end()
                 self.stop(reason)
-                self.withdrawal.fail_all(ClosedError(reason))
+                error = ClosedError(reason)
+                self.withdrawal.fail_all(error)
+                self.events.publish(ProducerFailed(error))
+                self.events.close()
 
     def stop(self, reason: str, *, report: bool = True) -> list[Record]:
         """Accept nothing more, nor what waits for room; returns the records of those that nobody awaits, which are
@@ -179,6 +194,7 @@ class Dispatcher:
         """A record that had been accepted before its topic was known cannot be placed."""
         if self.plug is not None:
             self.plug.failed(batch)
+        report_failed(self.events, batch)
 
     def on_cancel(self, batch: Batch, index: int) -> bool:
         """A record that was not sent yet is to be taken back; whether it was."""
@@ -243,6 +259,8 @@ class Dispatcher:
         self._pump_senders()
         while self._due and self._seal_due():
             self._pump_senders()
+        if self.events.wanted:
+            self.watch.look()
 
     def _pump_senders(self) -> None:
         for sender in self._senders.values():
@@ -437,3 +455,7 @@ class Dispatcher:
         """Somebody needs a producer id that is not there: ask for one, once at a time."""
         if self.transactions is None:  # else it has its id from its coordinator
             self._ids.want()
+
+    def _on_identity(self, producer_id: int, epoch: int) -> None:
+        if self.events.wanted:
+            self.events.publish(ProducerIdChanged(producer_id, epoch))

@@ -41,6 +41,10 @@ def restamp(data: Buffer, producer_id: int, epoch: int, sequence: int) -> memory
     return patched
 
 
+def _ignore(producer_id: int, epoch: int) -> None:
+    pass
+
+
 def require_producer_id(answer: init_producer_id.InitProducerIdResponse) -> None:
     """Do nothing for an answer that has a producer id.
 
@@ -60,6 +64,7 @@ class Idempotence:
         self.enabled = wanted
         self.producer_id = -1
         self.epoch = -1
+        self.on_change: Callable[[int, int], None] = _ignore  # called with a new producer id or epoch
         self._insisted = insisted
 
     @property
@@ -87,6 +92,7 @@ class Idempotence:
         require_producer_id(answer)
         self.producer_id = answer.producer_id
         self.epoch = answer.producer_epoch
+        self.on_change(self.producer_id, self.epoch)
 
     def _give_up(self, reason: str) -> None:
         if self._insisted:
@@ -123,6 +129,7 @@ class Idempotence:
             return
         if self.epoch < MAX_EPOCH - 1:
             self.epoch += 1
+            self.on_change(self.producer_id, self.epoch)
         else:  # used up: `ready` is False until a new producer id came
             self.producer_id = -1
 
@@ -168,9 +175,12 @@ class TransactionalIdentity(Idempotence):
         self._may_write = may_write
 
     def adopt(self, producer_id: int, epoch: int) -> None:
-        """What the coordinator says."""
+        """What the coordinator says. Its epoch rises with each transaction (KIP-890), which is no news."""
+        changed = producer_id != self.producer_id
         self.producer_id = producer_id
         self.epoch = epoch
+        if changed:
+            self.on_change(producer_id, epoch)
 
     def can_stamp(self, partition: Partition) -> bool:
         """Whether a batch of this partition can leave now, as part of the open transaction."""

@@ -20,6 +20,7 @@ import anyio
 from aiokwire.cluster import Client
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
+from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
@@ -28,6 +29,7 @@ from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.events import ProducerEvent
 from aiokwire.producer.health import ProducerHealth, health_of
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.preparing import Preparation
@@ -88,6 +90,7 @@ class Producer(Generic[K, V]):
         self._rng = rng if rng is not None else random.Random()
         self._hooks = hooks
         self._joins = joins
+        self._events = Events[ProducerEvent]()
         self._starting = anyio.Lock()
         self._start_scope: anyio.CancelScope | None = None  # of the `start` that runs now
         self._closing = Closing()
@@ -100,7 +103,9 @@ class Producer(Generic[K, V]):
     def _build(self) -> None:
         """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng)
-        self._dispatcher = Dispatcher(self._client, self.config, self._rng, Plug.of(self._hooks), self._joins)
+        self._dispatcher = Dispatcher(
+            self._client, self.config, self._rng, Plug.of(self._hooks), self._joins, self._events
+        )
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._row_sender = RowSender(self._dispatcher, self.config)
@@ -191,6 +196,7 @@ class Producer(Generic[K, V]):
             return await self._closing.run(self._client, self._dispatcher, seconds, observed=observed)
         finally:
             self._closing.end()
+            self._events.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -425,6 +431,17 @@ class Producer(Generic[K, V]):
         request, and may be asked from start to end, on the producer's loop."""
         return health_of(self._dispatcher, running=self._started and not self._closed and not self._client.closed)
 
+    def events(self, *, limit: int = LIMIT) -> EventStream[ProducerEvent]:
+        """Report what happens to the producer from now on: `async for event in producer.events()`.
+
+        The events are batches that failed, a buffer that is full and free again, brokers that throttle, leaders that
+        moved, another producer id or epoch, a transaction that has to be aborted, and the failure of the producer. The
+        stream may be opened before `start()`, and ends when the producer is closed or has failed. `limit` events
+        (default 1,000) are kept for a listener that is busy; the oldest are dropped, and counted in `dropped`. No event
+        is made per record, and none without a listener.
+        """
+        return self._events.listen(limit=limit)
+
     def purge(self) -> int:
         """Drop what waits here to be sent, and say how many records that were; what is on its way stays on its way.
 
@@ -434,7 +451,9 @@ class Producer(Generic[K, V]):
         Raises: ClosedError: not started, or closed.
         """
         self._check_open()
-        return self._dispatcher.withdrawal.purge()
+        dropped = self._dispatcher.withdrawal.purge()
+        self._dispatcher.soon()
+        return dropped
 
     def _check_open(self) -> None:
         if self._closed:

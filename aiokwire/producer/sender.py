@@ -138,6 +138,7 @@ class Sender:
         now = self._dispatcher.now()
         if connection.throttled_until > now:
             self._dispatcher.pump_at(connection.throttled_until)
+            self._dispatcher.watch.throttled(self.node_id, connection.throttled_until, now)
             return []
         idempotence = self._dispatcher.idempotence
         for partition in [p for p in self.ready if not p.queue or p.leader != self.node_id]:

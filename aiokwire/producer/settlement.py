@@ -16,11 +16,13 @@ from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, DeliveryFailed, KafkaError, RecordRejected, RetriableError, UnsupportedVersion
 from aiokwire.errors import error_for as broker_error
+from aiokwire.events import Events
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.events import ProducerEvent, report_failed
 from aiokwire.producer.idempotence import Idempotence, next_sequence, refuse_number
 from aiokwire.producer.plug import Plug
 from aiokwire.producer.proof import Proof, needs_proof
@@ -129,6 +131,7 @@ class Settlement:
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
         transactions: Transactions | None = None,
         plug: Plug | None = None,
+        events: Events[ProducerEvent] | None = None,
         proof: Proof | None = None,
     ) -> None:
         self._accumulator = accumulator
@@ -140,6 +143,7 @@ class Settlement:
         self._on_leader = on_leader
         self._transactions = transactions
         self._plug = plug
+        self._events = Events[ProducerEvent]() if events is None else events
         self._proof = proof
         self._backoffs: dict[Partition, Backoff] = {}
 
@@ -231,8 +235,6 @@ class Settlement:
             batch.fail(_without_traceback(error), record_errors)
             self._accumulator.finish(batch)
             self._tell(batch, error)
-            if self._plug is not None:
-                self._plug.failed(batch)
         self._accumulator.release(batch)
         if partition is not None and partition.queue:
             self._requeue(partition, 0.0)
@@ -275,8 +277,6 @@ class Settlement:
             batch.fail(error)
             self._accumulator.finish(batch)
             self._tell(batch, error)
-            if self._plug is not None:
-                self._plug.failed(batch)
             return
         self.give_up(partition, batch, error)
 
@@ -322,6 +322,9 @@ class Settlement:
     def _tell(self, batch: Batch, error: KafkaError) -> None:
         if self._transactions is not None:
             self._transactions.on_failed(batch, error)
+        if self._plug is not None:
+            self._plug.failed(batch)
+        report_failed(self._events, batch)
 
     def _break_sequence(self, partition: Partition, batch: Batch) -> None:
         """A numbered batch will not come (again): the broker would wait for its numbers for ever."""

@@ -20,12 +20,14 @@ from aiokwire.errors import (
     RetriableError,
     StaleMetadataError,
 )
+from aiokwire.events import Events
 from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import Batch
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.events import LeadersChanged, ProducerEvent
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import produce
 from aiokwire.types import TopicPartition
@@ -45,12 +47,14 @@ class Topics:
         *,
         on_ready: Callable[[Partition], None],
         on_unknown: Callable[[Batch, KafkaError], None],
+        events: Events[ProducerEvent],
     ) -> None:
         self._client = client
         self._config = config
         self._accumulator = accumulator
         self._on_ready = on_ready
         self._on_unknown = on_unknown
+        self._events = events
         self._formats: dict[int, int] = {}  # message format by node id
         self._followed = client.cluster  # the snapshot whose changes were taken over last
 
@@ -126,11 +130,15 @@ class Topics:
         fallback = min(self._formats.values(), default=2)
         leaders = [partition.leader for partition in cluster.topics[topic.name].partitions]
         self._accumulator.set_partitions(topic, leaders, [self._formats.get(node, fallback) for node in leaders])
+        moved: dict[int, int] = {}
         for partition, was in zip(topic.partitions, before, strict=False):
             if partition.leader != was:
                 partition.retry_at = 0.0  # what failed there may succeed here
+                moved[partition.index] = partition.leader
             if partition.queue and partition.leader >= 0:
                 self._on_ready(partition)
+        if moved and self._events.wanted:
+            self._events.publish(LeadersChanged(topic.name, moved))
 
     def refresh(self, topic: str, reason: str) -> None:
         """A topic's metadata is stale."""

@@ -29,6 +29,7 @@ from aiokwire.errors import (
 )
 from aiokwire.machine import Machine
 from aiokwire.producer import transaction_requests as requests
+from aiokwire.producer.events import ProducerFailed, TransactionAbortRequired
 from aiokwire.producer.idempotence import TransactionalIdentity
 from aiokwire.producer.ongoing import Fate, Ongoing, run_to_the_end
 from aiokwire.producer.outcomes import Outcome, outcome_of_error
@@ -422,6 +423,8 @@ class Transactions:
         self._fire(TransactionEvent.ERROR)
         ended = self._has_to_abort(ongoing)
         self._end_writing(ended)
+        if self._dispatcher.events.wanted:
+            self._dispatcher.events.publish(TransactionAbortRequired(self._config.transactional_id or "", error))
         # Not at once: whoever tells of a failed batch is at work on others.
         self._dispatcher.loop.call_soon(self._drop, ended)
 
@@ -451,6 +454,7 @@ class Transactions:
         self._end_writing(fatal)
         self._fire(TransactionEvent.FAIL)
         self._dispatcher.withdrawal.fail_all(fatal)
+        self._dispatcher.events.publish(ProducerFailed(fatal))
 
     def _fatal(self) -> KafkaError:
         assert self.ended is not None

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokwire.consumer.events import EventStream, LoopBlocked
+from aiokwire.consumer.events import ConsumerEvent, EventStream, LoopBlocked
 from aiokwire.watchdog import BlockedLoop
 from tests.consumer.groups import Told, assigned, fill, member, t
 from tests.group.aside import broker_aside
@@ -29,7 +29,7 @@ def handler() -> None:
     time.sleep(3 * SESSION_MS / 1000)
 
 
-async def first_block(events: EventStream) -> BlockedLoop:
+async def first_block(events: EventStream[ConsumerEvent]) -> BlockedLoop:
     with anyio.fail_after(5):
         async for event in events:
             if isinstance(event, LoopBlocked):

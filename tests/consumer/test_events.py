@@ -11,6 +11,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
 from aiokwire.consumer.events import (
+    WITHOUT_ENDS,
     ConsumerEvent,
     CoordinatorFound,
     Events,
@@ -27,15 +28,15 @@ from tests.consumer.groups import assigned, fill, member, until
 T0 = TopicPartition("t", 0)
 
 
-async def rest(stream: EventStream) -> list[ConsumerEvent]:
+async def rest(stream: EventStream[ConsumerEvent]) -> list[ConsumerEvent]:
     """What is left of a stream that has ended."""
     with anyio.fail_after(5):
         return [event async for event in stream]
 
 
 async def test_the_oldest_are_dropped_and_counted() -> None:
-    events = Events()
-    stream = events.listen(ends=False, limit=2)
+    events = Events[ConsumerEvent]()
+    stream = events.listen(limit=2)
     for number in range(5):
         events.publish(Throttled(number, 1.0))
     events.close()
@@ -44,8 +45,8 @@ async def test_the_oldest_are_dropped_and_counted() -> None:
 
 
 async def test_ends_are_told_to_those_who_asked() -> None:
-    events = Events()
-    without, with_ends = events.listen(ends=False, limit=9), events.listen(ends=True, limit=9)
+    events = Events[ConsumerEvent]()
+    without, with_ends = events.listen(limit=9, without=WITHOUT_ENDS), events.listen(limit=9)
     events.publish(PartitionEnd(T0, 4))
     events.close()
     assert await rest(without) == []
@@ -53,8 +54,8 @@ async def test_ends_are_told_to_those_who_asked() -> None:
 
 
 async def test_who_is_dropped_or_closed_listens_no_more() -> None:
-    events = Events()
-    stream = events.listen(ends=False, limit=9)
+    events = Events[ConsumerEvent]()
+    stream = events.listen(limit=9)
     assert events.wanted
     stream.close()
     events.publish(Throttled(1, 1.0))
@@ -65,8 +66,8 @@ async def test_who_is_dropped_or_closed_listens_no_more() -> None:
 
 
 async def test_a_listener_waits_for_the_next_event_and_ends_with_the_consumer() -> None:
-    events = Events()
-    stream = events.listen(ends=False, limit=9)
+    events = Events[ConsumerEvent]()
+    stream = events.listen(limit=9)
     seen: list[ConsumerEvent] = []
 
     async def listen() -> None:
@@ -80,7 +81,7 @@ async def test_a_listener_waits_for_the_next_event_and_ends_with_the_consumer() 
         await anyio.wait_all_tasks_blocked()
         assert seen == [Throttled(1, 1.0)]
         events.close()
-    assert await rest(events.listen(ends=True, limit=9)) == [], "nothing happens any more"
+    assert await rest(events.listen(limit=9)) == [], "nothing happens any more"
 
 
 async def test_a_member_tells_its_coordinator_its_rebalances_its_resets_and_its_ends() -> None:

@@ -11,6 +11,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.consumer import (
     Consumer,
+    ConsumerEvent,
     CoordinatorFound,
     CoordinatorLost,
     EventStream,
@@ -44,7 +45,7 @@ def reader_of(servers: str, **options: Any) -> Consumer[bytes, bytes]:
     return Consumer(partitions=[T0], bootstrap_servers=servers, **given)
 
 
-async def first(stream: EventStream, kind: type[Event]) -> Event:
+async def first(stream: EventStream[ConsumerEvent], kind: type[Event]) -> Event:
     with anyio.fail_after(10):
         async for event in stream:
             if isinstance(event, kind):
