@@ -82,9 +82,9 @@ async def transform(
 
     Raises: TransactionAborted: repeating would not help. TransactionFailed: make a new producer with the same
     transactional id and call again, with the same consumer or a new one: whether the last turn took place is settled
-    by then, and the consumer goes on behind it or repeats it. FencedError: a newer instance took over: stop; or a turn
-    took longer than `transaction_timeout_ms`, which brokers answer alike: go on as after TransactionFailed. And what
-    keeps the consumer from reading.
+    by then, and the consumer goes on behind it or repeats it. FencedError: a newer instance took over: stop. Brokers
+    before 3.0 also raise it for a turn that took longer than `transaction_timeout_ms`: go on as after
+    TransactionFailed. And what keeps the consumer from reading.
     """
     config = producer.config
     rng = rng if rng is not None else random.Random()

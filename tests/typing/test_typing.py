@@ -71,14 +71,15 @@ def test_right_uses_pass_and_each_mistake_is_reported(checker: object) -> None:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("checker", [mypy, pyright])
-def test_the_programs_of_the_readme_pass(checker: object, tmp_path: Path) -> None:
+def test_the_programs_of_the_readme_and_of_the_clients_page_pass(checker: object, tmp_path: Path) -> None:
     assert callable(checker)
-    programs = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    files = [tmp_path / f"readme_{number}.py" for number in range(1, len(programs) + 1)]
+    text = (ROOT / "README.md").read_text() + (ROOT / "docs" / "clients.md").read_text()
+    programs = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    files = [tmp_path / f"program_{number}.py" for number in range(1, len(programs) + 1)]
     for file, program in zip(files, programs, strict=True):
         file.write_text(program)
     options = json.loads((HERE / "pyrightconfig.json").read_text())
     options |= {"include": [file.name for file in files], "extraPaths": [str(ROOT)]}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(options))
-    assert len(files) >= 5
+    assert len(files) >= 7
     assert {file.name: errors for file, errors in checker(*files).items() if errors} == {}
