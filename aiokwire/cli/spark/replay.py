@@ -54,7 +54,9 @@ def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -
 @click.option("--to", "topic", metavar="TOPIC", help="Where records go; each to the topic it came from, unless set.")
 @bootstrap_option
 @click.option("--topic", "topics", multiple=True, help="Of the archive's topics only this one; may be repeated.")
-@click.option("--since", metavar="TIME", callback=parse_time, help="Only records of this time or later.")
+@click.option(
+    "--from", "--since", "since", metavar="TIME", callback=parse_time, help="Only records of this time or later."
+)
 @click.option("--until", metavar="TIME", callback=parse_time, help="Only records of before this time.")
 @click.option("--from-offsets", metavar="JSON", help='Where to begin, such as {"orders":{"0":100}}.')
 @click.option("--to-offsets", metavar="JSON", help="Where to end; these offsets are not written any more.")

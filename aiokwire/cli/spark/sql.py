@@ -56,8 +56,10 @@ def _by_topic(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     help="Decode a topic's values: string, json:SCHEMA or avro:SCHEMA (@FILE: the schema is in a file).",
 )
 @click.option("--decode-key", multiple=True, callback=_by_topic, metavar="TOPIC=FORMAT", help="The same for its keys.")
-@click.option("--start", metavar="TIME", help="Read from this time on, such as 2026-01-31T12:00 (UTC).")
-@click.option("--end", metavar="TIME", help="Read up to this time.")
+@click.option(
+    "--from", "--start", "start", metavar="TIME", help="Read from this time on, such as 2026-01-31T12:00 (UTC)."
+)
+@click.option("--until", "--end", "end", metavar="TIME", help="Read up to this time.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv", "parquet"]), help="[default: table]")
 @click.option("--output", type=click.Path(path_type=Path), help="Write there: a file, or for Parquet a directory.")
 @click.option(
