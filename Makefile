@@ -92,10 +92,11 @@ chaos: build $(VENV)/dev.stamp ## 10 M records through five kills, on both broke
 spark-versions: build $(VENV)/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
 	$(BIN)/python -m integration.spark.versions
 
-generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, the drawings of state machines and the page of options
+generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, and the generated pages of docs
 	$(BIN)/python -m aiokwire.protocol.generate
 	$(BIN)/python -m tests.machines
 	$(BIN)/python -m tests.options_page
+	$(BIN)/python -m tests.mistakes
 
 check-generated: $(VENV)/dev.stamp ## fail when the committed messages differ from Kafka's definitions
 	$(BIN)/python -m aiokwire.protocol.generate --check
