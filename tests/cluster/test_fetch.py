@@ -110,7 +110,7 @@ async def test_a_leader_that_has_moved_is_looked_for() -> None:
 
 async def test_a_topic_that_does_not_exist_is_waited_for_until_the_time_is_over() -> None:
     async with Broker() as broker, client_of(broker.bootstrap_servers) as client:
-        with pytest.raises(StaleMetadataError, match="create it first"):
+        with pytest.raises(StaleMetadataError, match="or create it"):
             await client.fetch({U0: 0}, timeout=0.1)
 
 
