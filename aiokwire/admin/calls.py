@@ -9,14 +9,14 @@ from typing import Self, Unpack
 
 from aiokwire.admin.config import AdminConfig
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import ANY, Client, ClientOptions
+from aiokwire.cluster import ANY, Client, ClientOptions, Owner, Unclosed
 from aiokwire.config import config_of
 from aiokwire.errors import ClosedError, InvalidArgument, UnsupportedVersion
 from aiokwire.hooks import Hooks
 from aiokwire.protocol.messages import metadata
 
 
-class Calls:
+class Calls(Owner):
     """The life of an admin client; `GroupCalls` and `Admin` add what it can do."""
 
     def __init__(
@@ -33,7 +33,8 @@ class Calls:
         Raises: ConfigurationError: an option is unknown or wrong.
         """
         self.config: AdminConfig = config_of(AdminConfig, config, {"bootstrap_servers": bootstrap_servers, **options})
-        self._client = Client(self.config, hooks=hooks, rng=rng)
+        self._unclosed = Unclosed()
+        self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
         self._started = False
         self._closed = False
 
@@ -49,10 +50,12 @@ class Calls:
         if not self._started:
             await self._client.start()
             self._started = True
+            self._unclosed.watch(self, self.config.client_id)
 
     async def close(self, timeout: float | None = None) -> None:
         """Disconnect. May be called from any task, and again."""
         self._closed = True
+        self._unclosed.forget()
         await self._client.close(timeout=timeout)
 
     async def __aenter__(self) -> Self:

@@ -27,6 +27,7 @@ from aiokwire.cluster.nodes import COORDINATOR, JOIN, MAIN
 from aiokwire.cluster.router import ProduceUncertain
 from aiokwire.cluster.snapshot import NO_LEADER, Broker, Cluster, Partition, Topic
 from aiokwire.cluster.targets import ANY, CONTROLLER, AnyNode, Controller, Coordinator, Leader, Node, Target
+from aiokwire.cluster.unclosed import Owner, Unclosed
 
 __all__ = [
     "ANY",
@@ -54,10 +55,12 @@ __all__ = [
     "Leader",
     "Metadata",
     "Node",
+    "Owner",
     "Partition",
     "ProduceUncertain",
     "Target",
     "Topic",
+    "Unclosed",
     "ask_leader",
     "list_offsets",
 ]

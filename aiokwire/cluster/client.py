@@ -29,6 +29,7 @@ from aiokwire.cluster.router import Router, Version, most_telling
 from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, Target
+from aiokwire.cluster.unclosed import Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError
 from aiokwire.hooks import Hooks
@@ -48,12 +49,18 @@ CLOSE_TIMEOUT: Final = 5.0
 
 
 @documents_options(ClientConfig)
-class Client:
+class Client(Owner):
     """A client. Making one needs no event loop; it belongs to the loop on which it is started."""
 
     @overload
     def __init__(
-        self, config: ClientConfig, /, *, hooks: Hooks | None = ..., rng: random.Random | None = ...
+        self,
+        config: ClientConfig,
+        /,
+        *,
+        hooks: Hooks | None = ...,
+        rng: random.Random | None = ...,
+        unclosed: Unclosed | None = ...,
     ) -> None: ...
 
     @overload
@@ -72,9 +79,11 @@ class Client:
         *,
         hooks: Hooks | None = None,
         rng: random.Random | None = None,
+        unclosed: Unclosed | None = None,
         **options: Any,
     ) -> None:
         """Create a client by the options of `ClientConfig`, or by one config in their place.
+        `unclosed`: it has an owner, which is to be closed in its place.
 
         Raises: ConfigurationError: an option is unknown or wrong.
         """
@@ -83,6 +92,8 @@ class Client:
             options["bootstrap_servers"] = bootstrap_servers
         self.config = config = config_of(ClientConfig, given, options)
         self.rng = rng if rng is not None else random.Random()
+        self._is_owned = unclosed is not None
+        self._unclosed = Unclosed() if unclosed is None else unclosed
         self._hooks = hooks if type(hooks) is not Hooks else None
         self.nodes = Nodes(config, spawn=self._spawn_own, rng=self.rng, hooks=self._hooks)
         self.metadata = Metadata(config, ask=self._ask_metadata, backoff=self.new_backoff(), hooks=self._hooks)
@@ -141,6 +152,8 @@ class Client:
             self.spawn(self.metadata.run, name="metadata")
             self.spawn(self.nodes.reap, name="reaper")
             self._ready = True
+            if not self._is_owned:
+                self._unclosed.watch(self, self.config.client_id)
         except BaseException as error:
             self._starts += 1
             self._refusal = error if isinstance(error, Exception) else None
@@ -192,6 +205,7 @@ class Client:
         if supervisor is not None and not self._ending.is_set() and asyncio.get_running_loop() is not self._loop:
             raise ClosedError("this client was started on another event loop: close it there")
         self._closed = True
+        self._unclosed.forget()
         if self._start_scope is not None:
             self._start_scope.cancel()
         if supervisor is not None:
@@ -280,6 +294,10 @@ class Client:
         self.metadata.fail(reason)
         self.coordinators.fail(reason)
         self._ending.set()
+        if failure is not None:
+            self._unclosed.forget()
+        elif not self._is_resetting:
+            self._unclosed.warn(self)  # last, because a warning may be an error
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "ready" if self._ready else "new"

@@ -73,8 +73,10 @@ class Supervisor:
             self._group = None
             self._stop.set()
             self._started.set()
-            self._on_end(failure)
-            self._ended.set()
+            try:
+                self._on_end(failure)
+            finally:
+                self._ended.set()
 
 
 def _first(error: BaseException) -> BaseException:

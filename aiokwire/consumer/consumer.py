@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, Unpack, ov
 import anyio
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.consumer.arguments import checked_partitions, checked_topics
 from aiokwire.consumer.batches import Batch, ConsumerRecord
@@ -32,8 +32,8 @@ from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.monitoring import Monitoring
 from aiokwire.consumer.navigation import Navigation
 from aiokwire.consumer.plug import Plug
-from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.room import Room
 from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.unassigned import why_unassigned
@@ -76,7 +76,7 @@ class BatchIterator(Generic[K, V]):
 
 
 @documents_options(ConsumerConfig)
-class Consumer(Navigation, Monitoring, Generic[K, V]):
+class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
     """Reads topics, or single partitions.
 
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
@@ -125,10 +125,12 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
                 **options,
             },
         )
-        self._client = Client(self.config, hooks=hooks, rng=rng)
+        self._unclosed = Unclosed()
+        self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
         self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
         self._subscription = Subscription(self.config.reset if self._offsets is None else None)
-        self._reader = Reader(self.config, self._on_room, self._on_wait)
+        self._room = Room()
+        self._reader = Reader(self.config, self._room.on_room, self._room.on_wait)
         self._events = Events[ConsumerEvent]()
         self._subscription.on_first = self._reader.buffer.notify
         self._plug = plug = Plug(hooks, self._events)
@@ -141,6 +143,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         self._upkeep = Upkeep(
             self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets, plug
         )
+        self._room.connect(self._reader.buffer, self._fetcher, self._upkeep)
         self._commits: Commits | None = None
         self._coordination: Coordination | None = None
         if self._offsets is not None:
@@ -206,6 +209,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
             self._client.spawn(self._vigil.run, name="consumer vigil")
             self._join()
             self._started = True
+            self._unclosed.watch(self, self.config.client_id)
         finally:
             if not self._started:
                 with anyio.CancelScope(shield=True):
@@ -220,6 +224,7 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
         if self._coordination is not None:
             self._coordination.check_outside_listener("close()")
         deadline = Deadline(CLOSE_TIMEOUT if timeout is None else timeout, "closing the consumer")
+        self._unclosed.forget()
         if self._coordination is not None and self._started and not self._client.closed and not self._client.forked:
             self._client.check_place()
             self._coordination.settle()
@@ -521,16 +526,6 @@ class Consumer(Navigation, Monitoring, Generic[K, V]):
     def _check_open_if_started(self) -> None:
         if self._started or self._closed:
             self._check_open()
-
-    def _on_room(self, state: PartitionState) -> None:
-        self._fetcher.wake(state)
-        if not state.is_fetchable():
-            self._upkeep.wake()
-
-    def _on_wait(self) -> None:
-        """A reader is about to wait: when memory is held, it may be what keeps its records away."""
-        if self._reader.buffer.held:
-            self._fetcher.wake_all()
 
 
 def _merged(runs: Iterable[tuple[TopicPartition, list[Any]]]) -> dict[TopicPartition, list[Any]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 import anyio
 
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, Owner, Unclosed
 from aiokwire.config import config_of, documents_options
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
@@ -50,7 +50,7 @@ CHUNK = 10_000
 
 
 @documents_options(ProducerConfig)
-class Producer(Generic[K, V]):
+class Producer(Owner, Generic[K, V]):
     """Sends records to topics.
 
     Every record is accepted (`submit`, `submit_nowait`) or refused at once; an accepted one is acknowledged or given up
@@ -94,6 +94,7 @@ class Producer(Generic[K, V]):
         self._starting = anyio.Lock()
         self._start_scope: anyio.CancelScope | None = None  # of the `start` that runs now
         self._closing = Closing()
+        self._unclosed = Unclosed()
         self._started = False
         self._closed = False
         self._preparation = Preparation(self.config, hooks)
@@ -102,7 +103,7 @@ class Producer(Generic[K, V]):
 
     def _build(self) -> None:
         """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
-        self._client = Client(self.config, hooks=self._hooks, rng=self._rng)
+        self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
         self._dispatcher = Dispatcher(
             self._client, self.config, self._rng, Plug.of(self._hooks), self._joins, self._events
         )
@@ -148,6 +149,7 @@ class Producer(Generic[K, V]):
             if self._transactions is not None:
                 await self._transactions.initialize()
             self._started = True
+            self._unclosed.watch(self, self.config.client_id)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 self._dispatcher.stop("this producer could not be started")
@@ -184,6 +186,7 @@ class Producer(Generic[K, V]):
             await self._closing.wait(seconds)
             return []
         self._closed = True
+        self._unclosed.forget()
         try:
             if self._start_scope is not None:
                 self._start_scope.cancel()
