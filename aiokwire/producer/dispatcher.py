@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import anyio
 import anyio.lowlevel
@@ -33,6 +33,7 @@ from aiokwire.producer.proof import Proof
 from aiokwire.producer.sender import Sender
 from aiokwire.producer.settlement import Settlement
 from aiokwire.producer.shared import TransactionTicket
+from aiokwire.producer.slices import Slices
 from aiokwire.producer.topics import Topics
 from aiokwire.producer.transaction import Transactions
 from aiokwire.producer.withdrawal import PARKED_GRACE, Withdrawal, limit_of
@@ -106,6 +107,8 @@ class Dispatcher:
         self._due: dict[Partition, Batch] = {}  # open batches that need not linger: they grow until they can leave
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pump_scheduled = False
+        self._turn_is_full = False  # enough was sent in this turn of the loop
+        self.slices = Slices(self._call_soon)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0  # the loop's time for which it is set
         self._ended = False
@@ -249,7 +252,16 @@ class Dispatcher:
 
     def _pump_scheduled_now(self) -> None:
         self._pump_scheduled = False
+        self._turn_is_full = False
         self.pump()
+
+    def _call_soon(self, callback: Callable[[], None]) -> None:
+        self.loop.call_soon(callback)
+
+    def end_turn(self) -> None:
+        """A large request was sent: the next one leaves in the loop's next turn."""
+        self._turn_is_full = True
+        self.soon()
 
     def pump(self) -> None:
         """Let the senders send, and seal what is due as far as it can leave."""
@@ -264,6 +276,8 @@ class Dispatcher:
 
     def _pump_senders(self) -> None:
         for sender in self._senders.values():
+            if self._turn_is_full:
+                return
             if sender.ready:
                 sender.pump()
 

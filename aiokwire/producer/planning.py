@@ -67,9 +67,10 @@ def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flig
 
 
 def plan_request(
-    partitions: Iterable[Partition], now: float, *, idempotent: bool, max_in_flight: int, max_bytes: int
+    partitions: Iterable[Partition], now: float, *, idempotent: bool, max_in_flight: int, max_bytes: int, most: int
 ) -> list[Partition]:
-    """The partitions whose next batch goes into one request: one batch each, `max_bytes` together, at least one."""
+    """The partitions whose next batch goes into one request: one batch each, at most `most` of them, and `max_bytes`
+    together, at least one."""
     planned: list[Partition] = []
     total = 0
     for partition in partitions:
@@ -79,6 +80,8 @@ def plan_request(
         if planned and total + size > max_bytes:
             continue
         planned.append(partition)
+        if len(planned) == most:
+            break
         total += size
     return planned
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import anyio
@@ -20,6 +21,7 @@ from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._delivery import IN_FLIGHT, Batch
 from aiokwire.producer.config import MAX_REQUEST_BYTES, ProducerConfig
+from aiokwire.producer.slices import AT_ONCE, MOST_BATCHES, SLICE
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import produce
 from aiokwire.threads import run_in_thread
@@ -37,6 +39,16 @@ LAST_VERSION_WITH_NAMES = 12
 FIRST_VERSION_WITH_ZSTD = 7
 
 Load = list[tuple["Partition", Batch]]
+Entries = dict[tuple[str | bytes, int], produce.PartitionProduceResponse]
+
+
+def _entries(answer: produce.ProduceResponse) -> Entries:
+    """An answer's entries by topic (its name or id) and partition."""
+    return {
+        (topic.name or topic.topic_id, entry.index): entry
+        for topic in answer.responses
+        for entry in topic.partition_responses
+    }
 
 
 class Sending:
@@ -73,6 +85,7 @@ class Sender:
         self.node_id = node_id
         self.ready: dict[Partition, None] = {}  # led here, with sealed batches; in the order of their turns
         self.in_flight = 0
+        self._unsettled = 0  # answers for many partitions, and what came after them, that are settled in slices
         self._dispatcher = dispatcher
         self._settlement = dispatcher.settlement
         self._topics = dispatcher.topics
@@ -115,6 +128,9 @@ class Sender:
             if self._must_drain(connection) or not connection.ready:
                 self._hand_over()
                 return
+            if len(load) > AT_ONCE:
+                self._dispatcher.end_turn()
+                return
 
     def _hand_over(self) -> None:
         self._busy = True
@@ -149,6 +165,7 @@ class Sender:
             idempotent=idempotence.enabled,
             max_in_flight=self._config.max_in_flight_requests_per_connection,
             max_bytes=MAX_REQUEST_BYTES,
+            most=MOST_BATCHES,
         )
         load: Load = []
         for partition in planned:
@@ -273,19 +290,52 @@ class Sender:
 
     def on_answer(self, load: Load, answer: produce.ProduceResponse) -> None:
         """What the broker says about each batch."""
-        self.in_flight -= 1
-        try:
-            self._read(load, answer)
-        finally:
-            self._dispatcher.after_answer()
+        self._settle(load, answer)
 
     def on_loss(self, load: Load, error: BaseException) -> None:
         """The request or its answer was lost: whether the broker has the batches is unknown."""
+        self._settle(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
+
+    def _settle(self, load: Load, outcome: produce.ProduceResponse | Exception) -> None:
+        """At once, unless there are many batches, or others of this broker have to be settled first."""
+        if len(load) > AT_ONCE or self._unsettled:
+            self._unsettled += 1
+            self._dispatcher.slices.add(self._in_slices(load, outcome))
+            return
         self.in_flight -= 1
         try:
-            self._lose(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
+            if isinstance(outcome, Exception):
+                self._lose(load, outcome)
+            else:
+                self._read(load, _entries(outcome))
         finally:
             self._dispatcher.after_answer()
+
+    def _in_slices(self, load: Load, outcome: produce.ProduceResponse | Exception) -> Iterator[None]:
+        """The request counts as in flight until its last batch is settled."""
+        hints = self._topics.gather_hints()
+        try:
+            entries = {} if isinstance(outcome, Exception) else _entries(outcome)
+            for start in range(0, len(load), SLICE):
+                if start:
+                    yield
+                if isinstance(outcome, Exception):
+                    self._lose(load[start : start + SLICE], outcome)
+                else:
+                    with hints:
+                        self._read(load[start : start + SLICE], entries)
+        except GeneratorExit:  # the loop has ended: nothing can be sent any more
+            return
+        except Exception:
+            self._has_settled()
+            raise
+        hints.apply()
+        self._has_settled()
+
+    def _has_settled(self) -> None:
+        self._unsettled -= 1
+        self.in_flight -= 1
+        self._dispatcher.after_answer()
 
     def _on_written(self, load: Load, _: asyncio.Future[produce.ProduceResponse]) -> None:
         """There will be no answer."""
@@ -294,12 +344,7 @@ class Sender:
             self._settlement.deliver(partition, batch, -1, -1)
         self._dispatcher.after_answer()
 
-    def _read(self, load: Load, answer: produce.ProduceResponse) -> None:
-        by_partition = {
-            (topic.name or topic.topic_id, entry.index): entry
-            for topic in answer.responses
-            for entry in topic.partition_responses
-        }
+    def _read(self, load: Load, by_partition: Entries) -> None:
         for partition, batch in load:
             entry = by_partition.get((partition.topic, partition.index))
             if entry is None:
@@ -353,6 +398,9 @@ class Sender:
                 if sealed:
                     fine.append(item)
             self._send(connection, fine)
+            if len(load) > AT_ONCE:
+                self._dispatcher.end_turn()
+                return
 
     async def _connected(self) -> Connection:
         connection = self._connection

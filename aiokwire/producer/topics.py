@@ -33,6 +33,25 @@ from aiokwire.protocol.messages import produce
 from aiokwire.types import TopicPartition
 
 
+class Hints:
+    """Who leads partitions, as one answer says: kept within `with` blocks, until they are applied."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self.kept: list[tuple[Partition, produce.LeaderIdAndEpoch]] = []
+
+    def __enter__(self) -> None:
+        self._topics.gather_into(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._topics.gather_into(None)
+
+    def apply(self) -> None:
+        """In one snapshot."""
+        for partition, hint in self.kept:
+            self._topics.on_leader(partition, hint)
+
+
 class Topics:
     """Keeps the accumulator's topics as the metadata has them.
 
@@ -56,6 +75,7 @@ class Topics:
         self._on_unknown = on_unknown
         self._events = events
         self._formats: dict[int, int] = {}  # message format by node id
+        self._hints: Hints | None = None  # where hints are gathered just now
         self._followed = client.cluster  # the snapshot whose changes were taken over last
 
     def follow(self) -> None:
@@ -147,9 +167,21 @@ class Topics:
 
     def on_leader(self, partition: Partition, hint: produce.LeaderIdAndEpoch) -> None:
         """A broker says who leads (KIP-951)."""
+        if self._hints is not None:
+            self._hints.kept.append((partition, hint))
+            return
         self._client.metadata.update_leader(
             TopicPartition(partition.topic, partition.index), hint.leader_id, hint.leader_epoch
         )
+
+    def gather_hints(self) -> Hints:
+        """Collect the hints of an answer that is settled in several turns, to apply them together: each application
+        costs a look at all partitions of the topics."""
+        return Hints(self)
+
+    def gather_into(self, hints: Hints | None) -> None:
+        """Where the hints that come now are kept; None: they are applied."""
+        self._hints = hints
 
     def topic_id(self, topic: str) -> bytes:
         """The topic's id, zeros when it has none."""

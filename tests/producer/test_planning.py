@@ -136,15 +136,15 @@ async def test_a_new_epoch_waits_for_everything_in_flight() -> None:
 
 async def test_a_request_takes_one_batch_of_each_partition() -> None:
     found = await partitions(3, 2)
-    planned = planning.plan_request(found, 0.0, idempotent=True, max_in_flight=5, max_bytes=1 << 20)
+    planned = planning.plan_request(found, 0.0, idempotent=True, max_in_flight=5, max_bytes=1 << 20, most=250)
     assert planned == found
 
 
 async def test_a_request_is_capped_by_bytes_but_never_empty() -> None:
     found = await partitions(3, 1, size=1000)
-    planned = planning.plan_request(found, 0.0, idempotent=True, max_in_flight=5, max_bytes=10)
+    planned = planning.plan_request(found, 0.0, idempotent=True, max_in_flight=5, max_bytes=10, most=250)
     assert planned == found[:1]
-    planned = planning.plan_request(found, 0.0, idempotent=True, max_in_flight=5, max_bytes=2500)
+    planned = planning.plan_request(found, 0.0, idempotent=True, max_in_flight=5, max_bytes=2500, most=250)
     assert planned == found[:2]
 
 
