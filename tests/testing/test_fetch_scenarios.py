@@ -371,8 +371,10 @@ async def test_36_a_batch_that_cannot_be_decompressed_is_told_again_and_again_an
                 await reader.getmany(timeout=5)
             assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("one", 0, 3)
             assert await reader.position(ONE) == 3
-        fetches = len(kafka_broker.journal.of(ApiKey.FETCH))
-        assert fetches < 20, "it does not spin"
+        # Those behind the batch are answered at once here, as often as they come while a thread looks at it.
+        requests = kafka_broker.journal.requests(fetch.FetchRequest)
+        again = [request for request in requests if topic_of(request).partitions[0].fetch_offset < 4]
+        assert len(again) < 10, "it does not spin"
         reader.seek(ONE, caught.value.next_offset)
         assert await reader.position(ONE) == 4
         assert await reader.getmany(timeout=0.05) == []
