@@ -47,7 +47,7 @@ def test_duplicates_are_named_once() -> None:
         ("PLAINTEXT://a:9092", "without the scheme"),
         (7, "must be a string"),
         (b"a:1", "must be a string"),
-        ([("a", 1)], "no string"),
+        ([("a", 1)], "is not a string"),
     ],
 )
 def test_what_is_no_address_is_named(text: object, said: str) -> None:
