@@ -47,6 +47,7 @@ _SOURCE_DEFAULTS: Final = {
 }
 _SINK_DEFAULTS: Final = {
     "client_id": "aiokwire-spark",
+    "allow_auto_create_topics": False,  # a job that writes to a mistyped topic fails
     "transaction_timeout_ms": 900_000,  # as long as a microbatch may take; brokers allow no more unless told
 }
 
