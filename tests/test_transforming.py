@@ -188,7 +188,7 @@ class TestTimeOuts:
     def kafka_broker_options(self) -> dict[str, Any]:
         return {"transaction_abort_timed_out_transaction_cleanup_interval_ms": 50}
 
-    async def test_a_turn_that_the_broker_timed_out_is_repeated_with_a_new_producer(self, broker: Broker) -> None:
+    async def test_a_turn_that_the_broker_timed_out_is_repeated_by_the_same_producer(self, broker: Broker) -> None:
         service = Service(broker)
 
         async def linger(turn: int, tx: Transaction) -> None:
@@ -198,13 +198,8 @@ class TestTimeOuts:
                 await _until_timed_out(broker)
 
         service.before = linger
-        async with reader_of(broker) as consumer:
-            async with writer_of(broker, transaction_timeout_ms=300) as producer:
-                with pytest.raises(BaseExceptionGroup) as group:
-                    await service.run(consumer, producer)
-                assert group.value.subgroup(FencedError)
-            async with writer_of(broker) as producer:
-                await service.run(consumer, producer)
+        async with reader_of(broker) as consumer, writer_of(broker, transaction_timeout_ms=300) as producer:
+            await service.run(consumer, producer)
         assert await copied(broker) == ALL
 
 

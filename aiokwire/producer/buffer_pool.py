@@ -24,6 +24,8 @@ Record: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, int]
 # How many records may wait whose `submit` is not awaited, and how many bytes (`buffer_memory` if that is more).
 LINE_LIMIT = 10_000
 LINE_BYTES = 16 * 1024 * 1024
+# Records whose deadlines are this close (seconds) are given up together, with one line in the log.
+EXPIRY_SLACK = 0.01
 
 
 class WaitingLine:
@@ -161,7 +163,7 @@ class WaitingLine:
     def _expire(self) -> None:
         """The timer: those in front have waited long enough."""
         loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = loop.time() + EXPIRY_SLACK
         self._timer = None
         expired: list[WaitingRecord] = []
         while self._waiting:
