@@ -14,6 +14,8 @@ cdef class Chunk:
     cdef Py_ssize_t _index, _stop
 
     cpdef load(self, list records)
+    cpdef bint is_short(self, int64_t records, Py_ssize_t size)
+    cpdef Py_ssize_t decode(self, int64_t records, Py_ssize_t size) except -2
     cpdef extend(self, int64_t end)
     cpdef drop(self)
     cpdef object take_one(self)

@@ -8,7 +8,9 @@ consumer draw from, `async for` included. Used by `fetch_buffer` (fills) and `re
 cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
+
+from aiokwire.records._batch cimport RecordBatch
 
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
@@ -60,6 +62,35 @@ cdef class Chunk:
         self._index = 0
         self._stop = len(records)
         self.loaded = True
+
+    cpdef bint is_short(self, int64_t records, Py_ssize_t size):
+        """Whether it is decoded, or its batch needs no decompression and is not longer than that."""
+        cdef RecordBatch batch
+        if self.loaded:
+            return True
+        if type(self.batch) is not RecordBatch:
+            return False
+        batch = <RecordBatch>self.batch
+        return batch.codec == 0 and not batch.exceeds(records, size)
+
+    cpdef Py_ssize_t decode(self, int64_t records, Py_ssize_t size) except -2:
+        """Decode the records of a batch for which `is_short` is true: their number; -1 for any other.
+
+        Raises: CorruptRecord: the bytes are damaged.
+        """
+        if not self.is_short(records, size):
+            return -1
+        if not self.loaded:
+            self.load((<RecordBatch>self.batch).records(self.start))
+        return self._stop
+
+    def add_to(self, columns):
+        """Add the records not yet handed over to `Columns`, undecoded; none from `end` on where the chunk was cut short.
+
+        Raises: CorruptRecord: the bytes are damaged.
+        """
+        cdef RecordBatch batch = self.batch
+        batch.add_to(columns, self.position, self.end if self.end <= batch.last_offset else INT64_MAX)
 
     cpdef extend(self, int64_t end):
         """Let the position go on to `end` after this chunk: nothing for the reader lies in between."""

@@ -32,7 +32,7 @@ from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.monitoring import Monitoring
 from aiokwire.consumer.navigation import Navigation
 from aiokwire.consumer.plug import Plug
-from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.reader import Groups, Reader
 from aiokwire.consumer.room import Room
 from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.consumer.subscription import Subscription
@@ -451,14 +451,16 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         not assigned; and the error of a partition that cannot be read.
         """
         self._check_open()
-        limit = self._limit(self.config.max_poll_records if max_records is None else max_records)
-        runs = await self._reader.many(limit, timeout, self._only(partitions))
-        if by_partition:
-            return _merged(runs)
-        joined: list[ConsumerRecord[K, V]] = runs[0][1] if runs else []
-        for _, records in runs[1:]:
-            joined += records
-        return joined
+        if max_records is None:
+            limit = self.config.max_poll_records
+        else:
+            limit = max_records if type(max_records) is int and max_records > 0 else self._limit(max_records)
+        only = None if partitions is None else self._only(partitions)
+        if not by_partition:
+            return await self._reader.many(limit, timeout, only)
+        groups: Groups = {}
+        await self._reader.many(limit, timeout, only, groups)
+        return groups
 
     async def getarrow(
         self,
@@ -476,7 +478,8 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         self._check_open()
         limit = self._limit(max_records)
         need_arrow()
-        return columns_to_arrow(await self._reader.columns(limit, timeout, self._only(partitions)))
+        only = None if partitions is None else self._only(partitions)
+        return columns_to_arrow(await self._reader.columns(limit, timeout, only))
 
     def streams(self, count: int) -> list[RecordStream[K, V]]:
         """So many streams of records for as many tasks: each partition is in one of them, and is shared out anew when
@@ -497,9 +500,7 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
             raise InvalidArgument(f"max_records must be an int of at least 1, not {max_records!r}")
         return max_records
 
-    def _only(self, partitions: Collection[TopicPartition] | None) -> frozenset[TopicPartition] | None:
-        if partitions is None:
-            return None
+    def _only(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         if isinstance(partitions, (str, TopicPartition)) or not isinstance(partitions, Iterable):
             raise InvalidArgument(f"partitions is a collection of TopicPartition, not {partitions!r}")
         return frozenset(self._state(tp).tp for tp in partitions)
@@ -526,13 +527,3 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
     def _check_open_if_started(self) -> None:
         if self._started or self._closed:
             self._check_open()
-
-
-def _merged(runs: Iterable[tuple[TopicPartition, list[Any]]]) -> dict[TopicPartition, list[Any]]:
-    by_partition: dict[TopicPartition, list[Any]] = {}
-    for tp, records in runs:
-        if tp in by_partition:
-            by_partition[tp] += records
-        else:
-            by_partition[tp] = records
-    return by_partition

@@ -16,7 +16,7 @@ import anyio
 
 from aiokwire.consumer._iterate import Chunk
 from aiokwire.consumer.deserialization import Deserialization, Deserialized
-from aiokwire.consumer.fetch_buffer import FetchBuffer
+from aiokwire.consumer.fetch_buffer import COUNTED_FROM, FetchBuffer
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import CorruptRecord, KafkaError
 from aiokwire.records import RecordBatch
@@ -54,6 +54,7 @@ class Decoder:
         `on_failure` is called when a chunk cannot be read."""
         self._buffer = buffer
         self._deserialization = deserialization
+        self._is_plain = not deserialization.is_needed
         self.part_records = 0  # the most records that are decoded in one go
         self._set_part()
         self._memory = memory
@@ -82,18 +83,36 @@ class Decoder:
     def is_ready(self, chunk: Chunk, *, records: bool = True) -> bool:
         """Whether a chunk can be decoded in this turn of the loop; small ones are decompressed for it. Without
         `records`, for columns, deserializers do not matter."""
+        if self._is_plain and chunk.is_short(self.part_records, PART_BYTES):
+            if self._runs:
+                self._woken.set()  # there is room for the next
+            return True
         if chunk.loaded:
             return True
         if self._busy and chunk in self._busy:
             return False
         if self._runs:
-            self._woken.set()  # there is room for the next
+            self._woken.set()
         if records and self._deserialization.is_async:
             return False
         batch: RecordBatch = chunk.batch
         if batch.needs_decompression and not self._is_unpacked(chunk):
             return False
         return not batch.is_longer_than(self.part_records, PART_BYTES)
+
+    def decode(self, chunk: Chunk) -> bool:
+        """Decode a chunk that is ready and needs nothing else: no decompression, no deserializers. False for others.
+
+        Raises: CorruptRecord: the bytes are damaged.
+        """
+        count = chunk.decode(self.part_records, PART_BYTES) if self._is_plain else -1
+        if count < 0:
+            return False
+        if count >= COUNTED_FROM:
+            self._buffer.loaded(chunk)
+        if self._runs:
+            self._woken.set()
+        return True
 
     async def make_ready(self, chunk: Chunk, *, records: bool = True) -> None:
         """Wait until something has become of a chunk for which `is_ready` returned False."""

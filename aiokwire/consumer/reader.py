@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 
 from aiokwire.consumer._iterate import Chunk, Feed
-from aiokwire.consumer.batches import Batch, upper_bound
+from aiokwire.consumer.batches import Batch
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.damage import damaged
 from aiokwire.consumer.decoder import Decoder, Spawn
@@ -31,6 +31,9 @@ from aiokwire.types import TopicPartition
 TURN: Final = 0.005
 # What columns take in one go, and a batch beyond it: filling them blocks the loop for some milliseconds.
 ARROW_BYTES: Final = 8 * 1024 * 1024
+
+# Records by partition, in the order in which the partitions came.
+Groups = dict[TopicPartition, list[Any]]
 
 
 class AnyOf:
@@ -113,7 +116,8 @@ class Reader:
         Raises: RequestTimedOut: none came within `timeout` seconds.
         """
         self.in_hand.came_back()
-        await self._take_turn()
+        if self.feed.due:
+            await self._take_turn()
         chunk = self._find(None)
         if chunk is None:
             with anyio.move_on_after(timeout):
@@ -122,22 +126,25 @@ class Reader:
             raise RequestTimedOut(f"no record came within {timeout} s")
         return self._take_one(chunk)
 
-    async def many(self, limit: int, timeout: float | None, only: Only) -> list[tuple[TopicPartition, list[Any]]]:
-        """Up to `limit` records, in runs by partition: what is ready, else the first within `timeout` seconds."""
+    async def many(self, limit: int, timeout: float | None, only: Only, groups: Groups | None = None) -> list[Any]:
+        """Up to `limit` records: what is ready, else the first within `timeout` seconds. `groups`: put them there, by
+        partition, and return an empty list."""
         self.in_hand.came_back()
-        await self._take_turn()
+        if self.feed.due:
+            await self._take_turn()
         self._raise_if_stopped(only)
-        runs = self._take_many(limit, only)
-        if runs:
-            return runs
+        records = self._take_many(limit, only, groups)
+        if records or groups:
+            return records
         with anyio.move_on_after(timeout):
             await self._ready(only)
-        return self._take_many(limit, only)
+        return self._take_many(limit, only, groups)
 
     async def columns(self, limit: int, timeout: float | None, only: Only) -> Columns:
         """Up to `limit` records as columns, undecoded otherwise; as `many`, but by whole batches."""
         self.in_hand.came_back()
-        await self._take_turn()
+        if self.feed.due:
+            await self._take_turn()
         self._raise_if_stopped(only)
         columns = self._take_columns(limit, only)
         with anyio.move_on_after(timeout):
@@ -151,7 +158,8 @@ class Reader:
     async def batch(self) -> Batch[Any, Any] | None:
         """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
         self.in_hand.came_back()
-        await self._take_turn()
+        if self.feed.due:
+            await self._take_turn()
         while True:
             try:
                 chunk = await self._pick(None)
@@ -237,17 +245,18 @@ class Reader:
         self.buffer.finish(chunk)
         return batch
 
-    def _take_many(self, limit: int, only: Only) -> list[tuple[TopicPartition, list[Any]]]:
-        runs: list[tuple[TopicPartition, list[Any]]] = []
+    def _take_many(self, limit: int, only: Only, groups: Groups | None) -> list[Any]:
+        taken: list[Any] = []
         room = limit
+        timed = limit - self._decoder.part_records  # with this much room or less, for a limited time
         size = 0
-        until = self._clock() + TURN
+        until = self._clock() + TURN if timed > 0 else 0.0
         while room > 0 and self._ended is None:
             chunk = self.buffer.current(only)
             if chunk is None:
                 break
             if not chunk.loaded:
-                if not self._decoder.is_ready(chunk) or not self._load(chunk):
+                if not self._load(chunk):
                     break
                 size += chunk.size
             state: PartitionState = chunk.partition
@@ -256,33 +265,35 @@ class Reader:
             room -= len(some)
             if not chunk.remaining:
                 self.buffer.finish(chunk)
-            if some:
-                if runs and runs[-1][0] is state.tp:
-                    runs[-1][1].extend(some)
-                else:
-                    runs.append((state.tp, some))
-            if limit - room >= self._decoder.part_records and self._clock() >= until:
+            if groups is not None:
+                _add_to(groups, state.tp, some)
+            elif taken:
+                taken += some
+            else:
+                taken = some
+            if room <= timed and self._clock() >= until:
                 break
         self.feed.spend(limit - room, size)
-        return runs
+        return taken
 
     def _take_columns(self, limit: int, only: Only) -> Columns:
         columns = Columns()
-        spent = 0
+        taken = spent = 0
         until = self._clock() + TURN
         while columns.size < ARROW_BYTES and self._ended is None:
             chunk = self.buffer.current(only)
             if chunk is None or not self._decoder.is_ready(chunk, records=False):
                 break
-            if len(columns) >= self._decoder.part_records and self._clock() >= until:
+            if taken >= self._decoder.part_records and self._clock() >= until:
                 break
-            if len(columns) and len(columns) + max(chunk.batch.count, 0) > limit:
+            if taken and taken + max(chunk.batch.count, 0) > limit:
                 break
             try:
-                chunk.batch.add_to(columns, chunk.position, upper_bound(chunk.batch, chunk.end))
+                chunk.add_to(columns)
             except CorruptRecord as error:
                 self._on_unreadable(chunk, error)
                 break
+            taken = len(columns)
             spent += chunk.size
             self.in_hand.took_list(chunk.partition)
             self.buffer.finish(chunk)
@@ -293,7 +304,8 @@ class Reader:
 
     async def _ready(self, only: Only) -> Chunk:
         """A decoded chunk with something left, at the latest when one comes."""
-        await self._take_turn()
+        if self.feed.due:
+            await self._take_turn()
         while True:
             chunk = self._find(only)
             if chunk is not None:
@@ -310,10 +322,10 @@ class Reader:
             if chunk is None:
                 return None
             if not chunk.loaded:
-                if not self._decoder.is_ready(chunk):
-                    return None
                 if not self._load(chunk):
-                    continue
+                    if chunk.dropped:
+                        continue
+                    return None
                 self.feed.spend(0, chunk.size)
             if chunk.remaining:
                 return chunk
@@ -334,13 +346,12 @@ class Reader:
             self.feed.rested()
 
     async def _take_turn(self) -> None:
-        """Give the loop a turn when it is due one: sockets are read then, and other tasks run.
+        """Give the loop the turn that it is due: sockets are read then, and other tasks run.
 
         Not within the scope of a timeout: one of 0 would cancel it every time, and nothing would be handed over.
         """
-        if self.feed.due:
-            await anyio.lowlevel.checkpoint()
-            self.feed.rested()
+        await anyio.lowlevel.checkpoint()
+        self.feed.rested()
 
     async def _make_ready(self, chunk: Chunk, *, records: bool = True) -> None:
         await self._decoder.make_ready(chunk, records=records)
@@ -367,9 +378,13 @@ class Reader:
     # --- decoding -----------------------------------------------------------------------------------------------------
 
     def _load(self, chunk: Chunk) -> bool:
-        """Decode a chunk that is ready; False when it cannot be: its partition has the error, or its records must go
-        through async deserializers after all."""
+        """Decode a chunk. False when it is not ready, or its records must go through async deserializers after all, or
+        it is damaged: then it is dropped, and its partition has the error."""
         try:
+            if self._decoder.decode(chunk):
+                return True
+            if not self._decoder.is_ready(chunk):
+                return False
             records = chunk.batch.records(chunk.start)
         except CorruptRecord as error:
             self._on_unreadable(chunk, error)
@@ -408,6 +423,13 @@ class Reader:
             error = damaged(state, error, chunk.start, chunk.batch.next_offset)
         state.fail(error)
         self.buffer.report(state)
+
+
+def _add_to(groups: Groups, tp: TopicPartition, records: list[Any]) -> None:
+    if tp in groups:
+        groups[tp] += records
+    elif records:
+        groups[tp] = records
 
 
 def _not_started() -> float:

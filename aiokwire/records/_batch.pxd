@@ -39,6 +39,7 @@ cdef class RecordBatch:
     cdef readonly int32_t base_sequence
 
     cdef int open(self, Cursor* cursor) except -1
+    cdef bint exceeds(self, int64_t records, Py_ssize_t size) noexcept
     cdef int unpack(self, Py_ssize_t limit) except -1
     cdef RecordBatch part(self, Piece* piece, object view, const uint8_t* start)
     cdef object corrupt(self, int fault, int64_t offset)

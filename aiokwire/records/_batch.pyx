@@ -183,6 +183,9 @@ cdef class RecordBatch:
     # --- parts ---------------------------------------------------------------------------------------------------------
 
     def is_longer_than(self, int64_t records, Py_ssize_t size):
+        return self.exceeds(records, size)
+
+    cdef bint exceeds(self, int64_t records, Py_ssize_t size) noexcept:
         cdef Py_ssize_t length = self.payload_size
         if self.is_part:
             return False

@@ -14,8 +14,8 @@ from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import KafkaError
-from aiokwire.records import BatchBuilder, RecordBatch, Visible, read_batches, select_visible
-from aiokwire.types import OffsetReset, TopicPartition
+from aiokwire.records import BatchBuilder, Columns, RecordBatch, Visible, read_batches, select_visible
+from aiokwire.types import Compression, OffsetReset, TopicPartition
 
 
 def encoded(base: int, count: int, *, producer: int = -1, control: int | None = None) -> bytes:
@@ -355,3 +355,26 @@ async def test_awaits_that_were_made_ahead_lose_nothing_and_take_nothing_twice()
     assert chunk.take_one() == "fourth"
     with pytest.raises(RuntimeError, match="another reader"):
         next(promised)
+
+
+def test_a_chunk_is_decoded_at_once_only_when_its_batch_is_short_and_not_compressed() -> None:
+    short = Chunk(state(), batches(encoded(0, 3))[0], 1, 3, 100, None)
+    assert short.is_short(3, 1000)
+    assert short.decode(3, 1000) == 2
+    assert [record.offset for record in short.take(9)] == [1, 2]
+    long = Chunk(state(), batches(encoded(0, 4))[0], 0, 4, 100, None)
+    assert not long.is_short(3, 1000)
+    assert long.decode(3, 1000) == -1
+    assert not long.loaded
+    builder = BatchBuilder(2, 1 << 20)
+    builder.append(0, None, bytes(1000))
+    packed = Chunk(state(), batches(bytes(builder.seal(compression=Compression.GZIP)))[0], 0, 1, 100, None)
+    assert packed.decode(3, 1000) == -1
+
+
+def test_columns_get_no_record_behind_the_end_of_a_chunk_that_was_cut_short() -> None:
+    chunk = Chunk(state(), batches(encoded(0, 5))[0], 1, 5, 100, None)
+    chunk.extend(3)
+    columns = Columns()
+    chunk.add_to(columns)
+    assert len(columns) == 2
