@@ -2,7 +2,10 @@
 
 Every record is looked at, as in Kafka: a batch whose records are nonsense must fail at its producer, not at whoever
 reads it. Compiled code walks the records and decodes none. Compressed batches are decompressed for that, up to a limit:
-a few bytes may hold gigabytes. `weigh` says whether a request is so small that the event loop may do it.
+a few bytes may hold gigabytes.
+
+The usual batch takes one call of compiled code (`check_usual`), which accepts it or leaves it to `check_batches`; that
+knows what is wrong, what to say of it, and how to mend it. `weigh` says whether the event loop may do the latter.
 Used by the Produce handler.
 """
 
@@ -24,6 +27,7 @@ from aiokwire.records import (
     convert,
     scan_batches,
     set_max_timestamp,
+    take_sound,
     validate_records,
 )
 from aiokwire.types import Compression, TimestampType
@@ -45,6 +49,7 @@ QUICK_RECODED = 5000  # records that get another codec, which makes objects of t
 QUICK_OLD = 32 << 10  # bytes of messages of formats 0 and 1, which are converted one by one
 HEADER = 61  # bytes, of a batch of format 2
 CODEC = 7  # the bits of its attributes that name the codec
+NEWEST = 2**63 - 1  # what a timestamp can be
 
 
 class RejectedRecords(BrokerError):
@@ -64,6 +69,23 @@ class Checked(NamedTuple):
 
     data: bytearray | memoryview
     headers: list[RecordBatch]
+
+
+def check_usual(data: Buffer | None, rules: TopicRules, now_ms: int, max_records: int) -> Checked | None:
+    """One batch of at most `max_records` that may be appended as it is; None: `check_batches` must look at it."""
+    if type(data) is not memoryview or data.readonly or rules.compression:  # Compression.NONE is 0
+        return None
+    own_time = rules.log_append_time
+    batch = take_sound(
+        data,
+        rules.max_message_bytes,
+        max_records,
+        now_ms - rules.timestamp_before_max_ms,
+        min(now_ms + rules.timestamp_after_max_ms, NEWEST),
+        needs_keys=rules.compacted,
+        has_own_time=own_time,
+    )
+    return Checked(data, [batch]) if batch is not None else None
 
 
 def weigh(all_records: Iterable[Buffer | None]) -> int:

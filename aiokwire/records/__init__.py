@@ -7,7 +7,7 @@ The producer builds (`BatchBuilder`), the consumer reads (`read_batches`), the b
 from __future__ import annotations
 
 from aiokwire.records._avro import AvroField, AvroPlan, AvroRows, framed_ids
-from aiokwire.records._batch import RecordBatch, fill_columns, read_batches, scan_batches
+from aiokwire.records._batch import RecordBatch, fill_columns, read_batches, scan_batches, take_sound
 from aiokwire.records._builder import BatchBuilder, estimate_size
 from aiokwire.records._columns import Columns, Spare
 from aiokwire.records._hash import murmur2
@@ -57,6 +57,7 @@ __all__ = [
     "set_log_append_time",
     "set_max_timestamp",
     "set_producer_state",
+    "take_sound",
     "to_arrow",
     "validate_records",
 ]

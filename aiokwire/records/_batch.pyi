@@ -163,3 +163,20 @@ def scan_batches(
 
     The last batch's `position + size` is where the sound bytes end.
     """
+
+def take_sound(
+    data: Buffer,
+    max_size: int,
+    max_records: int,
+    earliest: int,
+    latest: int,
+    *,
+    needs_keys: bool = False,
+    has_own_time: bool = False,
+) -> RecordBatch | None:
+    """The one batch that is all of `data`, when nothing is wrong with its header, its checksum and any of its records,
+    and no byte of it must change before it is stored; None says only that somebody must look closer.
+
+    Only a batch of format 2 that is not compressed is taken, with timestamps (milliseconds) from `earliest` to `latest`
+    or none. `needs_keys` refuses records without a key; with `has_own_time` the broker gives the timestamps.
+    """

@@ -7,6 +7,7 @@ checksum; a change of anything else is followed by a new one.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from aiokwire.errors import CorruptRecord, InvalidArgument
 from aiokwire.records._batch import RecordBatch, scan_batches
@@ -15,6 +16,7 @@ from aiokwire.records.checksum import crc32c
 WritableBuffer = bytearray | memoryview
 
 _LOG_APPEND_TIME = 8
+_PLACE = struct.Struct(">qii")  # base offset, length, leader epoch
 
 
 def _batches(buffer: WritableBuffer) -> list[RecordBatch]:
@@ -34,14 +36,17 @@ def _seal_again(buffer: WritableBuffer, batch: RecordBatch) -> None:
     struct.pack_into(">I", buffer, start + 17, crc32c(view))
 
 
-def assign_offsets(buffer: WritableBuffer, base_offset: int, leader_epoch: int) -> int:
-    """Give the batches their place in the log; the answer is the offset behind the last one.
+def assign_offsets(
+    buffer: WritableBuffer, base_offset: int, leader_epoch: int, batches: Sequence[RecordBatch] | None = None
+) -> int:
+    """Give the batches their place in the log; return the offset behind the last one.
+
+    `batches` are the `scan_batches` of `buffer`, all of format 2, when the caller has them.
 
     Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1.
     """
-    for batch in _batches(buffer):
-        struct.pack_into(">q", buffer, batch.position, base_offset)
-        struct.pack_into(">i", buffer, batch.position + 12, leader_epoch)
+    for batch in _batches(buffer) if batches is None else batches:
+        _PLACE.pack_into(buffer, batch.position, base_offset, batch.size - 12, leader_epoch)
         base_offset += batch.next_offset - batch.base_offset
     return base_offset
 

@@ -10,13 +10,13 @@ import pytest
 
 from aiokwire.broker import Broker
 from aiokwire.broker.log import PartitionLog
-from aiokwire.broker.validation import MOST_DECOMPRESSED, Heavy, check_batches, weigh
+from aiokwire.broker.validation import MOST_DECOMPRESSED, Heavy, check_batches, check_usual, weigh
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError
-from aiokwire.protocol.messages import list_offsets
+from aiokwire.protocol.messages import list_offsets, produce
 from aiokwire.records import compress, crc32c, scan_batches
 from aiokwire.types import Compression
-from tests.broker.raw import RawClient, batch, fetch_request, produce_one, values_of
+from tests.broker.raw import RawClient, batch, fetch_request, produce_one, produce_request, values_of
 
 NOW = 1_700_000_000_000
 MIB = 1 << 20
@@ -124,6 +124,56 @@ async def test_small_batches_that_decompress_to_much_are_left_to_a_thread(broker
     assert check_batches(data, 9, rules, NOW).headers[0].count == 1
     with pytest.raises(BrokerError, match="not contiguous"):
         check_batches(sealed(RECORD * 2, 2), 9, rules, NOW, quick)
+
+
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [
+        (sealed(RECORD, 1), ErrorCode.NONE),
+        (sealed(RECORD, 1, codec=Compression.LZ4), ErrorCode.NONE),
+        (batch([b"x" * (4 * MIB)], compression=Compression.ZSTD), ErrorCode.NONE),  # in a thread
+        (sealed(RECORD * 2, 2), ErrorCode.INVALID_RECORD),
+        (sealed(RECORD, 1)[:-1] + b"\1", ErrorCode.CORRUPT_MESSAGE),
+        (batch([b"k"], timestamp=NOW), ErrorCode.NONE),
+    ],
+)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_partitions_of_one_request_are_checked_by_themselves(
+    client: RawClient, first: bytes, code: ErrorCode, order: tuple[int, int]
+) -> None:
+    usual = batch([b"a"], timestamp=NOW)
+    request = produce_request("t", None)
+    request.topic_data[0].partition_data = [
+        produce.PartitionProduceData(index=index, records=(first, usual)[index]) for index in order
+    ]
+    answers = (await client.ask(request, 9)).responses[0].partition_responses
+    assert [(one.index, one.error_code) for one in answers] == [
+        (index, (code, ErrorCode.NONE)[index]) for index in order
+    ]
+
+
+async def test_the_usual_batch_takes_one_call_and_others_are_looked_at_closer(broker: Broker) -> None:
+    rules = broker.state.topics.require("t").rules
+    data = batch([b"a", b"b"], timestamp=NOW)
+    usual = memoryview(bytearray(data))
+    checked = check_usual(usual, rules, NOW, 2)
+    assert checked is not None
+    assert checked.data is usual
+    assert repr(checked.headers) == repr(check_batches(data, 9, rules, NOW).headers)
+    strict = rules._replace(timestamp_before_max_ms=5, timestamp_after_max_ms=5)
+    assert check_usual(usual, strict, NOW + 5, 2) is not None
+    for records, others, now, most in (
+        (None, rules, NOW, 2),
+        (memoryview(data), rules, NOW, 2),  # cannot be patched
+        (memoryview(bytearray(batch([b"a"], compression=Compression.LZ4))), rules, NOW, 2),
+        (usual, rules, NOW, 1),  # too many for the event loop
+        (usual, rules._replace(max_message_bytes=len(data) - 1), NOW, 2),
+        (usual, rules._replace(compacted=True), NOW, 2),
+        (usual, rules._replace(compression=Compression.GZIP), NOW, 2),
+        (usual, strict, NOW + 6, 2),
+        (usual, strict, NOW - 6, 2),
+    ):
+        assert check_usual(records, others, now, most) is None
 
 
 async def _at_time(client: RawClient, timestamp: int) -> list[list_offsets.ListOffsetsPartitionResponse]:

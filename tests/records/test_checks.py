@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import struct
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aiokwire.errors import CorruptRecord
 from aiokwire.records import (
+    RecordBatch,
     compress,
+    crc32c,
     find_offset_for_timestamp,
     max_timestamp_record,
     scan_batches,
+    take_sound,
     validate_records,
 )
 from tests.records import reference
@@ -45,3 +52,104 @@ def test_message_sets_are_checked_too() -> None:
     assert validate_records(batch) == (3, True, 9, 31, [1], [])
     assert find_offset_for_timestamp(batch, 6) == (31, 9)
     assert find_offset_for_timestamp(batch, 10) is None
+
+
+def taken(
+    data: bytes, earliest: int = 0, latest: int = 1 << 62, *, needs_keys: bool = False, has_own_time: bool = False
+) -> RecordBatch | None:
+    return take_sound(data, len(data), 1000, earliest, latest, needs_keys=needs_keys, has_own_time=has_own_time)
+
+
+def sealed(data: bytearray) -> bytes:
+    struct.pack_into(">I", data, 17, crc32c(data[21:]))
+    return bytes(data)
+
+
+@given(rows(gaps=True), TIMESTAMPS, TIMESTAMPS, st.booleans(), st.booleans())
+def test_a_batch_is_taken_when_its_records_are_sound(
+    records: list[Row], earliest: int, latest: int, needs_keys: bool, has_own_time: bool
+) -> None:
+    data = reference.plain_batch(records, base_offset=70)
+    (batch,) = scan_batches(data)
+    stamps = [row.timestamp for row in records]
+    wanted = records[-1].delta == len(records) - 1
+    if needs_keys:
+        wanted = wanted and all(row.key is not None for row in records)
+    if not has_own_time:
+        wanted = wanted and max(-1, *stamps) == batch.max_timestamp <= latest
+        wanted = wanted and not any(0 <= stamp < earliest for stamp in stamps)
+    found = taken(data, earliest, latest, needs_keys=needs_keys, has_own_time=has_own_time)
+    assert (found is not None) == wanted
+    if found is not None:
+        assert (found.base_offset, found.last_offset, found.count) == (70, 69 + len(records), len(records))
+        assert found.max_timestamp == batch.max_timestamp
+        assert found.data.tobytes() == data
+        assert found.records() == batch.records()
+
+
+WIDE = [
+    Row(index, 5 + index * step, key, value, (("h", b"x" * size),) if size % 3 else ())
+    for index, (step, size) in enumerate([(1, 0), (200, 63), (1 << 20, 64), (0, 8191), (1 << 40, 8192), (3, 1 << 20)])
+    for key in [b"k" * size]
+    for value in [b"v" * size]
+]
+
+
+def test_numbers_of_every_width_are_walked() -> None:
+    many = [Row(index, 5, None, b"v") for index in range(9000)]
+    for records in (WIDE, many):
+        data = reference.plain_batch(records)
+        batch = take_sound(data, len(data), 9000, 0, 1 << 62)
+        assert batch is not None
+        newest = max(row.timestamp for row in records)
+        assert validate_records(batch)[:3] == (len(records), True, newest)
+
+
+@given(rows(), st.data())
+def test_a_batch_with_a_damaged_record_is_not_taken(records: list[Row], draw: st.DataObject) -> None:
+    data = bytearray(reference.plain_batch(records))
+    at = draw.draw(st.integers(61, len(data) - 1))
+    data[at] = draw.draw(st.integers(0, 255))
+    if draw.draw(st.booleans()):
+        del data[-1:]
+        struct.pack_into(">i", data, 8, len(data) - 12)
+    batch = taken(sealed(data))
+    (scanned,) = scan_batches(data)
+    try:
+        decoded = scanned.records()
+        is_sound = [record.offset for record in decoded] == list(range(len(records)))
+        newest = max(-1, *(record.timestamp for record in decoded))
+    except CorruptRecord:
+        is_sound, newest = False, -1
+    assert (batch is not None) == (is_sound and newest == scanned.max_timestamp <= 1 << 62)
+
+
+def test_a_batch_is_not_taken_for_its_header_alone() -> None:
+    good = reference.plain_batch([Row(0, 5, b"k", b"v"), Row(1, 6, b"k", b"v")])
+    assert taken(good) is not None
+    assert taken(good + b"\0") is None
+    assert taken(good[:-1]) is None
+    assert taken(good[:60]) is None
+    assert taken(bytes(200)) is None
+    assert taken(good[:-1] + b"\1") is None  # the checksum
+    assert take_sound(good, len(good) - 1, 1000, 0, 1 << 62) is None
+    assert take_sound(good, len(good), 1, 0, 1 << 62) is None
+    for place, layout, value in (
+        (0, ">q", -1),  # base offset
+        (0, ">q", (1 << 63) - 1),
+        (16, ">b", 3),  # format
+        (21, ">h", 1),  # compressed
+        (21, ">h", 8),  # log append time
+        (21, ">h", 16),  # transactional, without a producer
+        (21, ">h", 32),  # control
+        (23, ">i", 2),  # last offset
+        (35, ">q", 7),  # greatest timestamp
+        (43, ">q", 1),  # a producer without a sequence number
+        (57, ">i", 3),  # count
+        (57, ">i", 0),
+        (57, ">i", -1),
+        (57, ">i", 2**31 - 1),
+    ):
+        data = bytearray(good)
+        struct.pack_into(layout, data, place, value)
+        assert taken(sealed(data)) is None, (place, value)

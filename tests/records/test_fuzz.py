@@ -30,6 +30,7 @@ from aiokwire.records import (
     find_offset_for_timestamp,
     read_batches,
     scan_batches,
+    take_sound,
     validate_records,
 )
 from aiokwire.records._columns import ArrowBuffer
@@ -114,6 +115,7 @@ def read_everything(data: bytes) -> None:
         for batch in batches:
             use(batch)
     scan_batches(exact(data), stop_at_fault=True)
+    take_sound(exact(data), len(data), 1 << 40, 0, 1 << 62, needs_keys=True)
     for magic in (0, 1, 2):
         with contextlib.suppress(CorruptRecord):
             convert(exact(data), magic)

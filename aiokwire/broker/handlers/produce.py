@@ -16,7 +16,7 @@ asks for it; everything else is answered at once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import NamedTuple
 
 import anyio
@@ -27,7 +27,15 @@ from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
 from aiokwire.broker.topics import Partition, Topic, TopicRules
 from aiokwire.broker.transactions import Identity
-from aiokwire.broker.validation import Checked, Heavy, RejectedRecords, check_batches, weigh
+from aiokwire.broker.validation import (
+    QUICK_RECORDS,
+    Checked,
+    Heavy,
+    RejectedRecords,
+    check_batches,
+    check_usual,
+    weigh,
+)
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -53,7 +61,7 @@ class Target(NamedTuple):
     topic: Topic | None
     partitions: list[Partition | None]  # as in the request
     code: ErrorCode  # why there is no topic
-    checked: list[Checked | BrokerError | None]  # the records of the partitions that there are
+    checked: list[Checked | BrokerError | None]  # the records of the partitions that there are, once they are checked
 
 
 def handle(
@@ -61,12 +69,8 @@ def handle(
 ) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
     """Answer at once where nothing must reach the medium first, and the records are checked soon."""
     targets = [_find(wanted, call) for wanted in request.topic_data]
-    quick = weigh(one.records for target in targets for one in target.wanted.partition_data)
-    try:
-        if not quick:
-            raise Heavy
-        targets = _check(targets, call.version, wall_ms(), quick)
-    except Heavy:
+    now = wall_ms()
+    if not _check_usual(targets, now) and not _check_quickly(targets, call.version, now):
         return _after_checking(request, call, targets)
     return _continue(request, call, targets)
 
@@ -74,26 +78,54 @@ def handle(
 async def _after_checking(
     request: produce.ProduceRequest, call: Call, targets: list[Target]
 ) -> produce.ProduceResponse | None:
-    result = _continue(request, call, await run_in_thread(_check, targets, call.version, wall_ms(), 0))
+    await run_in_thread(_check, targets, call.version, wall_ms(), 0)
+    result = _continue(request, call, targets)
     return await result if isinstance(result, Awaitable) else result
 
 
-def _check(targets: list[Target], version: int, now: int, quick: int) -> list[Target]:
-    """The targets with their records checked; without `quick` in a thread.
+def _check_usual(targets: list[Target], now: int) -> bool:
+    """Check the usual batches, up to the first other one; return whether there is none."""
+    left = QUICK_RECORDS
+    for wanted, topic, partitions, _, checked in targets:
+        if topic is None:
+            continue
+        for index, one in enumerate(wanted.partition_data):
+            if partitions[index] is not None:
+                checked[index] = found = check_usual(one.records, topic.rules, now, left)
+                if found is None:
+                    return False  # one fault must not be looked for in each of a thousand batches
+                left -= found.headers[0].count
+    return True
+
+
+def _check_quickly(targets: list[Target], version: int, now: int) -> bool:
+    """Check the other batches, unless they are too much for the event loop."""
+    quick = weigh(target.wanted.partition_data[index].records for target, index, _ in _unchecked(targets))
+    if not quick:
+        return False
+    try:
+        _check(targets, version, now, quick)
+    except Heavy:
+        return False
+    return True
+
+
+def _check(targets: list[Target], version: int, now: int, quick: int) -> None:
+    """Check the batches that are not checked yet; without `quick` in a thread.
 
     Raises: Heavy: `quick` does not suffice.
     """
-    return [
-        target._replace(
-            checked=[
-                _checked(one.records, version, target.topic.rules, now, quick) if partition is not None else None
-                for one, partition in zip(target.wanted.partition_data, target.partitions, strict=True)
-            ]
-        )
-        if target.topic is not None
-        else target
-        for target in targets
-    ]
+    for target, index, rules in _unchecked(targets):
+        target.checked[index] = _checked(target.wanted.partition_data[index].records, version, rules, now, quick)
+
+
+def _unchecked(targets: list[Target]) -> Iterator[tuple[Target, int, TopicRules]]:
+    """The batches of known partitions that are not checked yet: their target, its index, its topic's rules."""
+    for target in targets:
+        if target.topic is not None:
+            for index, partition in enumerate(target.partitions):
+                if partition is not None and target.checked[index] is None:
+                    yield target, index, target.topic.rules
 
 
 def _checked(records: Buffer | None, version: int, rules: TopicRules, now: int, quick: int) -> Checked | BrokerError:
@@ -121,7 +153,8 @@ def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
     topic, code = find_topic(call, wanted.name, wanted.topic_id)
     if topic is None:
         return Target(wanted, None, [], code, [])
-    return Target(wanted, topic, [topic.partition(one.index) for one in wanted.partition_data], code, [])
+    partitions = [topic.partition(one.index) for one in wanted.partition_data]
+    return Target(wanted, topic, partitions, code, [None] * len(partitions))
 
 
 async def _after_naming(

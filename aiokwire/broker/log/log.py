@@ -182,7 +182,7 @@ class PartitionLog:
             end = last + 1
             latest = max(latest, header.max_timestamp)
         self._roll_if_due(len(data), latest, end - 1, now_ms)
-        assign_offsets(data, base, leader_epoch)
+        assign_offsets(data, base, leader_epoch, headers)
         self._active.write(data)
         self._note(placed, data)
         self.end_offset = end
