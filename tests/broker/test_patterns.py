@@ -94,7 +94,7 @@ def test_a_pattern_that_backtracks_for_hours_takes_milliseconds(text: str, plain
     for name, matches in (("a" * 249, plain), ("a" * 248 + "-", dashed)):
         started = time.process_time()
         assert Pattern(text).fullmatch(name) is matches
-        assert time.process_time() - started < 0.02
+        assert time.process_time() - started < 0.1
 
 
 @pytest.mark.parametrize("text", ["|".join(f"topic-{number}" for number in range(700)), "(?:a|b)*a(?:a|b){12}"])

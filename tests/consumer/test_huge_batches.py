@@ -24,6 +24,9 @@ columns_to_arrow(Columns())  # importing pyarrow takes longer than a turn may
 
 T0 = TopicPartition("t", 0)
 COUNT = 10_500_000
+# Seconds in one turn. 5 to 12 ms on a quiet machine; a shared core counts what others evict from its cache, too.
+MOST_CPU = 0.05
+pytestmark = pytest.mark.timeout(90)
 MIB = 1 << 20
 # Length, attributes, timestamp delta, offset delta, key, value (both null), headers.
 TINY = bytes((12, 0, 0, 0, 1, 1, 0))
@@ -144,7 +147,7 @@ async def test_ten_million_records_of_6_kb_take_bounded_memory_and_short_turns(
     async with reader_of(peer) as reader:
         tracemalloc.start()
         try:
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 await way(reader)
             _, peak = tracemalloc.get_traced_memory()
         finally:
@@ -158,9 +161,9 @@ async def test_ten_million_records_of_6_kb_do_not_block_the_loop(
     peer: Peer, way: Callable[[Consumer[Any, Any]], Awaitable[int]]
 ) -> None:
     async with reader_of(peer) as reader:
-        with anyio.fail_after(30), Turns() as turns:
+        with anyio.fail_after(60), Turns() as turns:
             await way(reader)
-        assert turns.longest < 0.020
+        assert turns.longest < MOST_CPU
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
@@ -172,14 +175,14 @@ async def test_every_record_of_a_split_batch_comes_once(make_peer: Callable[...,
         async with reader_of(peer) as reader:
             got: list[Any] = []
             reader.seek(T0, 2 * PART_RECORDS + 5)
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while not got or got[-1] != b"last":
                     got.append((await reader.getone()).value)
                     got += [record.value for record in await reader.getmany(max_records=20_000, timeout=0)]
                     assert await reader.position(T0) == 2 * PART_RECORDS + 5 + len(got)
             assert got == [*(b"%d" % number for number in range(2 * PART_RECORDS + 5, count)), b"last"]
             await reader.seek_to_beginning()
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 async for batch in reader.batches():
                     assert batch.base_offset == batch.records()[0].offset
                     assert batch.count == len(batch.records()) == batch.to_arrow().num_rows
