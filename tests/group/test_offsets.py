@@ -145,7 +145,7 @@ async def test_only_what_is_left_is_repeated(kafka_broker: Broker) -> None:
     async with offsets_of(kafka_broker) as offsets:
         unknown = TopicPartition("t", 7)
         with pytest.raises(BrokerError, match=r"t\[7\]"):
-            await offsets.commit({ONE: OffsetAndMetadata(5), unknown: OffsetAndMetadata(6)}, GROUP, timeout=0.05)
+            await offsets.commit({ONE: OffsetAndMetadata(5), unknown: OffsetAndMetadata(6)}, GROUP, timeout=1)
         requests = kafka_broker.journal.requests(offset_commit.OffsetCommitRequest)
         assert [len(request.topics[0].partitions) for request in requests[:2]] == [2, 1]
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
