@@ -14,6 +14,8 @@ endif
 endif
 BIN := $(VENV)/bin
 TESTS ?=
+# Tests of these folders alone need no PySpark.
+SPARK := $(if $(filter-out tests/net tests/cluster tests/producer tests/consumer tests/group,$(or $(TESTS),all)),$(VENV)/spark.stamp)
 KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
 
 .DEFAULT_GOAL := help
@@ -33,13 +35,15 @@ $(VENV)/dev.stamp: $(VENV)/base.stamp
 	$(BIN)/python -m pip install -q --no-build-isolation --group test --group lint
 	@touch $@
 
-# PySpark is 450 MB: only what needs it waits for it.
+# PySpark is 450 MB: only what needs it installs it.
 $(VENV)/spark.stamp: $(VENV)/base.stamp
 	$(BIN)/python -m pip install -q --group spark
 	@touch $@
 
+# The installation above has compiled what has not changed since.
 $(VENV)/kernel.stamp: $(VENV)/base.stamp $(KERNEL)
-	$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
+	@test -z "$$(find $(KERNEL) -newer $(VENV)/base.stamp)" || \
+		$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
 	@touch $@
 
 build: $(VENV)/kernel.stamp ## compile the kernel in place
@@ -50,16 +54,16 @@ demo: build ## the main job on real data: 336,776 flights through the embedded b
 demo-spark: build $(VENV)/spark.stamp ## hourly delays of the flights on Spark, exactly once through a SIGKILL (Java 17)
 	$(BIN)/aiokwire spark demo
 
-test: build $(VENV)/dev.stamp ## every test of the package (PYTHON=python3.13: on that interpreter; TESTS=tests/net: some of them)
+test: build $(VENV)/dev.stamp $(SPARK) ## every test of the package (PYTHON=python3.13: on that interpreter; TESTS=tests/net: some of them)
 	$(BIN)/python -m pytest $(TESTS)
 
-integration: build $(VENV)/dev.stamp ## the same scenarios on the embedded broker and on real Kafka
+integration: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the same scenarios on the embedded broker and on real Kafka
 	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark/test_kills.py
 
-integration-spark: build $(VENV)/dev.stamp ## the pipelines by their commands on both brokers, stopped and killed in the middle
+integration-spark: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the pipelines by their commands on both brokers, stopped and killed in the middle
 	$(BIN)/python -m pytest integration/spark
 
-lint: build $(VENV)/dev.stamp ## ruff and mypy --strict
+lint: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## ruff and mypy --strict
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -74,7 +78,7 @@ bench: build $(VENV)/dev.stamp ## aiokwire beside its peers on a real Kafka
 soak: build $(VENV)/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
 	$(BIN)/python -m integration.soak --minutes $(or $(MINUTES),5)
 
-chaos: build $(VENV)/dev.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once; groups through restarts (SEED=1 RECORDS= MINUTES=)
+chaos: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once; groups through restarts (SEED=1 RECORDS= MINUTES=)
 	$(BIN)/python -m integration.chaos produce --broker embedded --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
@@ -89,7 +93,7 @@ chaos: build $(VENV)/dev.stamp ## 10 M records through five kills, on both broke
 	$(BIN)/python -m integration.spark --json build/kills.json
 	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
 
-spark-versions: build $(VENV)/dev.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
+spark-versions: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
 	$(BIN)/python -m integration.spark.versions
 
 generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, and the generated pages of docs
@@ -109,7 +113,7 @@ wheel: build ## build a wheel and try it outside the checkout
 	$(BIN)/python integration/wheel.py dist
 
 clean: ## remove what was built, but not the environment
-	rm -rf build dist *.egg-info demo-output .venv*/kernel.stamp
+	rm -rf build dist *.egg-info demo-output .venv*/kernel.stamp .venv*/base.stamp
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 
 .PHONY: help build demo demo-spark test integration integration-spark lint format bench soak chaos spark-versions generate check-generated asan wheel clean
