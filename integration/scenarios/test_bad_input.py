@@ -37,6 +37,7 @@ from integration.kafka.server import ServerFailed, free_port
 from integration.scenarios.common import PATIENCE, consumer, take
 
 SHORT: dict[str, Any] = {
+    "bootstrap_timeout_ms": 1500,
     "default_api_timeout_ms": 1500,
     "socket_connection_setup_timeout_ms": 500,
     "socket_connection_setup_timeout_max_ms": 500,
@@ -118,7 +119,7 @@ def test_an_unknown_option_names_the_nearest() -> None:
 
 
 def test_options_of_a_wrong_type_or_value_are_refused() -> None:
-    for options in ({"linger_ms": "5"}, {"acks": 2}, {"compression_type": "lzma"}, {"batch_size": -1}):
+    for options in ({"linger_ms": "5 s"}, {"acks": 2}, {"compression_type": "lzma"}, {"batch_size": -1}):
         with pytest.raises(ConfigurationError):
             Producer("localhost:9092", **options)
 
@@ -152,13 +153,15 @@ async def test_arguments_of_wrong_types_are_refused_and_nothing_accepted_is_lost
 
 
 async def test_a_topic_that_does_not_exist(modern_broker: BrokerUnderTest) -> None:
-    async with Producer(modern_broker.bootstrap_servers, delivery_timeout_ms=1500) as producer:
+    options: dict[str, Any] = {"bootstrap_servers": modern_broker.bootstrap_servers}
+    async with Producer(**options, allow_auto_create_topics=False, unknown_topic_timeout_ms=500) as producer:
         with anyio.fail_after(PATIENCE), pytest.raises(KafkaError, match="nowhere") as caught:
             await producer.send("nowhere", b"value")
         assert isinstance(caught.value, DeliveryFailed | BrokerError)
-    with anyio.fail_after(PATIENCE), pytest.raises(BrokerError, match="nowhere") as absent:
-        await Consumer("nowhere", bootstrap_servers=modern_broker.bootstrap_servers, **SHORT).start()
-    assert absent.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    async with Consumer("nowhere", **options, **SHORT) as consumer:
+        with anyio.fail_after(PATIENCE), pytest.raises(BrokerError, match="nowhere") as absent:
+            await consumer.partitions_for_topic("nowhere", timeout=0.5)
+        assert absent.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_a_name_that_no_topic_can_have(broker: BrokerUnderTest) -> None:
