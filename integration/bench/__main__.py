@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,19 @@ from rich.console import Console
 
 from integration.bench import franz_go
 from integration.bench.meter import PARTITIONS, Figures, Job
-from integration.bench.plan import CLIENTS, FILL, FILLER, NAMES, Row, baseline, order, rows
+from integration.bench.plan import (
+    BEFORE,
+    CLIENTS,
+    FILL,
+    FILLER,
+    NAMES,
+    SUBJECT,
+    Row,
+    baseline,
+    order,
+    rows,
+    with_before,
+)
 from integration.bench.report import Runs, machine, show, summary
 from integration.kafka import MissingPrerequisite, RealKafka
 
@@ -34,8 +46,9 @@ _WARM_UP = 100_000_000  # bytes
 class Bench:
     """One run of the plan against one broker."""
 
-    def __init__(self, bootstrap: str, console: Console, scale: float) -> None:
+    def __init__(self, bootstrap: str, console: Console, scale: float, before: Path | None = None) -> None:
         self._bootstrap = bootstrap
+        self._before = before
         self._console = console
         self._scale = scale
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
@@ -83,9 +96,14 @@ class Bench:
     def _work(self, job: Job) -> Figures | None:
         worker = [sys.executable, "-m", "integration.bench.worker"]
         command = [str(franz_go.program())] if job.client == "franz-go" else worker
+        checkout = _ROOT
+        if job.client == BEFORE and self._before is not None:
+            job, checkout = replace(job, client=SUBJECT), self._before
         command.append(json.dumps(asdict(job)))
         try:
-            done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False)
+            done = subprocess.run(
+                command, cwd=checkout, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
             self._console.print(f"[red]{job.client} did not end its {job.task} in {_JOB_SECONDS} s[/red]")
             return None
@@ -152,6 +170,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
     parser.add_argument("--repeat", type=int, default=3, metavar="N")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of records (default: 1)")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="another checkout, its kernel compiled: the client `before`, which the columns compare with by default",
+    )
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
     options.rows, options.clients = options.rows or list(NAMES), options.clients.split(",")
@@ -159,8 +183,8 @@ def _options() -> argparse.Namespace:
     unknown += [name for name in options.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)} (there are {', '.join((*NAMES, *CLIENTS))})")
-    options.against = options.against or baseline(options.clients)
-    if options.against not in CLIENTS:
+    options.against = options.against or (BEFORE if options.before else baseline(options.clients))
+    if options.against not in (*CLIENTS, BEFORE):
         parser.error(f"--against: unknown client {options.against}")
     if "franz-go" in options.clients:
         try:
@@ -177,8 +201,10 @@ def main() -> int:
     written: list[dict[str, Any]] = []
     failed = 0
     with broker(options.bootstrap) as bootstrap:
-        bench = Bench(bootstrap, console, options.scale)
+        bench = Bench(bootstrap, console, options.scale, options.before)
         planned = rows(options.rows, options.clients, options.scale)
+        if options.before:
+            planned = [with_before(row) for row in planned]
         bench.warm_up(planned)
         for row in planned:
             runs = bench.run(row, options.repeat)

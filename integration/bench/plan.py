@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 CLIENTS = ("aiokwire", "aiokafka", "confluent", "confluent-aio", "kafka-python", "franz-go")
 SUBJECT = "aiokwire"
+BEFORE = "before"  # aiokwire as another checkout has it
 BASELINE = "aiokafka"
 FILLER = "confluent"  # writes what the consumers read: by a peer, so that nobody reads batches made to its own measure
 
@@ -85,6 +86,11 @@ def rows(names: Sequence[str], clients: Sequence[str], scale: float) -> list[Row
         for row in chosen
         if not row.counts.keys().isdisjoint(clients)
     ]
+
+
+def with_before(row: Row) -> Row:
+    """The same row with aiokwire of the other checkout, which gets as many records."""
+    return replace(row, counts={**row.counts, BEFORE: row.counts[SUBJECT]}) if SUBJECT in row.counts else row
 
 
 def baseline(clients: Sequence[str]) -> str:
