@@ -153,7 +153,8 @@ async def test_ten_million_records_of_6_kb_take_bounded_memory_and_short_turns(
         finally:
             tracemalloc.stop()
         assert peak < 140 * MIB  # 70 of them are what the batch becomes; the interpreter takes about 60 more
-        assert 7 * COUNT <= reader.memory_in_use < 100 * MIB
+        # The batch, and what a fetch that was sent before it grew may bring.
+        assert 7 * COUNT <= reader.memory_in_use < 7 * COUNT + 34 * MIB
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)

@@ -166,7 +166,7 @@ async def test_no_event_is_made_without_a_listener(quick: Quick, monkeypatch: py
 
 async def test_a_stream_that_was_opened_before_a_failed_start_reports_of_the_next_one(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        producer = Producer[bytes, bytes](cluster.bootstrap_servers, bootstrap_timeout_ms=1, **quick)
+        producer = Producer[bytes, bytes](cluster.bootstrap_servers, bootstrap_timeout_ms=0, **quick)
         stream = producer.events()
         cluster.node.stop()
         with pytest.raises(ConnectionFailed):
