@@ -47,15 +47,13 @@ SPARK = [(name, text) for name, text in PROGRAMS if NEEDS_SPARK.search(text)]
 
 # What the programs print: a page's in their order.
 PRINTED = {
-    "README.md": (
-        (r"orders 0 0", r"b'42' b'paid'", r"b'once'"),
-        (r"billed orders b'book'", r"billed orders b'lamp'", r"billed refunds b'pen'"),
-        (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
-        (r"b'BOOK'", r"b'PEN'", r"b'LAMP'"),
-    ),
+    "README.md": ((r"orders 0 0", r"b'42' b'paid'", r"b'once'"),),
     "clients.md": (
         (r"buffered: 2 waiting for room: 0", r"taken back: True", r"stored at 0"),
         (r"low=0, high=3", r"orders\[0\] \[\{'id': 1\}, \{'id': 2\}\]"),
+        (r"billed orders b'book'", r"billed orders b'lamp'", r"billed refunds b'pen'"),
+        (r"RebalanceEnded", r"orders\[\d\] b'book'", r"orders\[\d\] b'lamp'"),
+        (r"b'BOOK'", r"b'PEN'", r"b'LAMP'"),
     ),
 }
 
