@@ -9,8 +9,8 @@ public as `aiokwire.testing`).
 """
 
 from aiokwire.broker.broker import Broker
-from aiokwire.broker.control import Hold, Observation, On, Rule
-from aiokwire.broker.journal import Journal, JournalEntry
+from aiokwire.broker.faults.journal import Journal, JournalEntry
+from aiokwire.broker.faults.rules import Hold, Observation, On, Rule
 from aiokwire.broker.options import BrokerOptions
 
 __all__ = ["Broker", "BrokerOptions", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]

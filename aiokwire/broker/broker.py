@@ -18,7 +18,7 @@ import anyio
 
 from aiokwire.broker.adoption import INTERNAL
 from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
-from aiokwire.broker.controls import Controls
+from aiokwire.broker.faults.api import Controls
 from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from aiokwire.broker.coordination import is_elsewhere
-from aiokwire.broker.error_answers import error_answer
+from aiokwire.broker.error_responses import error_response
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
@@ -197,7 +197,7 @@ def read_call(
 
 
 def _not_coordinator(request: Request[Any], call: Call) -> Response:
-    return error_answer(request, call.version, ErrorCode.NOT_COORDINATOR)
+    return error_response(request, call.version, ErrorCode.NOT_COORDINATOR)
 
 
 def _unsupported(

@@ -28,7 +28,7 @@ from aiokwire.errors import StorageError
 from aiokwire.threads import run_in_thread
 
 if TYPE_CHECKING:
-    from aiokwire.broker.control import Control
+    from aiokwire.broker.faults.rules import Control
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokwire.broker.control import Hold
+from aiokwire.broker.faults.rules import Hold
 from aiokwire.consumer import Consumer
 from aiokwire.protocol import ApiKey
 from aiokwire.types import TopicPartition

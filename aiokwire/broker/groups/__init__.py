@@ -2,22 +2,21 @@
 
 `coordinator` is the front.
 
-    classic protocol    classic (data), decisions (verdicts), classic_rebalance (moves groups), classic_records
-    consumer protocol   consumer (data), beats (verdicts), reconciliation, assignors, consumer_protocol,
+    classic protocol    classic (data), decisions (verdicts), classic_protocol (moves groups), classic_records
+    consumer protocol   consumer (data), heartbeat_validation (verdicts), reconciliation, assignors, consumer_protocol,
                         consumer_records
     both                requests, states, timers, context, records
 """
 
-from aiokwire.broker.groups.beats import Beat, Told
 from aiokwire.broker.groups.classic import CONSUMER, ClassicGroup, ClassicMember
 from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
 from aiokwire.broker.groups.coordinator import Group, GroupCoordinator
+from aiokwire.broker.groups.heartbeat_validation import Heartbeat, HeartbeatResult
 from aiokwire.broker.groups.requests import Client, Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
-from aiokwire.broker.groups.states import ClassicState, ConsumerState, MemberState
+from aiokwire.broker.groups.states import ClassicState, ConsumerState, ReconciliationState
 
 __all__ = [
     "CONSUMER",
-    "Beat",
     "ClassicGroup",
     "ClassicMember",
     "ClassicState",
@@ -28,16 +27,17 @@ __all__ = [
     "ConsumerState",
     "Group",
     "GroupCoordinator",
+    "Heartbeat",
+    "HeartbeatResult",
     "Join",
     "Joined",
     "Leaver",
-    "MemberState",
     "Part",
     "Parts",
+    "ReconciliationState",
     "Reply",
     "Sync",
     "Synced",
-    "Told",
     "by_topic",
     "too_long",
 ]

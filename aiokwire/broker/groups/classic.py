@@ -1,6 +1,6 @@
 """A group of the classic protocol: its members and what follows from them. No I/O, no time.
 
-`classic_rebalance` moves it, `decisions` judges requests by it.
+`classic_protocol` moves it, `decisions` judges requests by it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from aiokwire.broker.groups.requests import Client
-from aiokwire.broker.groups.states import ConsumerState, MemberState
+from aiokwire.broker.groups.states import ConsumerState, ReconciliationState
 
 JOINING = 0  # the epoch of who joins, or joins again
 LEAVING = -1  # the epoch of who leaves
@@ -51,7 +51,7 @@ class ConsumerMember:
     assignor: str | None = None
     epoch: int = JOINING
     previous_epoch: int = JOINING
-    state: MemberState = MemberState.STABLE
+    state: ReconciliationState = ReconciliationState.STABLE
     # What it has, and what it has and must give up, each with the epoch at which it came to it.
     assigned: Mapping[Part, int] = dataclasses.field(default_factory=dict)
     revoking: Mapping[Part, int] = dataclasses.field(default_factory=dict)
@@ -71,7 +71,7 @@ class ConsumerMember:
 
     def is_at(self, epoch: int) -> bool:
         """Whether it has all that the target of that epoch gives it."""
-        return self.state is MemberState.STABLE and self.epoch == epoch
+        return self.state is ReconciliationState.STABLE and self.epoch == epoch
 
     def __repr__(self) -> str:
         return f"<ConsumerMember {self.member_id} {self.state.name} at {self.epoch}>"

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 
 from aiokwire.broker.groups import consumer_records as records
 from aiokwire.broker.groups.assignors import ASSIGNORS, Subscriber
-from aiokwire.broker.groups.beats import Beat, Fault, Told, member_fault, updated
 from aiokwire.broker.groups.consumer import (
     JOINING,
     LEAVING_FOR_A_WHILE,
@@ -27,8 +26,9 @@ from aiokwire.broker.groups.consumer import (
 )
 from aiokwire.broker.groups.consumer_records import Row
 from aiokwire.broker.groups.context import GroupContext
+from aiokwire.broker.groups.heartbeat_validation import Fault, Heartbeat, HeartbeatResult, member_fault, updated
 from aiokwire.broker.groups.reconciliation import reconcile
-from aiokwire.broker.groups.states import MemberState
+from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.broker.groups.timers import Due, Key
 from aiokwire.broker.patterns import Budget, InvalidPattern, Pattern
 from aiokwire.clock import wall_ms
@@ -67,18 +67,22 @@ class ConsumerProtocol:
 
     # --- heartbeats ---------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, group: ConsumerGroup, beat: Beat) -> Told:
+    def heartbeat(self, group: ConsumerGroup, heartbeat: Heartbeat) -> HeartbeatResult:
         """ConsumerGroupHeartbeat.
 
         Raises: StorageError: nothing happened.
         """
-        fault = member_fault(group, beat) or self._size_fault(group, beat) or self._pattern_fault(group, beat)
+        fault = (
+            member_fault(group, heartbeat)
+            or self._size_fault(group, heartbeat)
+            or self._pattern_fault(group, heartbeat)
+        )
         if fault is not None:
-            return Told(fault.code, fault.message)
-        if beat.leaves:
-            return self._leave(group, beat)
+            return HeartbeatResult(fault.code, fault.message)
+        if heartbeat.leaves:
+            return self._leave(group, heartbeat)
         draft = _Draft(group)
-        known, member = self._member_of(draft, beat)
+        known, member = self._member_of(draft, heartbeat)
         self._describe(draft, known, member)
         if draft.epoch > draft.assignment_epoch:
             self._retarget(draft, member)
@@ -87,29 +91,29 @@ class ConsumerProtocol:
             member,
             target,
             draft.assignment_epoch,
-            owned=beat.owned,
+            owned=heartbeat.owned,
             is_taken=lambda part: group.owners.get(part, draft.replaced) not in {draft.replaced, member.member_id},
         )
         if known is None or draft.replaced is not None or placed.placed != member.placed:
             draft.rows.append(records.current_row(group.group_id, placed))
         self._enforce(draft, placed)
         self._set_deadlines(group, member, placed)
-        return self._tell(beat, member, placed)
+        return self._tell(heartbeat, member, placed)
 
-    def _size_fault(self, group: ConsumerGroup, beat: Beat) -> Fault | None:
+    def _size_fault(self, group: ConsumerGroup, heartbeat: Heartbeat) -> Fault | None:
         most = self._context.configs.integer("group.consumer.max.size")
-        if len(group.members) < most or beat.member_id in group.members or beat.instance_id in group.static:
+        if len(group.members) < most or heartbeat.member_id in group.members or heartbeat.instance_id in group.static:
             return None
         return Fault(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {most} members, which is the most")
 
-    def _member_of(self, draft: _Draft, beat: Beat) -> tuple[ConsumerMember | None, ConsumerMember]:
+    def _member_of(self, draft: _Draft, heartbeat: Heartbeat) -> tuple[ConsumerMember | None, ConsumerMember]:
         """The member as it was, None for a new one, and as it describes itself now."""
         group = draft.group
-        member_id = beat.member_id or self._context.new_id()
-        owner = group.static.get(beat.instance_id or "", member_id)
+        member_id = heartbeat.member_id or self._context.new_id()
+        owner = group.static.get(heartbeat.instance_id or "", member_id)
         known = group.members.get(owner)
         if known is None:
-            return None, updated(ConsumerMember(member_id, beat.client), beat)
+            return None, updated(ConsumerMember(member_id, heartbeat.client), heartbeat)
         if owner != member_id:
             # A static member comes back: what it had was kept for it.
             draft.replaced = owner
@@ -119,7 +123,7 @@ class ConsumerProtocol:
             known = dataclasses.replace(known, member_id=member_id, epoch=JOINING, previous_epoch=JOINING)
         elif known.epoch == LEAVING_FOR_A_WHILE:
             known = dataclasses.replace(known, epoch=JOINING, previous_epoch=JOINING)
-        return known, updated(known, beat)
+        return known, updated(known, heartbeat)
 
     def _describe(self, draft: _Draft, known: ConsumerMember | None, member: ConsumerMember) -> None:
         """Log what the member says of itself; raise the group's epoch where that, or the topics, changed."""
@@ -172,13 +176,13 @@ class ConsumerProtocol:
             )
             return group.regexes.get(text, ())
 
-    def _pattern_fault(self, group: ConsumerGroup, beat: Beat) -> Fault | None:
-        if not beat.regex or beat.regex in group.regexes:
+    def _pattern_fault(self, group: ConsumerGroup, heartbeat: Heartbeat) -> Fault | None:
+        if not heartbeat.regex or heartbeat.regex in group.regexes:
             return None
         try:
-            Pattern(beat.regex).select(topic.name for topic in self._context.topics)
+            Pattern(heartbeat.regex).select(topic.name for topic in self._context.topics)
         except InvalidPattern as error:
-            message = f"SubscribedTopicRegex {beat.regex[:LOGGED]!r} is not valid: {error}"
+            message = f"SubscribedTopicRegex {heartbeat.regex[:LOGGED]!r} is not valid: {error}"
             return Fault(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
         return None
 
@@ -231,9 +235,9 @@ class ConsumerProtocol:
         if group.members.get(member.member_id) is not member:
             group.put(member)
 
-    def _tell(self, beat: Beat, before: ConsumerMember, member: ConsumerMember) -> Told:
-        news = beat.is_full or before.assigned.keys() != member.assigned.keys() or beat.epoch != before.epoch
-        return Told(
+    def _tell(self, heartbeat: Heartbeat, before: ConsumerMember, member: ConsumerMember) -> HeartbeatResult:
+        news = heartbeat.is_full or before.assigned.keys() != member.assigned.keys() or heartbeat.epoch != before.epoch
+        return HeartbeatResult(
             ErrorCode.NONE,
             None,
             member.member_id,
@@ -244,19 +248,19 @@ class ConsumerProtocol:
 
     # --- members that leave or die ------------------------------------------------------------------------------------
 
-    def _leave(self, group: ConsumerGroup, beat: Beat) -> Told:
-        member_id = group.static[beat.instance_id] if beat.instance_id is not None else beat.member_id
-        if beat.epoch == LEAVING_FOR_A_WHILE:
+    def _leave(self, group: ConsumerGroup, heartbeat: Heartbeat) -> HeartbeatResult:
+        member_id = group.static[heartbeat.instance_id] if heartbeat.instance_id is not None else heartbeat.member_id
+        if heartbeat.epoch == LEAVING_FOR_A_WHILE:
             # What it has is kept for it until its session ends.
             gone = dataclasses.replace(
-                group.members[member_id], epoch=LEAVING_FOR_A_WHILE, state=MemberState.STABLE, revoking={}
+                group.members[member_id], epoch=LEAVING_FOR_A_WHILE, state=ReconciliationState.STABLE, revoking={}
             )
             self._context.append(group.group_id, [records.current_row(group.group_id, gone)])
             group.put(gone)
             self._timers.cancel(Key(Due.REVOCATION, group.group_id, member_id))
         else:
             self.remove(group, member_id)
-        return Told(ErrorCode.NONE, None, member_id, beat.epoch)
+        return HeartbeatResult(ErrorCode.NONE, None, member_id, heartbeat.epoch)
 
     def remove(self, group: ConsumerGroup, member_id: str) -> None:
         """Let a member go; the others take what it had.
@@ -274,7 +278,7 @@ class ConsumerProtocol:
     def _set_deadlines(self, group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> None:
         self.hear(group, member.member_id)
         key = Key(Due.REVOCATION, group.group_id, member.member_id)
-        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if member.state is not ReconciliationState.UNREVOKED_PARTITIONS:
             self._timers.cancel(key)
         elif member.placed != before.placed:
             self._timers.set(key, member.rebalance_timeout_ms / 1000)
@@ -287,7 +291,9 @@ class ConsumerProtocol:
     def on_timeout(self, group: ConsumerGroup, key: Key) -> None:
         """A member was not heard of, or did not give up what it must, in time."""
         member = group.members.get(key.member_id)
-        if member is None or (key.due is Due.REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS):
+        if member is None or (
+            key.due is Due.REVOCATION and member.state is not ReconciliationState.UNREVOKED_PARTITIONS
+        ):
             return
         why = "was not heard of" if key.due is Due.SESSION else "did not give up its partitions"
         logger.info("group %r: member %r %s in time", group.group_id, key.member_id, why)
@@ -305,7 +311,7 @@ class ConsumerProtocol:
         """Give the members of a group that was loaded their sessions anew."""
         for member in group.members.values():
             self.hear(group, member.member_id)
-            if member.state is MemberState.UNREVOKED_PARTITIONS:
+            if member.state is ReconciliationState.UNREVOKED_PARTITIONS:
                 seconds = max(member.rebalance_timeout_ms, 0) / 1000
                 self._timers.set(Key(Due.REVOCATION, group.group_id, member.member_id), seconds)
 

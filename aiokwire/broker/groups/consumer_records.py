@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
 from aiokwire.broker.groups.requests import Client
-from aiokwire.broker.groups.states import MemberState
+from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.errors import CorruptRecord, ProtocolViolation
 from aiokwire.protocol import Data, PlainReader, PlainWriter, VersionRange, decode_embedded, encode_embedded
 
@@ -170,7 +170,7 @@ class CurrentValue(_Value):
         epoch, previous_epoch, state = src.int32(), src.int32(), src.int8()
         assigned, revoking = _read_parts(src, epoch), _read_parts(src, epoch)
         src.tags()
-        if state not in set(MemberState):
+        if state not in set(ReconciliationState):
             raise ProtocolViolation(f"no member has state {state}")
         return cls(
             ConsumerMember(
@@ -178,7 +178,7 @@ class CurrentValue(_Value):
                 Client("", ""),
                 epoch=epoch,
                 previous_epoch=previous_epoch,
-                state=MemberState(state),
+                state=ReconciliationState(state),
                 assigned=assigned,
                 revoking=revoking,
             )

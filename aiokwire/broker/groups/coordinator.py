@@ -2,7 +2,7 @@
 
     coordinator.run(group, action, refused)     around what a request does, for the handlers
     join, sync, heartbeat, leave                the classic protocol
-    beat                                        the consumer protocol
+    consumer_heartbeat                          the consumer protocol
     commit_fault, fetch_fault                   whether offsets may be committed or fetched in a member's name
 
 A group that stands for offsets only is not kept here: the offsets are. Everything happens on the loop without waiting,
@@ -17,15 +17,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from aiokwire.broker.configs import BrokerConfigs
-from aiokwire.broker.groups import beats, consumer_records, decisions
-from aiokwire.broker.groups.beats import Beat, Told
+from aiokwire.broker.groups import consumer_records, decisions, heartbeat_validation
 from aiokwire.broker.groups.classic import ClassicGroup
-from aiokwire.broker.groups.classic_rebalance import ClassicProtocol
+from aiokwire.broker.groups.classic_protocol import ClassicProtocol
 from aiokwire.broker.groups.classic_records import decode_group, group_key
 from aiokwire.broker.groups.consumer import JOINING, ConsumerGroup, Part
 from aiokwire.broker.groups.consumer_protocol import ConsumerProtocol
 from aiokwire.broker.groups.consumer_records import Row
 from aiokwire.broker.groups.context import GroupContext
+from aiokwire.broker.groups.heartbeat_validation import Heartbeat, HeartbeatResult
 from aiokwire.broker.groups.records import decode_key
 from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
@@ -288,29 +288,31 @@ class GroupCoordinator:
 
     # --- the consumer protocol: to be called within `run` -------------------------------------------------------------
 
-    def beat(self, beat: Beat) -> Told:
+    def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResult:
         """ConsumerGroupHeartbeat.
 
         Raises: StorageError.
         """
-        fault = beats.beat_fault(beat)
+        fault = heartbeat_validation.request_fault(heartbeat)
         if fault is not None:
-            return Told(fault.code, fault.message)
-        group = self._groups.get(beat.group_id)
+            return HeartbeatResult(fault.code, fault.message)
+        group = self._groups.get(heartbeat.group_id)
         if isinstance(group, ClassicGroup):
             if group.state is not ClassicState.EMPTY or group.pending:
-                return Told(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.group_id} is not a consumer group.")
-            if beat.epoch == JOINING:
+                return HeartbeatResult(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"Group {heartbeat.group_id} is not a consumer group."
+                )
+            if heartbeat.epoch == JOINING:
                 self._end(group)
             group = None
         if group is None:
-            if beat.epoch != JOINING:
-                return Told(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {beat.group_id} not found.")
-            told = self._consumer.heartbeat(fresh := ConsumerGroup(beat.group_id), beat)
-            if told.code is ErrorCode.NONE:
-                self._groups[beat.group_id] = fresh
-            return told
-        return self._consumer.heartbeat(group, beat)
+            if heartbeat.epoch != JOINING:
+                return HeartbeatResult(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {heartbeat.group_id} not found.")
+            result = self._consumer.heartbeat(fresh := ConsumerGroup(heartbeat.group_id), heartbeat)
+            if result.code is ErrorCode.NONE:
+                self._groups[heartbeat.group_id] = fresh
+            return result
+        return self._consumer.heartbeat(group, heartbeat)
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
@@ -325,7 +327,7 @@ class GroupCoordinator:
         if isinstance(group, ConsumerGroup):
             topics = [(self._topics.get(tp.topic), tp.partition) for tp in partitions]
             parts = [Part(topic.id, index) for topic, index in topics if topic is not None]
-            return beats.commit_fault(group, by, parts)
+            return heartbeat_validation.commit_fault(group, by, parts)
         code = decisions.commit_fault(group, by)
         member = group.members.get(by.member_id)
         if code is ErrorCode.NONE and member is not None:
@@ -337,7 +339,11 @@ class GroupCoordinator:
         if group_id in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         group = self._groups.get(group_id)
-        return beats.fetch_fault(group, member_id, epoch) if isinstance(group, ConsumerGroup) else ErrorCode.NONE
+        return (
+            heartbeat_validation.fetch_fault(group, member_id, epoch)
+            if isinstance(group, ConsumerGroup)
+            else ErrorCode.NONE
+        )
 
     # --- tools --------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from aiokwire.broker.groups.consumer import ConsumerMember, Part, Parts
-from aiokwire.broker.groups.states import MemberState
+from aiokwire.broker.groups.states import ReconciliationState
 
 
 def reconcile(
@@ -24,20 +24,22 @@ def reconcile(
 
     `owned` is what the member says that it has, None where it said nothing. `is_taken` tells what somebody has.
     """
-    if member.state is MemberState.STABLE and member.epoch == target_epoch:
+    if member.state is ReconciliationState.STABLE and member.epoch == target_epoch:
         return member
-    if member.state is MemberState.UNREVOKED_PARTITIONS and _still_has(owned, member.revoking):
+    if member.state is ReconciliationState.UNREVOKED_PARTITIONS and _still_has(owned, member.revoking):
         return member
     kept = {part: epoch for part, epoch in member.assigned.items() if part in target}
     revoking = {part: epoch for part, epoch in member.assigned.items() if part not in target}
     if revoking and _still_has(owned, revoking):
-        return dataclasses.replace(member, state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking)
+        return dataclasses.replace(
+            member, state=ReconciliationState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
+        )
     wanted = [part for part in target if part not in kept]
     # What it gave up itself, just now, nobody else took yet.
     free = [part for part in wanted if part in member.revoking or not is_taken(part)]
     return dataclasses.replace(
         member,
-        state=MemberState.STABLE if len(free) == len(wanted) else MemberState.UNRELEASED_PARTITIONS,
+        state=ReconciliationState.STABLE if len(free) == len(wanted) else ReconciliationState.UNRELEASED_PARTITIONS,
         epoch=target_epoch,
         previous_epoch=member.epoch if member.epoch != target_epoch else member.previous_epoch,
         assigned=kept | dict.fromkeys(sorted(free), target_epoch),

@@ -54,7 +54,7 @@ class ConsumerState(enum.Enum):
     DEAD = "Dead"
 
 
-class MemberState(enum.IntEnum):
+class ReconciliationState(enum.IntEnum):
     """How far a member of the consumer protocol is, numbered as in the records of `__consumer_offsets`."""
 
     STABLE = 0  # it has what it was told at its epoch

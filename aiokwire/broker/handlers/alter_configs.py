@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from aiokwire.broker.altering import Change, Operation, alter
+from aiokwire.broker.config_changes import Change, Operation, alter
 from aiokwire.broker.dispatch import Call
 from aiokwire.protocol.messages import alter_configs as messages
 

@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat: v0-1
 
-The consumer protocol (KIP-848): a member says what it wants and has, and is told its epoch and what to have.
+The consumer protocol (KIP-848): a member says what it wants and has, and is result its epoch and what to have.
 
 Version notes:
 - v1: members name themselves (KIP-1082), and may subscribe by a regular expression
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.groups import Beat, Part, Told, by_topic
+from aiokwire.broker.groups import Heartbeat, HeartbeatResult, Part, by_topic
 from aiokwire.broker.handlers._groups import client_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import consumer_group_heartbeat as messages
@@ -22,7 +22,7 @@ def handle(
 ) -> messages.ConsumerGroupHeartbeatResponse | Awaitable[messages.ConsumerGroupHeartbeatResponse]:
     """Answer at once."""
     names, owned = request.subscribed_topic_names, request.topic_partitions
-    beat = Beat(
+    heartbeat = Heartbeat(
         request.group_id,
         request.member_id,
         request.member_epoch,
@@ -39,24 +39,26 @@ def handle(
         else None,
     )
     return call.state.groups.run(
-        request.group_id, lambda: _response(call.state.groups.beat(beat)), lambda code: _response(Told(code))
+        request.group_id,
+        lambda: _response(call.state.groups.consumer_heartbeat(heartbeat)),
+        lambda code: _response(HeartbeatResult(code)),
     )
 
 
-def _response(told: Told) -> messages.ConsumerGroupHeartbeatResponse:
+def _response(result: HeartbeatResult) -> messages.ConsumerGroupHeartbeatResponse:
     assignment = None
-    if told.assignment is not None:
+    if result.assignment is not None:
         assignment = messages.Assignment(
             topic_partitions=[
                 messages.TopicPartitions(topic_id=topic_id, partitions=indices)
-                for topic_id, indices in by_topic(told.assignment).items()
+                for topic_id, indices in by_topic(result.assignment).items()
             ]
         )
     return messages.ConsumerGroupHeartbeatResponse(
-        error_code=told.code,
-        error_message=told.message if told.code is not ErrorCode.NONE else None,
-        member_id=told.member_id,
-        member_epoch=told.epoch,
-        heartbeat_interval_ms=told.interval_ms,
+        error_code=result.code,
+        error_message=result.message if result.code is not ErrorCode.NONE else None,
+        member_id=result.member_id,
+        member_epoch=result.epoch,
+        heartbeat_interval_ms=result.interval_ms,
         assignment=assignment,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from aiokwire.broker.altering import Change, alter
+from aiokwire.broker.config_changes import Change, alter
 from aiokwire.broker.dispatch import Call
 from aiokwire.protocol.messages import incremental_alter_configs as messages
 

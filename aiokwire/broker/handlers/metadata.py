@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.faults.request_names import TOPIC
 from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
 from aiokwire.broker.nodes import NOBODY
-from aiokwire.broker.request_names import TOPIC
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError

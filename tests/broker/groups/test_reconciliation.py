@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aiokwire.broker.groups.consumer import ConsumerMember, Part, Parts
 from aiokwire.broker.groups.reconciliation import reconcile
 from aiokwire.broker.groups.requests import Client
-from aiokwire.broker.groups.states import MemberState
+from aiokwire.broker.groups.states import ReconciliationState
 
 T = b"t" * 16
 
@@ -19,7 +19,7 @@ def parts(*numbers: int) -> Parts:
     return frozenset(Part(T, number) for number in numbers)
 
 
-def member(epoch: int, *numbers: int, state: MemberState = MemberState.STABLE) -> ConsumerMember:
+def member(epoch: int, *numbers: int, state: ReconciliationState = ReconciliationState.STABLE) -> ConsumerMember:
     return ConsumerMember(
         "m", Client("c", "/h"), epoch=epoch, state=state, assigned=dict.fromkeys(sorted(parts(*numbers)), epoch)
     )
@@ -33,7 +33,7 @@ def step(
 
 def test_a_new_member_takes_what_is_free() -> None:
     got = step(member(0), parts(0, 1), 3, owned=parts())
-    assert (got.state, got.epoch, got.assigned) == (MemberState.STABLE, 3, {Part(T, 0): 3, Part(T, 1): 3})
+    assert (got.state, got.epoch, got.assigned) == (ReconciliationState.STABLE, 3, {Part(T, 0): 3, Part(T, 1): 3})
 
 
 def test_a_member_at_its_target_stays_as_it_is() -> None:
@@ -44,19 +44,19 @@ def test_a_member_at_its_target_stays_as_it_is() -> None:
 def test_what_must_be_given_up_comes_first_and_the_epoch_waits_for_it() -> None:
     one = member(3, 0, 1)
     giving = step(one, parts(1, 2), 4)
-    assert giving.state is MemberState.UNREVOKED_PARTITIONS
+    assert giving.state is ReconciliationState.UNREVOKED_PARTITIONS
     assert (giving.epoch, frozenset(giving.assigned), frozenset(giving.revoking)) == (3, parts(1), parts(0))
     assert step(giving, parts(1, 2), 4) is giving, "it said nothing"
     assert step(giving, parts(1, 2), 4, owned=parts(0, 1)) is giving, "it still has it"
     done = step(giving, parts(1, 2), 4, owned=parts(1))
-    assert (done.state, done.epoch, done.previous_epoch) == (MemberState.STABLE, 4, 3)
+    assert (done.state, done.epoch, done.previous_epoch) == (ReconciliationState.STABLE, 4, 3)
     assert done.assigned == {Part(T, 1): 3, Part(T, 2): 4}, "what it kept it has since the earlier epoch"
     assert not done.revoking
 
 
 def test_what_others_have_is_waited_for() -> None:
     waiting = step(member(0), parts(0, 1), 2, owned=parts(), taken=parts(1))
-    assert (waiting.state, waiting.epoch) == (MemberState.UNRELEASED_PARTITIONS, 2)
+    assert (waiting.state, waiting.epoch) == (ReconciliationState.UNRELEASED_PARTITIONS, 2)
     assert frozenset(waiting.assigned) == parts(0)
     again = step(waiting, parts(0, 1), 2, taken=parts(1))
     assert again.placed == waiting.placed
@@ -66,10 +66,10 @@ def test_what_others_have_is_waited_for() -> None:
 def test_a_target_that_changes_on_the_way_is_followed() -> None:
     giving = step(member(3, 0, 1), parts(1), 4)
     back = step(giving, parts(0, 1), 5, owned=parts(1))
-    assert (back.state, back.epoch, frozenset(back.assigned)) == (MemberState.STABLE, 5, parts(0, 1))
+    assert (back.state, back.epoch, frozenset(back.assigned)) == (ReconciliationState.STABLE, 5, parts(0, 1))
     waiting = step(member(3, 0), parts(0, 1), 4, taken=parts(1))
     other = step(waiting, parts(0, 2), 5, taken=parts(1))
-    assert (other.state, other.epoch, frozenset(other.assigned)) == (MemberState.STABLE, 5, parts(0, 2))
+    assert (other.state, other.epoch, frozenset(other.assigned)) == (ReconciliationState.STABLE, 5, parts(0, 2))
 
 
 numbers = st.frozensets(st.integers(0, 7)).map(lambda some: parts(*some))

@@ -12,7 +12,7 @@ from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part
 from aiokwire.broker.groups.consumer_records import ConsumerKey, KeyType, Row
 from aiokwire.broker.groups.records import decode_key
 from aiokwire.broker.groups.requests import Client
-from aiokwire.broker.groups.states import ClassicState, MemberState
+from aiokwire.broker.groups.states import ClassicState, ReconciliationState
 from aiokwire.errors import CorruptRecord
 from aiokwire.protocol import encode_embedded
 from tests.broker.groups.test_classic import group, member
@@ -29,7 +29,7 @@ MEMBER = ConsumerMember(
     assignor="range",
     epoch=4,
     previous_epoch=3,
-    state=MemberState.UNREVOKED_PARTITIONS,
+    state=ReconciliationState.UNREVOKED_PARTITIONS,
     assigned={Part(T, 0): 2, Part(T, 1): 4},
     revoking={Part(T, 3): 1},
 )

@@ -39,7 +39,7 @@ async def test_the_oldest_requests_go_first(monkeypatch: pytest.MonkeyPatch) -> 
         for acks in (1, -1, 1, -1, -1):
             await produce_one(client, "t", batch([b"x"]), acks=acks)
         assert [request.acks for request in broker.journal.requests(produce.ProduceRequest)] == [1, -1, -1]
-        monkeypatch.setattr("aiokwire.broker.journal.MAX_BYTES", 1000)
+        monkeypatch.setattr("aiokwire.broker.faults.journal.MAX_BYTES", 1000)
         for _ in range(3):
             await produce_one(client, "t", batch([b"x" * 600]))
         assert len(broker.journal) == 1

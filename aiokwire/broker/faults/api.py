@@ -10,10 +10,10 @@ from typing import Any, Final, TypeVar, overload
 
 import anyio
 
-from aiokwire.broker.control import Control, On, match_of
-from aiokwire.broker.group_status import GroupStatus, status_of
+from aiokwire.broker.faults.group_view import GroupView, view_of
+from aiokwire.broker.faults.journal import Journal
+from aiokwire.broker.faults.rules import Control, On, match_of
 from aiokwire.broker.groups import Group
-from aiokwire.broker.journal import Journal
 from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Partition
@@ -240,12 +240,12 @@ class Controls:
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
-    def group(self, group_id: str) -> GroupStatus:
+    def group(self, group_id: str) -> GroupView:
         """What the coordinator knows of a group.
 
         Raises: BrokerError: there is no such group.
         """
-        return status_of(self._group(group_id))
+        return view_of(self._group(group_id))
 
     def evict(self, group_id: str, member_id: str) -> None:
         """Let a member's session end now, as if it had not been heard of in time.

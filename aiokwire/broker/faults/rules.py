@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import anyio
 
 from aiokwire.broker.dispatch import APIS, Answer, Call, CloseConnection, FallSilent, Handler, Result
-from aiokwire.broker.error_answers import error_answer
-from aiokwire.broker.request_names import TOPIC, Name, names_of
+from aiokwire.broker.error_responses import error_response
+from aiokwire.broker.faults.request_names import TOPIC, Name, names_of
 from aiokwire.config import require_int, require_number
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument
 from aiokwire.protocol import ApiKey, Request, Response, request_type
 
 if TYPE_CHECKING:
-    from aiokwire.broker.journal import Journal
+    from aiokwire.broker.faults.journal import Journal
 
 R = TypeVar("R", bound=Request[Any])
 Work = Callable[[], Result]
@@ -152,7 +152,7 @@ class ErrorRule(Rule):
         self.in_parts = match.api in IN_PARTS and code not in OF_THE_WHOLE
 
     def act(self, request: Request[Any], call: Call, work: Work) -> Result:
-        return error_answer(request, call.version, self.code)
+        return error_response(request, call.version, self.code)
 
 
 class DelayRule(Rule):

@@ -14,7 +14,7 @@ from aiokwire.errors import InvalidArgument
 from aiokwire.protocol import ApiKey, Request, Response
 
 
-def error_answer(request: Request[Any], version: int, code: ErrorCode) -> Response:
+def error_response(request: Request[Any], version: int, code: ErrorCode) -> Response:
     """The answer to a request that failed with this code.
 
     Raises: InvalidArgument: its API has no place for an error that is known here.

@@ -9,7 +9,7 @@ from aiokwire.broker.groups import ClassicGroup, Group
 
 
 @dataclasses.dataclass(frozen=True)
-class GroupStatus:
+class GroupView:
     """A group at one moment."""
 
     group_id: str
@@ -25,10 +25,10 @@ class GroupStatus:
     """The members' ids, each with its group instance id, in the order in which they came."""
 
 
-def status_of(group: Group) -> GroupStatus:
+def view_of(group: Group) -> GroupView:
     """What a group looks like now."""
     classic = isinstance(group, ClassicGroup)
-    return GroupStatus(
+    return GroupView(
         group.group_id,
         "classic" if classic else "consumer",
         group.state.value,

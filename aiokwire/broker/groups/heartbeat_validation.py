@@ -26,7 +26,7 @@ EPOCHS_IN_COMMITS_SINCE = 9  # of OffsetCommit and OffsetFetch
 OWN_IDS_SINCE = 1  # members name themselves (KIP-1082)
 
 
-class Beat(NamedTuple):
+class Heartbeat(NamedTuple):
     """ConsumerGroupHeartbeat. None: not changed since the last one."""
 
     group_id: str
@@ -53,7 +53,7 @@ class Beat(NamedTuple):
         return self.epoch == JOINING or (said and self.owned is not None and self.rebalance_timeout_ms != NO_TIMEOUT)
 
 
-class Told(NamedTuple):
+class HeartbeatResult(NamedTuple):
     """The answer; the assignment is None where it is what the member was told before."""
 
     code: ErrorCode
@@ -71,92 +71,99 @@ class Fault(NamedTuple):
     message: str | None = None
 
 
-def beat_fault(beat: Beat) -> Fault | None:
+def request_fault(heartbeat: Heartbeat) -> Fault | None:
     """What is wrong with a heartbeat, whatever the group."""
-    message = _shape_fault(beat)
+    message = _shape_fault(heartbeat)
     if message is not None:
         return Fault(ErrorCode.INVALID_REQUEST, message)
-    if beat.assignor is not None and beat.assignor not in ASSIGNORS:
+    if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         known = ", ".join(ASSIGNORS)
-        return Fault(ErrorCode.UNSUPPORTED_ASSIGNOR, f"assignor {beat.assignor!r} is not supported; there are: {known}")
+        return Fault(
+            ErrorCode.UNSUPPORTED_ASSIGNOR, f"assignor {heartbeat.assignor!r} is not supported; there are: {known}"
+        )
     return None
 
 
-def _shape_fault(beat: Beat) -> str | None:
-    if not beat.group_id:
+def _shape_fault(heartbeat: Heartbeat) -> str | None:
+    if not heartbeat.group_id:
         return "GroupId can't be empty."
-    if not beat.member_id and (beat.epoch != JOINING or beat.version >= OWN_IDS_SINCE):
+    if not heartbeat.member_id and (heartbeat.epoch != JOINING or heartbeat.version >= OWN_IDS_SINCE):
         return "MemberId can't be empty."
-    names = (beat.group_id, beat.member_id, beat.instance_id, beat.rack_id, beat.regex)
-    if too_long(*names) or beat.instance_id == "" or beat.rack_id == "":
+    names = (heartbeat.group_id, heartbeat.member_id, heartbeat.instance_id, heartbeat.rack_id, heartbeat.regex)
+    if too_long(*names) or heartbeat.instance_id == "" or heartbeat.rack_id == "":
         return "A name is too long, or InstanceId or RackId are empty strings."
-    if beat.epoch < LEAVING_FOR_A_WHILE:
-        return f"MemberEpoch {beat.epoch} is invalid."
-    if beat.epoch == LEAVING_FOR_A_WHILE and beat.instance_id is None:
+    if heartbeat.epoch < LEAVING_FOR_A_WHILE:
+        return f"MemberEpoch {heartbeat.epoch} is invalid."
+    if heartbeat.epoch == LEAVING_FOR_A_WHILE and heartbeat.instance_id is None:
         return "InstanceId can't be null when a static member leaves."
-    if beat.epoch != JOINING:
+    if heartbeat.epoch != JOINING:
         return None
-    if beat.rebalance_timeout_ms == NO_TIMEOUT:
+    if heartbeat.rebalance_timeout_ms == NO_TIMEOUT:
         return "RebalanceTimeoutMs must be provided in first request."
-    if beat.owned:
+    if heartbeat.owned:
         return "TopicPartitions must be empty when (re-)joining."
-    if beat.topics is None and beat.regex is None:
+    if heartbeat.topics is None and heartbeat.regex is None:
         return "Either SubscribedTopicNames or SubscribedTopicRegex must be provided in first request."
     return None
 
 
-def member_fault(group: ConsumerGroup, beat: Beat) -> Fault | None:
+def member_fault(group: ConsumerGroup, heartbeat: Heartbeat) -> Fault | None:
     """Why a member may not go on with this heartbeat; a new one may, with epoch 0."""
-    if beat.instance_id is not None:
-        return _static_fault(group, group.static.get(beat.instance_id), beat)
-    member = group.members.get(beat.member_id)
+    if heartbeat.instance_id is not None:
+        return _static_fault(group, group.static.get(heartbeat.instance_id), heartbeat)
+    member = group.members.get(heartbeat.member_id)
     if member is None:
-        if beat.epoch != JOINING:
-            return Fault(ErrorCode.UNKNOWN_MEMBER_ID, f"member {beat.member_id} is not in the group")
+        if heartbeat.epoch != JOINING:
+            return Fault(ErrorCode.UNKNOWN_MEMBER_ID, f"member {heartbeat.member_id} is not in the group")
         return None
-    return None if beat.leaves else _epoch_fault(member, beat)
+    return None if heartbeat.leaves else _epoch_fault(member, heartbeat)
 
 
-def _static_fault(group: ConsumerGroup, owner: str | None, beat: Beat) -> Fault | None:
+def _static_fault(group: ConsumerGroup, owner: str | None, heartbeat: Heartbeat) -> Fault | None:
     if owner is None:
-        if beat.epoch != JOINING:
-            return Fault(ErrorCode.UNKNOWN_MEMBER_ID, f"instance {beat.instance_id} is not in the group")
+        if heartbeat.epoch != JOINING:
+            return Fault(ErrorCode.UNKNOWN_MEMBER_ID, f"instance {heartbeat.instance_id} is not in the group")
         return None
     member = group.members[owner]
-    if owner != beat.member_id:
-        if beat.epoch != JOINING:
-            return Fault(ErrorCode.FENCED_INSTANCE_ID, f"instance {beat.instance_id} is member {owner}")
+    if owner != heartbeat.member_id:
+        if heartbeat.epoch != JOINING:
+            return Fault(ErrorCode.FENCED_INSTANCE_ID, f"instance {heartbeat.instance_id} is member {owner}")
         if member.epoch != LEAVING_FOR_A_WHILE:
-            return Fault(ErrorCode.UNRELEASED_INSTANCE_ID, f"instance {beat.instance_id} is still member {owner}")
+            return Fault(ErrorCode.UNRELEASED_INSTANCE_ID, f"instance {heartbeat.instance_id} is still member {owner}")
         return None
-    return None if beat.leaves else _epoch_fault(member, beat)
+    return None if heartbeat.leaves else _epoch_fault(member, heartbeat)
 
 
-def _epoch_fault(member: ConsumerMember, beat: Beat) -> Fault | None:
-    if beat.epoch in {JOINING, member.epoch}:
+def _epoch_fault(member: ConsumerMember, heartbeat: Heartbeat) -> Fault | None:
+    if heartbeat.epoch in {JOINING, member.epoch}:
         return None
     # It missed the answer that raised its epoch: whatever it still has must be what it may have.
-    missed = beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned.keys()
-    if beat.epoch < member.epoch and missed:
+    missed = (
+        heartbeat.epoch == member.previous_epoch
+        and heartbeat.owned is not None
+        and heartbeat.owned <= member.assigned.keys()
+    )
+    if heartbeat.epoch < member.epoch and missed:
         return None
     return Fault(
-        ErrorCode.FENCED_MEMBER_EPOCH, f"member epoch {beat.epoch} is not the present one, {member.epoch}: join again"
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"member epoch {heartbeat.epoch} is not the present one, {member.epoch}: join again",
     )
 
 
-def updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
+def updated(member: ConsumerMember, heartbeat: Heartbeat) -> ConsumerMember:
     """The member with what it said of itself."""
-    changes: dict[str, Any] = {"client": beat.client, "instance_id": beat.instance_id or member.instance_id}
-    if beat.rack_id is not None:
-        changes["rack_id"] = beat.rack_id
-    if beat.rebalance_timeout_ms != NO_TIMEOUT:
-        changes["rebalance_timeout_ms"] = beat.rebalance_timeout_ms
-    if beat.topics is not None:
-        changes["topics"] = tuple(sorted(set(beat.topics)))
-    if beat.regex is not None:
-        changes["regex"] = beat.regex or None  # an empty one ends the subscription by pattern
-    if beat.assignor is not None:
-        changes["assignor"] = beat.assignor
+    changes: dict[str, Any] = {"client": heartbeat.client, "instance_id": heartbeat.instance_id or member.instance_id}
+    if heartbeat.rack_id is not None:
+        changes["rack_id"] = heartbeat.rack_id
+    if heartbeat.rebalance_timeout_ms != NO_TIMEOUT:
+        changes["rebalance_timeout_ms"] = heartbeat.rebalance_timeout_ms
+    if heartbeat.topics is not None:
+        changes["topics"] = tuple(sorted(set(heartbeat.topics)))
+    if heartbeat.regex is not None:
+        changes["regex"] = heartbeat.regex or None  # an empty one ends the subscription by pattern
+    if heartbeat.assignor is not None:
+        changes["assignor"] = heartbeat.assignor
     if all(getattr(member, name) == value for name, value in changes.items()):
         return member  # as most heartbeats leave it
     return dataclasses.replace(member, **changes)
