@@ -529,6 +529,7 @@ cdef class Accumulator:
         (<Delivery>entry[0]).batch = self._cancelled(batch, error)
         (<Delivery>entry[0]).index = 0
         batch.parked[index] = None
+        batch.cancelled += 1
         batch.size -= <Py_ssize_t>entry[1]
         self.used -= <Py_ssize_t>entry[1]
         return True

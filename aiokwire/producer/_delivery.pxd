@@ -36,6 +36,7 @@ cdef class Batch:
     cdef public int64_t producer_id
     cdef readonly int32_t partition
     cdef readonly int32_t count
+    cdef public int32_t cancelled       # of a parked one: records that were taken back, whose places remain
     cdef public int32_t base_sequence
     cdef public int32_t attempts        # how often it was sent
     cdef public int producer_epoch

@@ -32,12 +32,17 @@ class Batch:
     producer_epoch: int
     base_sequence: int
     count: int
+    cancelled: int
     attempts: int
     state: int
     urgent: bool
     @property
     def done(self) -> bool:
         """Whether its records' fate is known."""
+
+    @property
+    def remaining(self) -> int:
+        """How many of its records were not cancelled."""
 
     @property
     def place(self) -> str:

@@ -74,6 +74,11 @@ cdef class Batch:
         return self.state == BATCH_DONE
 
     @property
+    def remaining(self):
+        """How many of its records were not cancelled."""
+        return self.count - self.cancelled
+
+    @property
     def place(self):
         """Its topic and partition, for messages; the topic alone while the partition is not known."""
         return self.topic if self.partition < 0 else f"{self.topic}[{self.partition}]"
@@ -164,7 +169,7 @@ cdef class Batch:
             if self.told is None:
                 self.told = set()
             self.told.update(range(index, index + count))
-            self.observed = len(self.told) >= self.count
+            self.observed = len(self.told) >= self.count - self.cancelled
         if self.record_errors is not None and index in self.record_errors:
             return self.record_errors[index]
         return self.error
@@ -178,12 +183,13 @@ cdef class Batch:
         return True
 
     def __del__(self):
-        if self.error is not None and not self.observed and self._is_news():
+        if self.error is not None and not self.observed and self.remaining and self._is_news():
             key = "" if self.first_key is None else f", the first with key {self.first_key!r}"
             if self.told is None and isinstance(self.error, DeliveryFailed):  # it says how many, and where
                 logger.error("%s (their deliveries were never awaited%s)", self.error, key)
                 return
-            left = f"{self.count}" if self.told is None else f"{self.count - len(self.told)} of {self.count}"
+            count = self.remaining
+            left = f"{count}" if self.told is None else f"{count - len(self.told)} of {count}"
             logger.error(
                 "%s record(s) for %s%s were not delivered, and their deliveries were never awaited: %s",
                 left, self.place, key, self.error,

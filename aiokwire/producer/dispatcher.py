@@ -92,6 +92,7 @@ class Dispatcher:
             requeue=self._requeue,
             refresh=self.topics.refresh,
             on_leader=self.topics.on_leader,
+            throttled_until=client.throttled_until,
             transactions=self.transactions,
             plug=plug,
             events=self.events,

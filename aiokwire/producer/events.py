@@ -94,7 +94,7 @@ def report_failed(events: Events[ProducerEvent], batch: Batch) -> None:
     """A batch was given up."""
     if events.wanted:
         assert batch.error is not None
-        events.publish(BatchFailed(batch.topic, batch.partition, batch.count, batch.error))
+        events.publish(BatchFailed(batch.topic, batch.partition, batch.remaining, batch.error))
 
 
 class Watch:

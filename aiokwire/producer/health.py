@@ -32,10 +32,10 @@ class ProducerHealth:
 
 def health_of(dispatcher: Dispatcher, *, running: bool) -> ProducerHealth:
     """What the batches and the line say now."""
-    live = list(dispatcher.accumulator.live)
+    live = [batch for batch in dispatcher.accumulator.live if batch.remaining]
     errors = (batch.last_error for batch in live if batch.last_error is not None)
     return ProducerHealth(
-        records=sum(batch.count for batch in live),
+        records=sum(batch.remaining for batch in live),
         waiting=len(dispatcher.line),
         memory_in_use=dispatcher.accumulator.used,
         oldest=max(0.0, dispatcher.now() - min(batch.created for batch in live)) if live else None,

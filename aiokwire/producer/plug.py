@@ -60,7 +60,7 @@ class Plug:
         """A batch was given up."""
         assert batch.error is not None
         try:
-            self._hooks.on_delivery_failed(batch.topic, batch.partition, batch.count, batch.error)
+            self._hooks.on_delivery_failed(batch.topic, batch.partition, batch.remaining, batch.error)
         except Exception:
             self._complain("on_delivery_failed")
 

@@ -419,7 +419,7 @@ class Producer(Owner, Generic[K, V]):
             await self._dispatcher.flush()
         if scope.cancelled_caught:
             left = self._accumulator.live
-            records = sum(batch.count for batch in left)
+            records = sum(batch.remaining for batch in left)
             raise RequestTimedOut(
                 f"flush: {records} record(s) in {len(left)} batch(es) not delivered after {limit:.3f} s{_last(left)}"
             )

@@ -129,6 +129,7 @@ class Settlement:
         requeue: Callable[[Partition, float], None],
         refresh: Callable[[str, str], None],
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
+        throttled_until: Callable[[int], float],
         transactions: Transactions | None = None,
         plug: Plug | None = None,
         events: Events[ProducerEvent] | None = None,
@@ -141,6 +142,7 @@ class Settlement:
         self._requeue = requeue
         self._refresh = refresh
         self._on_leader = on_leader
+        self._throttled_until = throttled_until
         self._transactions = transactions
         self._plug = plug
         self._events = Events[ProducerEvent]() if events is None else events
@@ -264,9 +266,10 @@ class Settlement:
         flying = batch.state == IN_FLIGHT
         elapsed = now - batch.deadline + self._config.delivery_timeout  # the wait for room included
         said = f": {batch.last_error}" if batch.last_error is not None else ""
+        throttle = "" if flying else self._throttle_of(partition, now)
         error = DeliveryFailed(
-            f"{batch.count} record(s) for {batch.place} were not delivered in {elapsed:.3f} s "
-            f"({self._config.delivery_timeout_option}), {WHERE[stage]}{said}",
+            f"{batch.remaining} record(s) for {batch.place} were not delivered in {elapsed:.3f} s "
+            f"({self._config.delivery_timeout_option}), {WHERE[stage]}{throttle}{said}",
             topic=batch.topic,
             partition=batch.partition,
             stage=stage,
@@ -279,6 +282,13 @@ class Settlement:
             self._tell(batch, error)
             return
         self.give_up(partition, batch, error)
+
+    def _throttle_of(self, partition: Partition | None, now: float) -> str:
+        """For the message of an expired batch: for how long its leader's throttle still holds it back."""
+        if partition is None or partition.leader < 0:
+            return ""
+        left = self._throttled_until(partition.leader) - now
+        return f", throttled by broker {partition.leader} for another {left * 1000:.0f} ms (quotas)" if left > 0 else ""
 
     # --- formats ----------------------------------------------------------------------------------------------------
 
@@ -320,6 +330,8 @@ class Settlement:
                 self._transactions.on_arrived()
 
     def _tell(self, batch: Batch, error: KafkaError) -> None:
+        if not batch.remaining:
+            return  # every record of it was cancelled: nothing is lost
         if self._transactions is not None:
             self._transactions.on_failed(batch, error)
         if self._plug is not None:

@@ -201,7 +201,7 @@ def _unresolved(parked: Batch, error: KafkaError, explain: Callable[[str], str])
     unknown = isinstance(error, StaleMetadataError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = explain(parked.topic) if unknown else f"waiting for its metadata: {error}"
     return DeliveryFailed(
-        f"{parked.count} record(s) for {printable(parked.topic)} were not delivered in {elapsed:.3f} s: {why}",
+        f"{parked.remaining} record(s) for {printable(parked.topic)} were not delivered in {elapsed:.3f} s: {why}",
         topic=parked.topic,
         stage="metadata",
         elapsed=elapsed,

@@ -53,7 +53,7 @@ class Withdrawal:
             partition = self._topics.partition_of(batch)
             elapsed = self._now() - batch.created
             error = DeliveryFailed(
-                f"{batch.count} record(s) for {batch.place} were purged {elapsed:.3f} s after they were accepted",
+                f"{batch.remaining} record(s) for {batch.place} were purged {elapsed:.3f} s after they were accepted",
                 topic=batch.topic,
                 partition=batch.partition,
                 stage="purged",
@@ -61,7 +61,7 @@ class Withdrawal:
                 last_error=batch.last_error,
             )
             self._withdraw(partition, batch)
-            dropped += batch.count
+            dropped += batch.remaining
             batch.mark_observed()
             self._settlement.give_up(partition, batch, error)
         self._line.serve()

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from aiokwire.errors import DeliveryFailed
-from aiokwire.producer import Producer
+from aiokwire.producer import BatchFailed, Producer
 from tests.producer.conftest import scripted_cluster
 from tests.producer.test_submit import Gate
 
@@ -83,3 +83,45 @@ async def test_a_bulk_call_counts_its_records_though_another_one_was_cancelled(q
         result = await producer.send_many("t", [b"2", b"3"])
         assert (result.delivered, result.ranges) == (2, {0: [(1, 2)]})
         assert (await kept).offset == 0
+
+
+async def test_health_does_not_count_records_that_were_cancelled(quick: Quick) -> None:
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, linger_ms=1000) as producer:
+        waiting_for_metadata = [producer.submit_nowait("t", b"%d" % number) for number in range(5)]
+        assert producer.health().records == 5
+        assert waiting_for_metadata[1].cancel()
+        assert waiting_for_metadata[3].cancel()
+        assert producer.health().records == 3
+        await producer.partitions_for("t")
+        assert producer.health().records == 3
+        assert waiting_for_metadata[0].cancel()
+        assert producer.health().records == 2
+        await producer.flush()
+        assert cluster.values() == [b"2", b"4"]
+
+
+async def test_a_producer_whose_records_were_all_cancelled_has_none(quick: Quick) -> None:
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, linger_ms=1000) as producer:
+        assert producer.submit_nowait("t", b"x").cancel()
+        assert producer.health().records == 0
+        assert producer.health().oldest is None
+
+
+async def test_the_failure_of_a_topic_does_not_count_or_log_records_that_were_cancelled(
+    quick: Quick, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scripted_cluster() as cluster:
+        options = {**quick, "unknown_topic_timeout_ms": 100, "linger_ms": 0}
+        async with Producer(cluster.bootstrap_servers, **options) as producer:
+            stream = producer.events()
+            kept = producer.submit_nowait("nowhere", b"kept")
+            assert producer.submit_nowait("nowhere", b"cancelled").cancel()
+            with pytest.raises(DeliveryFailed, match=r"^1 record\(s\) for nowhere"):
+                await kept
+            assert producer.submit_nowait("nowhere", b"cancelled").cancel()
+            await producer.flush()
+        failed = [event.records async for event in stream if isinstance(event, BatchFailed)]
+        del kept
+        gc.collect()
+    assert failed == [1]
+    assert caplog.text == ""

@@ -102,6 +102,18 @@ async def test_a_batch_that_expired_in_flight_and_was_then_too_large_leaves_no_g
 # --- what an error says -----------------------------------------------------------------------------------------------
 
 
+async def test_an_error_names_the_throttle_that_a_batch_waited_for_until_its_time_ended(quick: Quick) -> None:
+    async with (
+        scripted_cluster() as cluster,
+        Producer(cluster.bootstrap_servers, **quick, linger_ms=0, delivery_timeout_ms=100) as producer,
+    ):
+        cluster.node.throttle_time_ms = 60_000
+        await producer.send("t", b"throttles what follows")
+        with pytest.raises(DeliveryFailed, match=r"waiting to be sent, throttled by broker 1 for another 59\d\d\d ms"):
+            await producer.send("t", b"x")
+        assert len(cluster.node.requests) == 1
+
+
 async def test_an_error_names_the_stage_in_which_the_time_ended(quick: Quick) -> None:
     async with scripted_cluster(2) as cluster:
         cluster.leaders |= {"leaderless": [-1], "mute": [2]}
