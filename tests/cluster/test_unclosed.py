@@ -148,5 +148,5 @@ def test_a_program_that_ends_with_an_open_producer_is_warned_by_the_interpreter(
 
 def _stderr(script: str) -> str:
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", script]
-    done = subprocess.run(command, check=True, timeout=15, capture_output=True, text=True, env=dict(os.environ))
+    done = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True, env=dict(os.environ))
     return done.stderr
