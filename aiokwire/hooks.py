@@ -1,12 +1,19 @@
-"""Hooks: what a user may plug into a client for logging, tracing and monitoring.
+"""Hooks: methods that a client calls, for the user's logging, tracing and monitoring.
 
-Subclass `Hooks`, override what you need, hand it in as `hooks=`. A method is called on the event loop and must not
-block; what it raises is logged, never felt by the client. Hooks that are not given cost nothing.
+Subclass `Hooks`, override what you need, and pass an instance as `hooks=`. A method is called on the event loop and
+must not block; an exception that it raises is logged and has no other effect. Hooks that are not overridden cost
+nothing.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from typing import ParamSpec
+
 from aiokwire.types import Headers
+
+P = ParamSpec("P")
 
 
 class Hooks:
@@ -69,3 +76,22 @@ class Hooks:
         rebalance cut off is left out), `size` its bytes as they were fetched. A batch of many thousand records is
         reported in several parts.
         """
+
+
+class HookCaller:
+    """Calls the user's hooks and logs their exceptions. Base of each client's own caller; runs on the client's loop."""
+
+    def __init__(self, hooks: Hooks | None, logger: logging.Logger) -> None:
+        """`logger`: where exceptions are logged."""
+        self._hooks = Hooks() if hooks is None else hooks
+        self._logger = logger
+
+    def is_overridden(self, name: str) -> bool:
+        """Whether a hook is the user's own method."""
+        return getattr(type(self._hooks), name) is not getattr(Hooks, name)
+
+    def _call(self, hook: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            hook(*args, **kwargs)
+        except Exception:
+            self._logger.exception("hook %s of %r raised", getattr(hook, "__name__", hook), self._hooks)

@@ -1,21 +1,23 @@
-"""Reading: the consumer, alone or as a member of a group.
+"""The consumer, alone or as a member of a group.
 
-consumer      what users hold            subscription  which partitions
-reader        hand-over                  upkeep        positions and leaders, in the background
-fetch_buffer  what was fetched           fetcher       the lanes that fetch
-coordination  its side of the group          commits       what it commits, and when
-listener      told of rebalances             in_hand       what the application has finished
-streams       several readers at once        shares        who of them has what
-health        what a partition waits for     vigil         looks at it, now and then
-events        what happens, for listeners    monitoring    both, as users have them
-batches       a batch in user's hands    _iterate      what runs per record
-fetch_plan, fetch_responses, intake, positions, offset_reset, truncation: decisions, without I/O
+consumer         the public class               subscription       the assigned partitions
+reader           hands records over             streams            several readers of one consumer
+fetcher          tasks that send fetches        fetch_handler      applies a fetch response
+fetch_plan       what to fetch next             fetch_session      incremental fetches (KIP-227)
+fetch_responses  request and verdicts           fetch_buffer       fetched, not yet handed over
+positions        state of one partition         position_updater   metadata, lookups, validation
+offset_reset     applies the reset policy       truncation         OffsetForLeaderEpoch (KIP-320)
+commits          commits offsets                processed          what the application has finished
+rebalance_handler  a rebalance's effects here   listener           the user's rebalance listener
+health           why a partition waits          stall_monitor      reports stalled partitions
+events           events of a consumer           hooks_adapter      calls hooks, publishes events
+batches          a batch for the application    _iterate           code that runs per record
 """
 
 from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.consumer import Consumer
-from aiokwire.consumer.errors import DeserializationError
+from aiokwire.consumer.deserialization import DeserializationError
 from aiokwire.consumer.events import (
     ConsumerEvent,
     CoordinatorFound,

@@ -11,8 +11,8 @@ import anyio
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client
 from aiokwire.consumer.config import ACKED, ConsumerConfig
-from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.processed import ProcessedTracker
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, CommitFailed, KafkaError
@@ -53,13 +53,13 @@ class Commits:
         config: ConsumerConfig,
         offsets: GroupOffsets,
         subscription: Subscription,
-        in_hand: InHand,
+        in_hand: ProcessedTracker,
     ) -> None:
         self._client = client
         self._config = config
         self._offsets = offsets
         self._subscription = subscription
-        self._in_hand = in_hand
+        self._processed = in_hand
         self.membership: Membership | None = None
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -149,7 +149,7 @@ class Commits:
         return max(self._known.get(tp, -1), *under_way, -1)
 
     def _done(self, state: PartitionState) -> OffsetAndMetadata | None:
-        return None if self._config.enable_auto_commit == ACKED else self._in_hand.finished(state)
+        return None if self._config.enable_auto_commit == ACKED else self._processed.finished(state)
 
     def settle(self, partitions: Collection[TopicPartition]) -> None:
         """Partitions are about to be given up: what is finished of them now is what is committed, whatever becomes of

@@ -1,8 +1,8 @@
 """The consumer that users hold: what to read, where from, and the ways to get records.
 
 Its parts: `Navigation` and `Monitoring` (positions and health, as users have them), `Subscription` (which partitions),
-`Upkeep` (positions and leaders), `Fetcher` (fetches), `Reader` and `Streams` (hand-over), `Vigil` (does it go on?);
-with a group `Coordination` (what it assigns) and `Commits`.
+`PositionUpdater` (positions and leaders), `Fetcher` (fetches), `Reader` and `Streams` (hand-over), `StallMonitor`
+(reports stalled partitions); with a group `RebalanceHandler` (what it assigns) and `Commits`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from aiokwire.consumer.arguments import checked_partitions, checked_topics
 from aiokwire.consumer.batches import Batch, ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions
-from aiokwire.consumer.coordination import Coordination, checked_pattern
 from aiokwire.consumer.deserialization import Deserializer
 from aiokwire.consumer.events import ConsumerEvent, Events
+from aiokwire.consumer.fetch_handler import FetchHandler
 from aiokwire.consumer.fetcher import Fetcher
-from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.monitoring import Monitoring
 from aiokwire.consumer.navigation import Navigation
-from aiokwire.consumer.plug import Plug
+from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.reader import Groups, Reader
+from aiokwire.consumer.rebalance_handler import RebalanceHandler, checked_pattern
 from aiokwire.consumer.room import Room
+from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.streams import RecordStream, Streams
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.unassigned import why_unassigned
-from aiokwire.consumer.upkeep import Upkeep
-from aiokwire.consumer.vigil import Vigil
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
@@ -133,30 +133,37 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         self._reader = Reader(self.config, self._room.on_room, self._room.on_wait)
         self._events = Events[ConsumerEvent]()
         self._subscription.on_first = self._reader.buffer.notify
-        self._plug = plug = Plug(hooks, self._events)
-        if plug.wants_ends:
-            self._reader.buffer.on_progress = plug.progress
-        if plug.wants_batches:
-            self._reader.buffer.on_handed_over = plug.batch_read
-        intake = Intake(self._client, self.config, self._reader.buffer)
-        self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, intake, plug)
-        self._upkeep = Upkeep(
-            self._client, self.config, self._subscription, self._reader, self._fetcher, intake, self._offsets, plug
-        )
-        self._room.connect(self._reader.buffer, self._fetcher, self._upkeep)
-        self._commits: Commits | None = None
-        self._coordination: Coordination | None = None
-        if self._offsets is not None:
-            self._take_part(self._offsets)
-        self._streams = Streams(self._subscription, self._reader, self._read_again)
-        self._vigil = Vigil(
+        self._hooks = caller = ConsumerHooks(hooks, self._events)
+        if caller.wants_ends:
+            self._reader.buffer.on_progress = caller.progress
+        if caller.wants_batches:
+            self._reader.buffer.on_handed_over = caller.batch_read
+        handler = FetchHandler(self._client, self.config, self._reader.buffer)
+        self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, handler, caller)
+        self._updater = PositionUpdater(
             self._client,
             self.config,
             self._subscription,
             self._reader,
             self._fetcher,
-            self._upkeep,
-            self._coordination,
+            handler,
+            self._offsets,
+            caller,
+        )
+        self._room.connect(self._reader.buffer, self._fetcher, self._updater)
+        self._commits: Commits | None = None
+        self._rebalance_handler: RebalanceHandler | None = None
+        if self._offsets is not None:
+            self._take_part(self._offsets)
+        self._streams = Streams(self._subscription, self._reader, self._read_again)
+        self._stall_monitor = StallMonitor(
+            self._client,
+            self.config,
+            self._subscription,
+            self._reader,
+            self._fetcher,
+            self._updater,
+            self._rebalance_handler,
             self._events,
         )
         self._starting = anyio.Lock()
@@ -169,14 +176,14 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
 
     def _take_part(self, offsets: GroupOffsets) -> None:
         """Make what only a consumer with a group has."""
-        self._commits = Commits(self._client, self.config, offsets, self._subscription, self._reader.in_hand)
-        self._coordination = Coordination(
+        self._commits = Commits(self._client, self.config, offsets, self._subscription, self._reader.processed)
+        self._rebalance_handler = RebalanceHandler(
             self._client,
             self.config,
             self._subscription,
             self._reader,
             self._fetcher,
-            self._upkeep,
+            self._updater,
             self._commits,
             MemberStatus(offsets.group_id, self._events.publish),
         )
@@ -204,9 +211,9 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         try:
             await self._client.start()
             await self._find_topics(self._subscription.wanted_topics)
-            self._upkeep.follow()
-            self._client.spawn(self._upkeep.run, name="consumer upkeep")
-            self._client.spawn(self._vigil.run, name="consumer vigil")
+            self._updater.follow()
+            self._client.spawn(self._updater.run, name="consumer positions")
+            self._client.spawn(self._stall_monitor.run, name="consumer stall monitor")
             self._join()
             self._started = True
             self._unclosed.watch(self, self.config.client_id)
@@ -221,15 +228,16 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
 
         Raises: InvalidArgument: a rebalance listener awaits it.
         """
-        if self._coordination is not None:
-            self._coordination.check_outside_listener("close()")
+        if self._rebalance_handler is not None:
+            self._rebalance_handler.check_outside_listener("close()")
         deadline = Deadline(CLOSE_TIMEOUT if timeout is None else timeout, "closing the consumer")
         self._unclosed.forget()
-        if self._coordination is not None and self._started and not self._client.closed and not self._client.forked:
+        handler = self._rebalance_handler
+        if handler is not None and self._started and not self._client.closed and not self._client.forked:
             self._client.check_place()
-            self._coordination.settle()
+            handler.settle()
             self._reader.close()
-            await self._coordination.stop(deadline.remaining * LEAVE_SHARE, reason="the consumer was closed")
+            await handler.stop(deadline.remaining * LEAVE_SHARE, reason="the consumer was closed")
         self._closed = True
         self._reader.close()
         await self._client.close(timeout=deadline.remaining)
@@ -272,9 +280,9 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         self._choose(topics, exclude, listener)
         if not self._started:
             return
-        if self._coordination is None:
+        if self._rebalance_handler is None:
             self._on_assignment()
-        elif not self._coordination.is_member:
+        elif not self._rebalance_handler.is_member:
             if isinstance(topics[0], re.Pattern):
                 await self._client.metadata.update(self._timeout(None))
             self._join()
@@ -286,15 +294,15 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         Raises: BrokerError: a topic is forbidden, or its name invalid; InvalidArgument: a rebalance listener awaits it.
         """
         wanted = checked_partitions(partitions)
-        if self._coordination is not None:
-            self._coordination.check_outside_listener("assign()")
+        if self._rebalance_handler is not None:
+            self._rebalance_handler.check_outside_listener("assign()")
         if self._started:
             await self._find_topics({tp.topic for tp in wanted})
-            if self._coordination is not None:
-                await self._coordination.stop(self._timeout(None), reason="partitions were assigned by hand")
+            if self._rebalance_handler is not None:
+                await self._rebalance_handler.stop(self._timeout(None), reason="partitions were assigned by hand")
         _, removed = self._subscription.assign(wanted)
         for state in removed:
-            self._upkeep.forget(state)
+            self._updater.forget(state)
         self._on_assignment()
 
     async def unsubscribe(self) -> None:
@@ -315,35 +323,35 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         """Take a subscription over, checked."""
         told = checked_listener(listener)
         pattern = checked_pattern(topics, exclude)
-        coordination = self._coordination
-        if coordination is None:
+        rebalance_handler = self._rebalance_handler
+        if rebalance_handler is None:
             if pattern is not None or told is not None:
                 what = "a pattern" if pattern is not None else "a rebalance listener"
                 raise InvalidArgument(f"{what} is for members of a group: pass group_id=")
             for state in self._subscription.subscribe(checked_topics(topics)):
-                self._upkeep.forget(state)
+                self._updater.forget(state)
         elif pattern is not None:
-            coordination.subscribe_pattern(pattern, told)
+            rebalance_handler.subscribe_pattern(pattern, told)
         elif len(topics) == 1 and isinstance(topics[0], BrokerPattern):
-            coordination.subscribe_broker_pattern(topics[0], told)
+            rebalance_handler.subscribe_broker_pattern(topics[0], told)
         else:
-            coordination.subscribe(checked_topics(topics), told)
+            rebalance_handler.subscribe(checked_topics(topics), told)
 
     def _join(self) -> None:
         """Become a member, if topics are to be shared."""
-        if self._coordination is not None and self._subscription.shared:
-            self._coordination.start()
+        if self._rebalance_handler is not None and self._subscription.shared:
+            self._rebalance_handler.start()
 
     def rejoin(self, reason: str = "the application asked for it") -> None:
         """Have the group rebalanced (KIP-568), for an assignor that would decide otherwise now."""
         self._check_open()
-        if self._coordination is not None:
-            self._coordination.rejoin(reason)
+        if self._rebalance_handler is not None:
+            self._rebalance_handler.rejoin(reason)
 
     def _on_assignment(self) -> None:
         if self._started:
             self._client.metadata.pin(self._subscription.wanted_topics)
-            self._upkeep.follow()
+            self._updater.follow()
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -361,16 +369,16 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         """
         self._check_open()
         limit = self._timeout(timeout)
-        if self._coordination is not None:
-            self._coordination.polled()
+        if self._rebalance_handler is not None:
+            self._rebalance_handler.polled()
         with anyio.move_on_after(limit):
             await self._reader.until_assigned(self._subscription.states)
             return self.assignment
         raise RequestTimedOut(f"no partition was assigned within {limit:.1f} s: {self._why_unassigned()}")
 
     def _why_unassigned(self) -> str:
-        coordination = self._coordination
-        is_subscribed = bool(self.subscription) if coordination is None else coordination.is_subscribed
+        rebalance_handler = self._rebalance_handler
+        is_subscribed = bool(self.subscription) if rebalance_handler is None else rebalance_handler.is_subscribed
         return why_unassigned(self.subscription, self._client.cluster, self.health().group, is_subscribed=is_subscribed)
 
     @property

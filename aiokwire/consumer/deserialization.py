@@ -14,8 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import anyio
 
-from aiokwire.consumer.errors import DeserializationError
-from aiokwire.errors import ConfigurationError
+from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.records import DeserializedRecord, Record
 
 logger = logging.getLogger("aiokwire.consumer")
@@ -26,6 +25,21 @@ RAISE: Final = "raise"
 SKIP: Final = "skip"
 
 T = TypeVar("T")
+
+
+class DeserializationError(KafkaError):
+    """A deserializer raised for a record; the position stays before it.
+
+    `record` has the bytes as they came (KIP-1036): look at them, then seek past `record.offset` or stop.
+    """
+
+    def __init__(self, message: str, *, record: Record) -> None:
+        super().__init__(message)
+        self.record = record
+        self.topic = record.topic
+        self.partition = record.partition
+        self.offset = record.offset
+
 
 # Returns the object that the bytes stand for, or an awaitable of it.
 Deserializer = Callable[[bytes], Awaitable[T] | T]

@@ -1,6 +1,6 @@
 """What happens to a consumer, for whoever listens: values. No I/O.
 
-Published by `Plug`; nothing is made while nobody listens.
+Published by `ConsumerHooks`; nothing is made while nobody listens.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The tasks that fetch: two per broker, one for each lane, each with at most one fetch in flight.
 
-Owns nothing but what is in flight: what to ask for is decided in `fetch_plan`, what an answer means in `intake`, where
-a partition stands in `positions`, and what was fetched lies in `fetch_buffer`.
+They own only the requests in flight. `fetch_plan` decides what to fetch, `fetch_handler` applies a response,
+`positions` has the state of each partition, and `fetch_buffer` holds what was fetched.
 
-    plan -> send -> take in -> plan ...        (run_lane)
+    plan -> send -> handle -> plan ...        (run_lane)
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, Self
 
 import anyio
 import anyio.abc
 
 from aiokwire.backoff import Backoff
 from aiokwire.cluster import Client
-from aiokwire.consumer.closest_replica import rack_for
 from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.fetch_handler import FetchHandler, RespondingNode
 from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
 from aiokwire.consumer.fetch_responses import fetch_request
 from aiokwire.consumer.fetch_session import (
@@ -33,10 +33,9 @@ from aiokwire.consumer.fetch_session import (
     session_after,
 )
 from aiokwire.consumer.health import Source
-from aiokwire.consumer.intake import Intake, Sender
-from aiokwire.consumer.overdue import Overdue
-from aiokwire.consumer.plug import Plug
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.preferred_replica import rack_for
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
@@ -49,6 +48,8 @@ logger = logging.getLogger(__name__)
 
 # A fetch that is answered so much later than the broker was to wait at most is called unanswered (seconds).
 SLOW_ANSWER: Final = 5.0
+# A response is overdue this long (seconds) after the broker should have sent it.
+OVERDUE: Final = 1.0
 FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a large batch comes through (KIP-74)
 
 
@@ -86,6 +87,33 @@ class BrokerLane:
             self._woken = anyio.Event()
 
 
+class OverdueTimer:
+    """A block that waits for a response; calls `act` when that is overdue, and every `OVERDUE` seconds after that.
+
+    A broker that hangs, or whose network drops packets, keeps its connection open without a response while other
+    brokers take over its partitions. The request timeout is far too long to notice that.
+    """
+
+    __slots__ = ("_act", "_loop", "_timer", "_wait")
+
+    def __init__(self, wait: float, act: Callable[[], None]) -> None:
+        """`wait`: seconds that the request allows the broker to wait before it responds."""
+        self._wait = wait
+        self._act = act
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> Self:
+        self._timer = self._loop.call_later(self._wait + OVERDUE, self._fire)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._timer.cancel()
+
+    def _fire(self) -> None:
+        self._timer = self._loop.call_later(OVERDUE, self._fire)
+        self._act()
+
+
 class Fetcher:
     """Keeps the buffer filled."""
 
@@ -95,14 +123,14 @@ class Fetcher:
         config: ConsumerConfig,
         states: Mapping[TopicPartition, PartitionState],
         reader: Reader,
-        intake: Intake,
-        plug: Plug,
+        handler: FetchHandler,
+        hooks: ConsumerHooks,
     ) -> None:
         self._client = client
-        self._plug = plug
+        self._hooks = hooks
         self._config = config
         self._isolation = config.isolation
-        self._intake = intake
+        self._handler = handler
         self._states = states
         self._reader = reader
         self._buffer = reader.buffer
@@ -191,7 +219,7 @@ class Fetcher:
             silent = max(lane.silent_until, throttled)
             now = clock()  # one moment for plan and sleep: what falls due in between would be slept through
             if throttled > now:
-                self._plug.throttled(lane.node_id, throttled, now)
+                self._hooks.throttled(lane.node_id, throttled, now)
             if silent > now:
                 await anyio.sleep_until(silent)
                 continue
@@ -206,7 +234,7 @@ class Fetcher:
             connection = self._client.connection_nowait(lane.node_id, lane.lane.value)
             try:
                 if connection is None:
-                    with Overdue(0.0, lambda: self._doubt(lane)):
+                    with OverdueTimer(0.0, lambda: self._doubt(lane)):
                         connection = await self._client.connection(lane.node_id, lane.lane.value)
                     self._learn(lane, connection)
                     continue  # the world went on meanwhile: plan anew
@@ -234,7 +262,7 @@ class Fetcher:
             reserved=self._reserved,
             share=self._limits.share(len(self._led)),
             enough=self._limits.enough(len(self._led), len(self._states)),
-            batch=self._intake.largest_batch,
+            batch=self._handler.largest_batch,
         )
 
     def _learn(self, lane: BrokerLane, connection: Connection) -> None:
@@ -247,7 +275,7 @@ class Fetcher:
         self._client.metadata.request_update(f"fetching from node {lane.node_id}: {error}")
         transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
         if transient or (isinstance(error, BrokerError) and error.retriable):
-            self._intake.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
+            self._handler.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
             logger.info("fetching from node %d failed, again in %.3f s: %s", lane.node_id, delay, error)
             return
         # A broker that answers what cannot be read, or refuses for good: whoever reads must know.
@@ -274,7 +302,7 @@ class Fetcher:
             return
         if response.error_code:
             raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
-        self._intake.take(response, plan, ids, Sender(lane.node_id, connection.who, turn.is_full))
+        self._handler.handle(response, plan, ids, RespondingNode(lane.node_id, connection.who, turn.is_full))
         if lane.lane is Lane.SIDE:
             lane.main.wake()
 
@@ -288,7 +316,7 @@ class Fetcher:
         for asked in plan.asked:
             asked.state.in_flight = True
         try:
-            with Overdue(plan.max_wait_ms / 1000, lambda: self._on_overdue(lane)):
+            with OverdueTimer(plan.max_wait_ms / 1000, lambda: self._on_overdue(lane)):
                 return await connection.request(request, version=version, timeout=timeout)
         finally:
             lane.plan = None
@@ -340,7 +368,7 @@ class Fetcher:
     def _make_room(self) -> bool:
         """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
         room = self._limits.memory - self.in_use
-        needed = max(self._limits.partition_bytes, min(self._intake.largest_batch, self._limits.share(len(self._led))))
+        needed = max(self._limits.partition_bytes, min(self._handler.largest_batch, self._limits.share(len(self._led))))
         reader = self._reader
         return (
             room < needed

@@ -1,6 +1,6 @@
 """How a consumer is: a snapshot, and why a partition that does not go on does not. Plain values and functions.
 
-`Vigil` looks at the partitions now and then and keeps what it saw; what it means is decided here.
+`StallMonitor` looks at the partitions now and then and keeps what it saw; what it means is decided here.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiokwire.consumer.events import LIMIT, WITHOUT_ENDS, ConsumerEvent, Events, EventStream
 from aiokwire.consumer.health import ConsumerHealth
-from aiokwire.consumer.plug import Plug
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.subscription import Subscription
-from aiokwire.consumer.vigil import Vigil
 
 
 class Monitoring:
@@ -15,14 +15,14 @@ class Monitoring:
 
     _subscription: Subscription
     _reader: Reader
-    _plug: Plug
+    _hooks: ConsumerHooks
     _events: Events[ConsumerEvent]
-    _vigil: Vigil
+    _stall_monitor: StallMonitor
 
     def health(self) -> ConsumerHealth:
         """How the consumer is now: of each partition what it waits for, and since when; the group; the loop. Costs no
         request, and may be asked from start to end, on the consumer's loop."""
-        return self._vigil.health()
+        return self._stall_monitor.health()
 
     def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
         """What happens to the consumer from now on: partitions that stall and go on, resets, rebalances, coordinators
@@ -30,7 +30,7 @@ class Monitoring:
         `limit` events for a listener that is busy; the oldest are dropped, and counted."""
         stream = self._events.listen(limit=limit, without=() if ends else WITHOUT_ENDS)
         if ends:
-            self._reader.buffer.on_progress = self._plug.progress
+            self._reader.buffer.on_progress = self._hooks.progress
             for state in self._subscription.states.values():
-                self._plug.progress(state)
+                self._hooks.progress(state)
         return stream

@@ -24,11 +24,11 @@ from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetcher import Fetcher
+from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.processed import Held
 from aiokwire.consumer.reader import Reader
-from aiokwire.consumer.shares import Held
 from aiokwire.consumer.subscription import Subscription
-from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.types import (
     GroupMetadata,
@@ -54,7 +54,7 @@ class Navigation:
     _subscription: Subscription
     _reader: Reader
     _fetcher: Fetcher
-    _upkeep: Upkeep
+    _updater: PositionUpdater
     _offsets: GroupOffsets | None
     _commits: Commits | None
     _closed: bool
@@ -95,7 +95,7 @@ class Navigation:
             self._leave_position(state)
             state.forget_position()
             state.ask_for_reset(where, "sought")
-        self._upkeep.wake()
+        self._updater.wake()
         # "The end" is where the log ends when this returns, so that nothing written after it is missed.
         for state in states:
             await self.position(state.tp, timeout=timeout)
@@ -166,8 +166,8 @@ class Navigation:
 
     def _read_again(self, held: Held) -> None:
         """A stream ended with a record in hand."""
-        if self._commits is None or not self._commits.covers(held.state.tp, held.place.offset):
-            self.rewind({held.state.tp: held.place})
+        if self._commits is None or not self._commits.covers(held.state.tp, held.position.offset):
+            self.rewind({held.state.tp: held.position})
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
         """Go on where the group stands, once no open transaction can change that; where it has committed nothing, go
@@ -183,7 +183,7 @@ class Navigation:
             if state is not None:
                 self._leave_position(state)
                 state.ask_group(where if where is not None else state.began)
-        self._upkeep.wake()
+        self._updater.wake()
         self._reader.buffer.notify()
 
     async def committed(
@@ -326,7 +326,7 @@ class Navigation:
     def _leave_position(self, state: PartitionState) -> None:
         """The position is about to be moved on purpose."""
         self._reader.buffer.drop(state)
-        self._reader.in_hand.forget(state)
+        self._reader.processed.forget(state)
         if self._commits is not None:
             self._commits.moved(state.tp)
 

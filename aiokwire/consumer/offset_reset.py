@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from aiokwire.consumer.plug import Plug
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import UNKNOWN, FetchEvent, PartitionState
 from aiokwire.consumer.reset_policy import AtMost, ResetTarget, describe
 from aiokwire.errors import NoOffset, OffsetOutOfRange
@@ -36,7 +36,7 @@ def error_without_policy(state: PartitionState) -> NoOffset:
     )
 
 
-def settle(state: PartitionState, found: OffsetAndTimestamp, plug: Plug) -> None:
+def settle(state: PartitionState, found: OffsetAndTimestamp, hooks: ConsumerHooks) -> None:
     """Go on by what was found, or have something else looked up."""
     target = state.reset_to
     before = state.reset_from
@@ -45,26 +45,26 @@ def settle(state: PartitionState, found: OffsetAndTimestamp, plug: Plug) -> None
     elif target is OffsetReset.NEAREST and before is not None and before > found.offset:
         state.ask_for_reset(AtMost(before), state.reset_reason)
     elif isinstance(target, AtMost) and target.offset < found.offset:
-        _apply(state, target.offset, UNKNOWN, plug)
+        _apply(state, target.offset, UNKNOWN, hooks)
     else:
-        _apply(state, found.offset, found.leader_epoch, plug)
+        _apply(state, found.offset, found.leader_epoch, hooks)
 
 
-def _apply(state: PartitionState, offset: int, epoch: int, plug: Plug) -> None:
+def _apply(state: PartitionState, offset: int, epoch: int, hooks: ConsumerHooks) -> None:
     before = state.reset_from
     if state.chunks:
         state.chunks[-1].extend(offset)  # what was fetched before is handed over before
     state.move_to(offset, epoch)
-    report(state, before, offset, f"{describe(state.reset_to)}; {state.reset_reason}", plug)
+    report(state, before, offset, f"{describe(state.reset_to)}; {state.reset_reason}", hooks)
 
 
-def report(state: PartitionState, before: int | None, after: int, reason: str, plug: Plug) -> None:
+def report(state: PartitionState, before: int | None, after: int, reason: str, hooks: ConsumerHooks) -> None:
     """Tell that a position was set."""
     # The first position of an assignment is no event; one that was lost is.
     level = logging.INFO if before is None else logging.WARNING
     source = "none" if before is None else before
     logger.log(level, "%s: position reset from %s to %d (%s)", state.tp, source, after, reason)
-    plug.reset(state, before, after, reason)
+    hooks.reset(state, before, after, reason)
 
 
 def begin(state: PartitionState, committed: OffsetAndMetadata | None, reset: ResetTarget) -> None:

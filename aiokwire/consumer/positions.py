@@ -106,7 +106,7 @@ class PartitionState:
         self.topic_id = topic_id  # a topic made anew has another one: the position means nothing there
         self.machine: Machine[FetchState, FetchEvent] = Machine(str(tp), TRANSITIONS, FetchState.INITIALIZING)
         self.paused = False
-        self.held_back = False  # by its group: not to be fetched yet, or not any more; written by the coordination
+        self.held_back = False  # by its group: not to be fetched yet, or not any more; written by `RebalanceHandler`
         self.generation = 0  # goes up when the position is moved: what was asked for before is stale then
 
         # Positions. Handed over up to `position`, fetched up to `fetch_offset`; the chunks lie in between.
@@ -126,7 +126,7 @@ class PartitionState:
 
         # What the leader said last.
         self.lost = False  # the cluster has no such partition; the reader was told, or its group takes it away
-        self.leader: int | None = None  # by the metadata; written by the upkeep
+        self.leader: int | None = None  # by the metadata; written by `PositionUpdater`
         self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
         self.high_watermark = UNKNOWN
         self.last_stable_offset = UNKNOWN
@@ -134,7 +134,7 @@ class PartitionState:
         self.told_end = UNKNOWN  # the last end that was told to have been reached
         self.end_offset = UNKNOWN  # the one of the two that bounds a reader of this isolation level
 
-        # Who is fetched from, if not the leader: see `closest_replica`. Times on the loop's clock.
+        # Who is fetched from, if not the leader: see `preferred_replica`. Times on the loop's clock.
         self.replica: int | None = None
         self.replica_until = 0.0
         self.shun_until = 0.0

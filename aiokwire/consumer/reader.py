@@ -16,13 +16,12 @@ import anyio
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.batches import Batch
 from aiokwire.consumer.config import ConsumerConfig
-from aiokwire.consumer.damage import damaged
+from aiokwire.consumer.corruption import damaged
 from aiokwire.consumer.decoder import Decoder, Spawn
 from aiokwire.consumer.deserialization import CoroutineReturned, Deserialized
 from aiokwire.consumer.fetch_buffer import COUNTED_FROM, FetchBuffer, Only
-from aiokwire.consumer.in_hand import InHand
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.shares import Held, Share
+from aiokwire.consumer.processed import Held, ProcessedTracker
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError, RequestTimedOut
 from aiokwire.records import Columns
 from aiokwire.types import TopicPartition
@@ -46,6 +45,35 @@ class AnyOf:
         return any(choice is None or tp in choice for choice in self._choices)
 
 
+class Share:
+    """The partitions of one stream, as a container that restricts the reader to them.
+
+    A partition is locked while a stream processes one of its records, even if another stream owns it by then.
+    """
+
+    def __init__(self, locks: dict[TopicPartition, Share]) -> None:
+        """Create a share without partitions. All shares of a consumer have the same `locks`."""
+        self.partitions: frozenset[TopicPartition] = frozenset()
+        self.closed = False
+        self._held: Held | None = None
+        self._locks = locks
+
+    def __contains__(self, tp: object) -> bool:
+        return tp in self.partitions and self._locks.get(tp, self) is self
+
+    def take(self, held: Held) -> None:
+        """Lock the partition of the record that is handed over."""
+        self._held = held
+        self._locks[held.state.tp] = self
+
+    def put_back(self) -> Held | None:
+        """Unlock and return the record that the stream was processing; None if there was none."""
+        held, self._held = self._held, None
+        if held is not None:
+            del self._locks[held.state.tp]
+        return held
+
+
 class Reader:
     """The waiting side of a `FetchBuffer`."""
 
@@ -66,7 +94,7 @@ class Reader:
         )
         self._ended: KafkaError | None = None  # closed, or failed for good
         self._closed = False  # by its user
-        self.in_hand = InHand(self.feed)
+        self.processed = ProcessedTracker(self.feed)
         self._clock: Callable[[], float] = _not_started
         self._notice: KafkaError | None = None  # to be raised once, whatever is read
         self._wants: list[Only] = []  # what each reader that waits was asked for
@@ -115,7 +143,7 @@ class Reader:
 
         Raises: RequestTimedOut: none came within `timeout` seconds.
         """
-        self.in_hand.came_back()
+        self.processed.came_back()
         if self.feed.due:
             await self._take_turn()
         chunk = self._find(None)
@@ -129,7 +157,7 @@ class Reader:
     async def many(self, limit: int, timeout: float | None, only: Only, groups: Groups | None = None) -> list[Any]:
         """Up to `limit` records: what is ready, else the first within `timeout` seconds. `groups`: put them there, by
         partition, and return an empty list."""
-        self.in_hand.came_back()
+        self.processed.came_back()
         if self.feed.due:
             await self._take_turn()
         self._raise_if_stopped(only)
@@ -142,7 +170,7 @@ class Reader:
 
     async def columns(self, limit: int, timeout: float | None, only: Only) -> Columns:
         """Up to `limit` records as columns, undecoded otherwise; as `many`, but by whole batches."""
-        self.in_hand.came_back()
+        self.processed.came_back()
         if self.feed.due:
             await self._take_turn()
         self._raise_if_stopped(only)
@@ -157,7 +185,7 @@ class Reader:
 
     async def batch(self) -> Batch[Any, Any] | None:
         """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
-        self.in_hand.came_back()
+        self.processed.came_back()
         if self.feed.due:
             await self._take_turn()
         while True:
@@ -177,7 +205,7 @@ class Reader:
     async def next_of(self, share: Share) -> Any:
         """The next record of a stream."""
         held = share.put_back()
-        self.in_hand.stream_came_back(held)
+        self.processed.stream_came_back(held)
         if held is not None and held.state.tp not in share.partitions:
             self.buffer.notify()  # whoever has it now could not go on
         try:
@@ -190,10 +218,10 @@ class Reader:
         place = state.place
         assert place is not None  # it has a chunk
         if (other := share.put_back()) is not None:
-            self.in_hand.put_back(other)  # two tasks share the stream: what the other has is not looked after
+            self.processed.put_back(other)  # two tasks share the stream: what the other has is not looked after
         held = Held(state, place)
         share.take(held)
-        self.in_hand.took_for_stream(held)
+        self.processed.took_for_stream(held)
         self.feed.spend(1, 0)
         return chunk.take_one()
 
@@ -218,7 +246,7 @@ class Reader:
 
     async def _advance(self) -> Any:
         """What `async for` waits for when no record is at hand."""
-        self.in_hand.came_back()
+        self.processed.came_back()
         try:
             chunk = await self._ready(None)
         except ClosedError:
@@ -232,7 +260,7 @@ class Reader:
 
     def _take_one(self, chunk: Chunk) -> Any:
         self.feed.spend(1, 0)
-        self.in_hand.took_one(chunk)
+        self.processed.took_one(chunk)
         return chunk.take_one()
 
     def _take_batch(self, chunk: Chunk) -> Batch[Any, Any]:
@@ -241,7 +269,7 @@ class Reader:
         done = Deserialized(chunk.take(chunk.remaining)) if self._deserialization.is_async else None
         batch: Batch[Any, Any] = Batch(chunk.batch, state.tp, position, chunk.end, self._deserialization, done)
         self.feed.spend(0, chunk.size)
-        self.in_hand.took_list(state)
+        self.processed.took_list(state)
         self.buffer.finish(chunk)
         return batch
 
@@ -260,7 +288,7 @@ class Reader:
                     break
                 size += chunk.size
             state: PartitionState = chunk.partition
-            self.in_hand.took_list(state)
+            self.processed.took_list(state)
             some = chunk.take(room)
             room -= len(some)
             if not chunk.remaining:
@@ -295,7 +323,7 @@ class Reader:
                 break
             taken = len(columns)
             spent += chunk.size
-            self.in_hand.took_list(chunk.partition)
+            self.processed.took_list(chunk.partition)
             self.buffer.finish(chunk)
         self.feed.spend(0, spent)
         return columns

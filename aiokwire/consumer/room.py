@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from aiokwire.consumer.fetch_buffer import FetchBuffer
 from aiokwire.consumer.fetcher import Fetcher
+from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.upkeep import Upkeep
 
 
 class Room:
@@ -17,19 +17,19 @@ class Room:
 
     _buffer: FetchBuffer
     _fetcher: Fetcher
-    _upkeep: Upkeep
+    _updater: PositionUpdater
 
-    def connect(self, buffer: FetchBuffer, fetcher: Fetcher, upkeep: Upkeep) -> None:
+    def connect(self, buffer: FetchBuffer, fetcher: Fetcher, updater: PositionUpdater) -> None:
         """Set what is made after the reader."""
         self._buffer = buffer
         self._fetcher = fetcher
-        self._upkeep = upkeep
+        self._updater = updater
 
     def on_room(self, state: PartitionState) -> None:
         """A partition has fewer bytes than before."""
         self._fetcher.wake(state)
         if not state.is_fetchable():
-            self._upkeep.wake()
+            self._updater.wake()
 
     def on_wait(self) -> None:
         """A reader is about to wait: when memory is held, it may be what keeps its records away."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from aiokwire.consumer.batches import ConsumerRecord
-from aiokwire.consumer.reader import Reader
-from aiokwire.consumer.shares import Held, Share, share_out
+from aiokwire.consumer.processed import Held
+from aiokwire.consumer.reader import Reader, Share
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.errors import InvalidArgument
 from aiokwire.types import TopicPartition
@@ -32,6 +32,24 @@ else:
 
     K = TypeVar("K")
     V = TypeVar("V")
+
+
+def share_out(
+    partitions: Iterable[TopicPartition], shares: Sequence[frozenset[TopicPartition]]
+) -> list[frozenset[TopicPartition]]:
+    """Distribute partitions as evenly as possible; each share keeps as many of its own as that allows."""
+    wanted = frozenset(partitions)
+    least, more = divmod(len(wanted), len(shares))
+    kept = [sorted(share & wanted) for share in shares]
+    richest_first = sorted(range(len(shares)), key=lambda index: -len(kept[index]))
+    quotas = {index: least + (rank < more) for rank, index in enumerate(richest_first)}
+    kept = [mine[: quotas[index]] for index, mine in enumerate(kept)]
+    left = sorted(wanted.difference(*kept))
+    for index, mine in enumerate(kept):
+        room = quotas[index] - len(mine)
+        mine.extend(left[:room])
+        del left[:room]
+    return [frozenset(mine) for mine in kept]
 
 
 class Streams:
@@ -74,7 +92,7 @@ class Streams:
         share.closed = True
         share.partitions = frozenset()
         held = share.put_back()
-        if held is not None and self._reader.in_hand.put_back(held) and self._is_assigned(held):
+        if held is not None and self._reader.processed.put_back(held) and self._is_assigned(held):
             self._again(held)
         self._share_out()
         self._reader.buffer.notify()

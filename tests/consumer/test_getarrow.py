@@ -152,9 +152,9 @@ async def test_what_it_gave_is_finished_when_more_is_asked_for(broker: Broker) -
     async with reader_of(broker, T0, group_id="g") as reader:
         assert (await reader.getarrow(timeout=5)).num_rows == 3
         state = reader._subscription.states[T0]
-        places = [reader._reader.in_hand.finished(state)]
+        places = [reader._reader.processed.finished(state)]
         await reader.getarrow(timeout=0.01)
-        places.append(reader._reader.in_hand.finished(state))
+        places.append(reader._reader.processed.finished(state))
         assert [place and place.offset for place in places] == [0, 3]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from aiokwire.clock import wall_ms
 from aiokwire.cluster import EARLIEST, LATEST
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.offset_reset import settle
-from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import FetchState, PartitionState
 from aiokwire.consumer.reset_policy import AtMost, ByDuration, ResetTarget, describe, parse_reset, time_of
 from aiokwire.errors import ConfigurationError
@@ -118,7 +118,7 @@ def waiting(target: ResetTarget, position: int | None = None) -> PartitionState:
 def answer(state: PartitionState, *offsets: int) -> Told:
     told = Told()
     for offset in offsets:
-        settle(state, OffsetAndTimestamp(offset, -1), Plug(told))
+        settle(state, OffsetAndTimestamp(offset, -1), ConsumerHooks(told))
     return told
 
 
@@ -167,6 +167,6 @@ def test_a_hook_that_raises_is_logged_and_the_position_is_set(caplog: pytest.Log
             raise ValueError("mine")
 
     state = waiting(OffsetReset.EARLIEST)
-    settle(state, OffsetAndTimestamp(3, -1), Plug(Broken()))
+    settle(state, OffsetAndTimestamp(3, -1), ConsumerHooks(Broken()))
     assert state.position == 3
     assert "on_reset" in caplog.text

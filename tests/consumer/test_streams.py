@@ -36,7 +36,7 @@ async def take(stream: RecordStream[bytes, bytes], count: int = 1) -> list[Recor
 
 
 def finished(reader: Consumer[Any, Any], number: int) -> int | None:
-    place = reader._reader.in_hand.finished(reader._subscription.states[TopicPartition("t", number)])
+    place = reader._reader.processed.finished(reader._subscription.states[TopicPartition("t", number)])
     return None if place is None else place.offset
 
 

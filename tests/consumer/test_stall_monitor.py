@@ -146,8 +146,8 @@ async def test_a_blocked_loop_is_in_the_health_and_an_event(broker: Broker) -> N
     async with member(broker) as reader:
         events = reader.events()
         blocked = BlockedLoop(2.5, None, ())
-        assert reader._coordination is not None
-        reader._coordination.status.on_blocked(blocked)
+        assert reader._rebalance_handler is not None
+        reader._rebalance_handler.status.on_blocked(blocked)
         assert (await first(events, LoopBlocked)).blocked is blocked
         health = reader.health()
         assert health.blocked is blocked
@@ -160,21 +160,21 @@ async def test_ten_thousand_partitions_are_checked_in_short_turns() -> None:
     partitions = [TopicPartition("t", number) for number in range(10_000)]
     reader = Consumer(partitions=partitions, bootstrap_servers="127.0.0.1:1")
     with Turns() as turns:
-        await reader._vigil._look_around()
+        await reader._stall_monitor._look_around()
     assert turns.longest < 0.020
     assert len(reader.health().partitions) == 10_000
     await reader.assign(partitions[:10])
-    await reader._vigil._look_around()
-    assert len(reader._vigil._seen) == 10
+    await reader._stall_monitor._look_around()
+    assert len(reader._stall_monitor._seen) == 10
 
 
 async def test_partitions_that_stall_for_one_reason_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     partitions = [TopicPartition("t", number) for number in range(500)]
     reader = Consumer(partitions=partitions, bootstrap_servers="127.0.0.1:1", stalled_after_ms=1)
-    await reader._vigil._look_around()
+    await reader._stall_monitor._look_around()
     await anyio.sleep(0.002)
-    await reader._vigil._look_around()
-    await reader._vigil._look_around()
+    await reader._stall_monitor._look_around()
+    await reader._stall_monitor._look_around()
     lines = [record.getMessage() for record in caplog.records if "no progress" in record.getMessage()]
     assert len(lines) == 1
     assert "waits for a leader" in lines[0]

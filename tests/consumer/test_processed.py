@@ -35,7 +35,7 @@ def reader_of(broker: Broker, *partitions: TopicPartition) -> Consumer[bytes, by
 
 
 def finished(reader: Consumer[Any, Any], tp: TopicPartition = ONE) -> int | None:
-    place = reader._reader.in_hand.finished(reader._subscription.states[tp])
+    place = reader._reader.processed.finished(reader._subscription.states[tp])
     return None if place is None else place.offset
 
 
@@ -108,7 +108,7 @@ async def test_after_a_seek_the_position_counts(broker: Broker) -> None:
 
 async def test_progress_is_noticed_without_a_call_per_record(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
-        in_hand = reader._reader.in_hand
+        in_hand = reader._reader.processed
         assert in_hand.progressed_at(1.0, waiting=False) == 1.0
         assert in_hand.progressed_at(2.0, waiting=False) == 1.0
         records = aiter(reader)

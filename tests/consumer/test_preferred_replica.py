@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from aiokwire.consumer import Consumer
-from aiokwire.consumer.closest_replica import SHUN_SECONDS, expire, prefer, rack_for, turn_back
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.preferred_replica import SHUN_SECONDS, expire, prefer, rack_for, turn_back
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import fetch, list_offsets
 from aiokwire.types import TopicPartition

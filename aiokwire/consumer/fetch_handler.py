@@ -1,4 +1,4 @@
-"""What a fetch response does to its partitions: one small method for each verdict."""
+"""Applies a fetch response to its partitions: one small method for each verdict."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from aiokwire.cluster import Client
-from aiokwire.consumer.closest_replica import prefer, turn_back
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
-from aiokwire.consumer.damage import damaged, offset_behind
+from aiokwire.consumer.corruption import damaged, offset_behind
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
 from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.preferred_replica import prefer, turn_back
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
 from aiokwire.protocol.messages import fetch
@@ -28,16 +28,16 @@ logger = logging.getLogger(__name__)
 LOGGED_ATTEMPTS: Final = (1, 5, 20)
 
 
-class Sender(NamedTuple):
-    """Whose response it is."""
+class RespondingNode(NamedTuple):
+    """The broker that sent a fetch response."""
 
     node_id: int
     who: str  # for messages
-    full: bool = True  # it should have every partition that was asked for, not only those with news (`fetch_session`)
+    is_full: bool = True  # the response must contain every requested partition, not only changed ones (`fetch_session`)
 
 
-class Intake:
-    """Takes responses in. Called by the lanes, between two awaits."""
+class FetchHandler:
+    """Applies responses. Owned by `Fetcher`, whose lanes call it on the consumer's loop, between two awaits."""
 
     def __init__(self, client: Client, config: ConsumerConfig, buffer: FetchBuffer) -> None:
         self._client = client
@@ -47,13 +47,14 @@ class Intake:
         self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the present response (KIP-951)
         self.largest_batch = 0  # bytes
         self._served = 0  # counts answers with data: the order in which partitions are asked for
-        # Set by the upkeep; called when a partition needs its position looked up, and when it is to be fetched from
-        # another node.
+        # Set by `PositionUpdater`; called when a partition needs a position lookup, and when another node serves it.
         self.on_reset = _nothing
         self.on_source = _nothing
 
-    def take(self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], sender: Sender) -> None:
-        """Judge every partition of a response; what came for a position that was left meanwhile is dropped."""
+    def handle(
+        self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], node: RespondingNode
+    ) -> None:
+        """Apply a response; drops the data of partitions whose position was moved since the request."""
         size = sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
         lease = Lease(self._buffer, size)
         self._addresses = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
@@ -62,22 +63,22 @@ class Intake:
             for answer in read_response(response, plan, ids):
                 missing.pop(answer.asked.state.tp, None)
                 if not answer.asked.is_stale:
-                    self._judge(answer, lease, sender)
+                    self._judge(answer, lease, node)
                     if self._buffer.on_progress is not None:
                         self._buffer.on_progress(answer.asked.state)
         finally:
             lease.release()
         for asked in missing.values():
-            if sender.full and not asked.is_stale:
-                self.back_off(asked.state, f"{sender.who} left it out of its answer")
+            if node.is_full and not asked.is_stale:
+                self.back_off(asked.state, f"{node.who} left it out of its answer")
 
-    def _judge(self, answer: Answer, lease: Lease, sender: Sender) -> None:
+    def _judge(self, answer: Answer, lease: Lease, node: RespondingNode) -> None:
         state = answer.asked.state
-        who = sender.who
+        who = node.who
         if answer.verdict is Verdict.RECORDS:
-            self._on_records(answer, lease, sender)
-        elif sender.node_id != state.leader:
-            self._on_refused_by_replica(answer, sender)
+            self._on_records(answer, lease, node)
+        elif node.node_id != state.leader:
+            self._on_refused_by_replica(answer, node)
         elif answer.verdict is Verdict.OUT_OF_RANGE:
             self._on_out_of_range(answer, who)
         elif answer.verdict is Verdict.MOVED:
@@ -92,7 +93,7 @@ class Intake:
             state.fail(error)
             self._buffer.report(state)
 
-    def _on_records(self, answer: Answer, lease: Lease, sender: Sender) -> None:
+    def _on_records(self, answer: Answer, lease: Lease, node: RespondingNode) -> None:
         asked, data = answer.asked, answer.data
         state = asked.state
         state.backoff = None
@@ -113,8 +114,8 @@ class Intake:
                 max_decompressed=self._config.max_decompressed_bytes,
             )
         except CorruptRecord as error:
-            if sender.node_id != state.leader:
-                self.leave_replica([state], sender.node_id, str(error))
+            if node.node_id != state.leader:
+                self.leave_replica([state], node.node_id, str(error))
                 return
             state.fail(damaged(state, error, asked.offset, offset_behind(data.records, asked.offset)))
             self._buffer.report(state)
@@ -161,12 +162,12 @@ class Intake:
             logger.info("%s: reading from node %d, which is closer than the leader", state.tp, node_id)
             self.on_source()
 
-    def _on_refused_by_replica(self, answer: Answer, sender: Sender) -> None:
+    def _on_refused_by_replica(self, answer: Answer, node: RespondingNode) -> None:
         """Only the leader is to be believed: no error, and no reset, comes from another node."""
-        reason = str(error_of(answer, sender.who))
+        reason = str(error_of(answer, node.who))
         if answer.verdict is Verdict.MOVED:
             self._client.metadata.request_update(reason)
-        self.leave_replica([answer.asked.state], sender.node_id, reason)
+        self.leave_replica([answer.asked.state], node.node_id, reason)
 
     def leave_replica(self, states: Iterable[PartitionState], node_id: int, reason: str) -> None:
         """Go back to the leader with those that were read from this node without its being their leader."""
@@ -210,4 +211,4 @@ class Intake:
 
 
 def _nothing() -> None:
-    """No upkeep is there yet."""
+    """Do nothing until a `PositionUpdater` exists."""

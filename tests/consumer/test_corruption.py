@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiokwire.consumer.damage import damaged, offset_behind
+from aiokwire.consumer.corruption import damaged, offset_behind
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import CorruptRecord
 from aiokwire.records import BatchBuilder

@@ -7,14 +7,21 @@ by looking at the chunk that they come from. Used by the automatic commit, and t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.shares import Held
 from aiokwire.types import OffsetAndMetadata
 
 
-class InHand:
+class Held(NamedTuple):
+    """The record that a stream is processing."""
+
+    state: PartitionState
+    position: OffsetAndMetadata  # before the record
+
+
+class ProcessedTracker:
     """The record, list or batch that the application works on."""
 
     def __init__(self, feed: Feed) -> None:
@@ -60,7 +67,7 @@ class InHand:
 
     def took_for_stream(self, held: Held) -> None:
         """A record is about to be taken for a stream."""
-        self._streams[held.state] = held.place
+        self._streams[held.state] = held.position
 
     def put_back(self, held: Held) -> bool:
         """A stream does not have a record any more; False when it does not matter whether it is finished, since the

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.shares import Held, Share, share_out
+from aiokwire.consumer.processed import Held
+from aiokwire.consumer.reader import Share
+from aiokwire.consumer.streams import share_out
 from aiokwire.types import OffsetAndMetadata, TopicPartition
 
 

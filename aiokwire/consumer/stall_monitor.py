@@ -14,7 +14,6 @@ import anyio.lowlevel
 
 from aiokwire.cluster import Client
 from aiokwire.consumer.config import ConsumerConfig
-from aiokwire.consumer.coordination import Coordination
 from aiokwire.consumer.events import ConsumerEvent, Events, PartitionResumed, PartitionStalled
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.health import (
@@ -27,10 +26,11 @@ from aiokwire.consumer.health import (
     look_again,
     reason_of,
 )
+from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.rebalance_handler import RebalanceHandler
 from aiokwire.consumer.subscription import Subscription
-from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ LONGEST_LOOK: Final = 3.0
 IN_ONE_TURN: Final = 256
 
 
-class Vigil:
+class StallMonitor:
     """Watches one consumer."""
 
     def __init__(
@@ -52,8 +52,8 @@ class Vigil:
         subscription: Subscription,
         reader: Reader,
         fetcher: Fetcher,
-        upkeep: Upkeep,
-        coordination: Coordination | None,
+        updater: PositionUpdater,
+        rebalance_handler: RebalanceHandler | None,
         events: Events[ConsumerEvent],
     ) -> None:
         self._client = client
@@ -61,8 +61,8 @@ class Vigil:
         self._subscription = subscription
         self._reader = reader
         self._fetcher = fetcher
-        self._upkeep = upkeep
-        self._coordination = coordination
+        self._updater = updater
+        self._rebalance_handler = rebalance_handler
         self._events = events
         self._stalled_after = config.stalled_after_ms / 1000
         self._seen: dict[PartitionState, Seen] = {}
@@ -80,11 +80,11 @@ class Vigil:
     def health(self) -> ConsumerHealth:
         """As it is now."""
         now = anyio.current_time()
-        coordination = self._coordination
+        rebalance_handler = self._rebalance_handler
         group = status = None
-        if coordination is not None:
-            status = coordination.status
-            group = group_health(status, coordination.metadata, self._config.group_id or "", now)
+        if rebalance_handler is not None:
+            status = rebalance_handler.status
+            group = group_health(status, rebalance_handler.metadata, self._config.group_id or "", now)
         since = None if status is None else status.blocked_until
         return ConsumerHealth(
             partitions=self._health_of_all(),
@@ -171,7 +171,7 @@ class Vigil:
                 more,
             )
         self._client.metadata.request_update(f"{stalled[0].partition} makes no progress")
-        self._upkeep.regroup()
+        self._updater.regroup()
         for event in stalled:
             self._events.publish(event)
 

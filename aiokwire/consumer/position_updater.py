@@ -16,14 +16,13 @@ import anyio
 import anyio.abc
 
 from aiokwire.cluster import Client, Cluster, ask_leader
-from aiokwire.consumer.closest_replica import expire
 from aiokwire.consumer.config import ConsumerConfig
-from aiokwire.consumer.fetcher import Fetcher
-from aiokwire.consumer.intake import Intake
+from aiokwire.consumer.fetch_handler import FetchHandler
+from aiokwire.consumer.fetcher import Fetcher, OverdueTimer
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.offset_reset import begin, error_without_policy, report, settle
-from aiokwire.consumer.overdue import Overdue
-from aiokwire.consumer.plug import Plug
 from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
+from aiokwire.consumer.preferred_replica import expire
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.reset_policy import time_of
 from aiokwire.consumer.subscription import NO_ID, Subscription
@@ -64,7 +63,7 @@ class _Asked:
             state.in_flight = False
 
 
-class Upkeep:
+class PositionUpdater:
     """Owns the consumer's background task group."""
 
     def __init__(
@@ -74,23 +73,23 @@ class Upkeep:
         subscription: Subscription,
         reader: Reader,
         fetcher: Fetcher,
-        intake: Intake,
+        handler: FetchHandler,
         offsets: GroupOffsets | None,
-        plug: Plug,
+        hooks: ConsumerHooks,
     ) -> None:
         self._client = client
         self._config = config
         self._subscription = subscription
         self._reader = reader
         self._fetcher = fetcher
-        self._intake = intake
+        self._handler = handler
         self._offsets = offsets  # where partitions begin; None: by the reset policy
-        self._plug = plug
+        self._hooks = hooks
         self._woken = anyio.Event()
         self._followed = -1  # version of the snapshot that is in force here
         self._regroup = True  # leaders or partitions changed since the lanes were told
-        intake.on_reset = self.wake
-        intake.on_source = self.regroup
+        handler.on_reset = self.wake
+        handler.on_source = self.regroup
 
     def wake(self) -> None:
         """A position has to be looked up, or the assignment changed."""
@@ -238,7 +237,7 @@ class Upkeep:
         timeout = self._config.request_timeout
         isolation = self._config.isolation
         try:
-            with _Asked(states) as asked, Overdue(0.0, lambda: self._doubt(leader)):
+            with _Asked(states) as asked, OverdueTimer(0.0, lambda: self._doubt(leader)):
                 connection = await self._client.connection(leader)
                 answers = await ask_leader(connection, times, isolation=isolation, epochs=epochs, timeout=timeout)
         except KafkaError as error:
@@ -246,7 +245,7 @@ class Upkeep:
             return
         for state in asked.current:
             if state.tp in answers.found:
-                settle(state, answers.found[state.tp], self._plug)
+                settle(state, answers.found[state.tp], self._hooks)
             else:
                 self._on_error(state, answers.again.get(state.tp) or answers.refused[state.tp])
         self._done()
@@ -269,14 +268,14 @@ class Upkeep:
                     begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
                 else:
                     self._client.metadata.request_update(f"{state.tp}: the coordinator does not know it")
-                    self._intake.back_off(state, "the group's offset is not to be had now")
+                    self._handler.back_off(state, "the group's offset is not to be had now")
         self._done()
 
     async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
         """Ask a new leader whether its log still holds our positions (KIP-320)."""
         timeout = self._config.request_timeout
         try:
-            with _Asked(states) as asked, Overdue(0.0, lambda: self._doubt(leader)):
+            with _Asked(states) as asked, OverdueTimer(0.0, lambda: self._doubt(leader)):
                 connection = await self._client.connection(leader)
                 verdicts = await check_epochs(connection, states, timeout=timeout)
         except KafkaError as error:
@@ -312,13 +311,13 @@ class Upkeep:
         after = min(before, end)
         state.move_to(after)
         if after < before:
-            report(state, before, after, reason, self._plug)
+            report(state, before, after, reason, self._hooks)
 
     def _on_failure(self, states: Sequence[PartitionState], error: KafkaError) -> None:
         if isinstance(error, (ConnectionFailed, RequestTimedOut)):
             self._client.metadata.request_update(f"looking up positions: {error}")
             for state in states:
-                self._intake.back_off(state, str(error))
+                self._handler.back_off(state, str(error))
             together = max((state.retry_at for state in states), default=0.0)
             for state in states:
                 state.retry_at = together  # one question for all of them again
@@ -331,7 +330,7 @@ class Upkeep:
     def _on_error(self, state: PartitionState, error: BrokerError) -> None:
         if error.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
             self._client.metadata.request_update(str(error))
-            self._intake.back_off(state, str(error))
+            self._handler.back_off(state, str(error))
         else:
             state.fail(error)
             self._reader.buffer.report(state)

@@ -16,10 +16,10 @@ from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig, new_strategy
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.listener import RebalanceListener, call_listener
+from aiokwire.consumer.position_updater import PositionUpdater
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.subscription import Subscription
-from aiokwire.consumer.upkeep import Upkeep
 from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
 from aiokwire.group import (
     AutoMember,
@@ -101,7 +101,7 @@ def new_member(client: Client, config: ConsumerConfig, host: Host, status: Membe
     return kinds[GroupProtocol.parse(config.group_protocol)](client, member_options(config), host, status)
 
 
-class Coordination:
+class RebalanceHandler:
     """The `Host` of a membership, which it makes when there is something to subscribe to."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Coordination:
         subscription: Subscription,
         reader: Reader,
         fetcher: Fetcher,
-        upkeep: Upkeep,
+        updater: PositionUpdater,
         commits: Commits,
         status: MemberStatus,
     ) -> None:
@@ -121,7 +121,7 @@ class Coordination:
         self._subscription = subscription
         self._reader = reader
         self._fetcher = fetcher
-        self._upkeep = upkeep
+        self._updater = updater
         self._commits = commits
         self._listener: RebalanceListener | None = None
         self._pattern: Pattern | None = None
@@ -161,11 +161,11 @@ class Coordination:
     def _choose(self, topics: frozenset[str], *, later: Iterable[str] = (), broker_pattern: str | None = None) -> None:
         self._broker_pattern = broker_pattern
         for state in self._subscription.share(topics, later=later):
-            self._upkeep.forget(state)
+            self._updater.forget(state)
         if self._membership is not None:
             self._client.metadata.pin(self._subscription.wanted_topics)
             self._subscribe(self._membership)
-            self._upkeep.follow()
+            self._updater.follow()
 
     def _subscribe(self, membership: Membership) -> None:
         topics = self._subscription.topics
@@ -191,7 +191,7 @@ class Coordination:
             self._choose(self._pattern.topics(self._client.cluster))
         membership = new_member(self._client, self._config, self, self.status)
         self._membership = self._commits.membership = membership
-        self._reader.in_hand.on_read = membership.polled
+        self._reader.processed.on_read = membership.polled
         self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")
         if not self._is_committing:
@@ -246,7 +246,7 @@ class Coordination:
         if membership is not None:
             self.settle()
             await membership.leave(timeout, reason=reason)
-            self._reader.in_hand.on_read = None
+            self._reader.processed.on_read = None
             self._commits.membership = None
 
     async def _run(self, membership: Membership) -> None:
@@ -292,7 +292,7 @@ class Coordination:
             return
         for state in taken:
             state.held_back = self._listener is not None
-        self._upkeep.follow()
+        self._updater.follow()
         await self._tell("assigned", partitions)
         for state in taken:
             state.held_back = False
@@ -307,7 +307,7 @@ class Coordination:
 
     def progressed_at(self, now: float) -> float:
         """See `Host`."""
-        return self._reader.in_hand.progressed_at(now, waiting=self._reader.buffer.is_awaited)
+        return self._reader.processed.progressed_at(now, waiting=self._reader.buffer.is_awaited)
 
     def _states(self, partitions: Collection[TopicPartition]) -> list[PartitionState]:
         states = self._subscription.states
@@ -322,9 +322,9 @@ class Coordination:
 
     def _drop(self, partitions: Collection[TopicPartition]) -> None:
         for state in self._subscription.give_up(partitions):
-            self._upkeep.forget(state)
+            self._updater.forget(state)
         self._commits.forget(partitions)
-        self._upkeep.follow()
+        self._updater.follow()
 
     async def _tell(self, method: str, partitions: Collection[TopicPartition], limit: float | None = None) -> None:
         """Call the user's listener; what it fails with, the reader is told."""

@@ -1,0 +1,56 @@
+"""Calls the consumer's hooks and publishes its events."""
+
+from __future__ import annotations
+
+import logging
+
+from aiokwire.consumer._iterate import Chunk
+from aiokwire.consumer.events import ConsumerEvent, Events, PartitionEnd, PositionReset, Throttled
+from aiokwire.consumer.positions import UNKNOWN, PartitionState
+from aiokwire.hooks import HookCaller, Hooks
+
+
+class ConsumerHooks(HookCaller):
+    """Reports what the consumer's parts do. Hooks that are not overridden and events without a listener cost nothing.
+
+    Owned by `Consumer`; called on its loop, between two awaits.
+    """
+
+    def __init__(self, hooks: Hooks | None, events: Events[ConsumerEvent] | None = None) -> None:
+        super().__init__(hooks, logging.getLogger("aiokwire.consumer"))
+        self.events = Events[ConsumerEvent]() if events is None else events
+        self.wants_resets = self.is_overridden("on_reset")
+        self.wants_ends = self.is_overridden("on_partition_end")
+        self.wants_batches = self.is_overridden("on_batch_read")
+        self._throttles: dict[int, float] = {}  # by node: the deadline that was published last
+
+    def reset(self, state: PartitionState, before: int | None, after: int, reason: str) -> None:
+        """Report that a policy set a position."""
+        if self.events.wanted:
+            self.events.publish(PositionReset(state.tp, before, after, reason))
+        if self.wants_resets:
+            self._call(self._hooks.on_reset, *state.tp, before, after, reason)
+
+    def progress(self, state: PartitionState) -> None:
+        """Report that a partition's position has reached its end. Called when either of them moved."""
+        if not self.wants_ends and not self.events.wanted:
+            return
+        position, end = state.position, state.end_offset
+        if position is None or end == UNKNOWN or position < end or state.told_end == end:
+            return
+        state.told_end = end
+        if self.events.wanted:
+            self.events.publish(PartitionEnd(state.tp, end))
+        if self.wants_ends:
+            self._call(self._hooks.on_partition_end, *state.tp, end)
+
+    def batch_read(self, chunk: Chunk) -> None:
+        """Report that a batch, or part of one, was handed over as a whole."""
+        state: PartitionState = chunk.partition
+        self._call(self._hooks.on_batch_read, *state.tp, chunk.start, chunk.count, chunk.size)
+
+    def throttled(self, node_id: int, until: float, now: float) -> None:
+        """Report a throttled broker: once per node and deadline, although both of its lanes see it."""
+        if self.events.wanted and self._throttles.get(node_id, 0.0) < until:
+            self._throttles[node_id] = until
+            self.events.publish(Throttled(node_id, until - now))
