@@ -149,7 +149,7 @@ async def test_a_handler_that_aborts_and_returns_is_called_again(broker: Broker)
 )
 async def test_each_record_counts_once_when_answers_are_bad(broker: Broker, api: ApiKey, code: ErrorCode) -> None:
     for number in (1, 3, 4):
-        broker.on(api, nth=number).error(code)
+        broker.faults.on(api, nth=number).error(code)
     await Service(broker).run_alone()
     assert await copied(broker) == ALL
 
@@ -158,7 +158,7 @@ async def test_each_record_counts_once_when_answers_are_bad(broker: Broker, api:
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
 async def test_each_record_counts_once_when_connections_break(broker: Broker, api: ApiKey, done: bool) -> None:
     for number in (1, 3, 4):
-        rule = broker.on(api, nth=number)
+        rule = broker.faults.on(api, nth=number)
         rule.close_after() if done else rule.close()
     await Service(broker).run_alone()
     assert await copied(broker) == ALL
@@ -173,10 +173,10 @@ class TestSeveralNodes:
         service = Service(broker)
 
         async def move(turn: int, tx: Transaction) -> None:
-            broker.move_coordinator("tx", 1 + turn % 3)
-            broker.move_coordinator("g", 1 + (turn + 1) % 3)
-            broker.move_leader("out", turn % 2, 1 + (turn + 2) % 3)
-            broker.move_leader("in", turn % 2, 1 + turn % 3)
+            broker.faults.move_coordinator("tx", 1 + turn % 3)
+            broker.faults.move_coordinator("g", 1 + (turn + 1) % 3)
+            broker.faults.move_leader("out", turn % 2, 1 + (turn + 2) % 3)
+            broker.faults.move_leader("in", turn % 2, 1 + turn % 3)
 
         service.before = move
         await service.run_alone()
@@ -231,7 +231,7 @@ async def test_a_handlers_exception_is_raised_and_the_next_call_repeats_the_turn
 
 
 async def test_a_record_that_is_refused_is_not_tried_for_ever(broker: Broker) -> None:
-    broker.on(ApiKey.PRODUCE, topic="out", times=None).error(ErrorCode.INVALID_RECORD)
+    broker.faults.on(ApiKey.PRODUCE, topic="out", times=None).error(ErrorCode.INVALID_RECORD)
     async with reader_of(broker) as consumer, writer_of(broker) as producer:
 
         async def copy(records: Records, tx: Transaction) -> None:
@@ -263,14 +263,14 @@ async def test_a_newer_instance_stops_the_older_one(broker: Broker) -> None:
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
 async def test_after_an_unknown_end_a_new_producer_goes_on_with_the_same_consumer(broker: Broker, done: bool) -> None:
     service = Service(broker)
-    rule = broker.on(ApiKey.END_TXN, nth=2, times=None)
+    rule = broker.faults.on(ApiKey.END_TXN, nth=2, times=None)
     rule.drop(handled=True) if done else rule.drop()
     async with reader_of(broker) as consumer:
         async with writer_of(broker, transaction_timeout_ms=400) as producer:
             with pytest.raises(BaseExceptionGroup) as group:
                 await service.run(consumer, producer)
             assert group.value.subgroup(TransactionFailed)
-        broker.clear_rules()
+        broker.faults.clear_rules()
         async with writer_of(broker) as producer:
             await service.run(consumer, producer)
     assert await copied(broker) == ALL

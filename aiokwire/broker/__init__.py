@@ -3,14 +3,13 @@
     async with Broker("data") as broker:      # or Broker() in memory
         broker.bootstrap_servers
 
-Requests come in through `server` and `connection`, find their way by `dispatch` to `handlers/<api>.py`, and act upon
-`state`: topics, logs (`log/`), configs, producer ids, nodes. Tests let it misbehave (`controls`, `control`, `journal`;
-public as `aiokwire.testing`).
+Requests come in through `server` and `connection`, are dispatched to `handlers/<api>.py`, and act on
+`state`: topics, logs (`log/`), configs, producer ids, nodes. Tests make it misbehave through
+`faults/`, public as `aiokwire.testing`.
 """
 
 from aiokwire.broker.broker import Broker
-from aiokwire.broker.faults.journal import Journal, JournalEntry
-from aiokwire.broker.faults.rules import Hold, Observation, On, Rule
+from aiokwire.broker.faults import Faults, Hold, Journal, JournalEntry, Observation, On, Rule
 from aiokwire.broker.options import BrokerOptions
 
-__all__ = ["Broker", "BrokerOptions", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]
+__all__ = ["Broker", "BrokerOptions", "Faults", "Hold", "Journal", "JournalEntry", "Observation", "On", "Rule"]

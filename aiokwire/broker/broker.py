@@ -12,13 +12,13 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Final, Self, Unpack
 
 import anyio
 
 from aiokwire.broker.adoption import INTERNAL
 from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
-from aiokwire.broker.faults.api import Controls
+from aiokwire.broker.faults import Faults, Interceptor, Journal, Serving
 from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance
@@ -28,16 +28,20 @@ from aiokwire.broker.server import parse_endpoint
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Topic, name_fault
 from aiokwire.config import require_bool, require_int
-from aiokwire.errors import BrokerClosed, ConfigurationError
+from aiokwire.errors import BrokerClosed, ConfigurationError, InvalidArgument, RequestTimedOut
+from aiokwire.records import Record, read_batches
 from aiokwire.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
+
+READ_AT_ONCE = 1 << 20  # bytes
+WAIT_INTERVAL: Final = 0.005  # seconds between two looks at a topic that a test waits for
 
 MAX_NODES = 100
 MAX_PARTITIONS = 10_000  # of one topic: each is a directory with open files
 
 
-class Broker(Controls):
+class Broker:
     """A Kafka broker in this process.
 
     `data_dir` keeps its data across runs in Kafka's own format; without it everything is in memory. Further keyword
@@ -76,7 +80,7 @@ class Broker(Controls):
         require_int("num_partitions", num_partitions, minimum=1, maximum=MAX_PARTITIONS)
         require_int("node_id", node_id, minimum=0, maximum=2**31 - 1)
         require_int("nodes", nodes, minimum=1, maximum=MAX_NODES)
-        super().__init__(journal)
+        require_int("journal", journal, minimum=0)
         self._listen = parse_endpoint(listen, "listen")
         self._advertised = parse_endpoint(advertised, "advertised") if advertised is not None else None
         self._wanted = dict(topics or {})
@@ -98,6 +102,9 @@ class Broker(Controls):
         self._cluster_id = cluster_id
         self._apply_retention = apply_retention
         self._rng = rng if rng is not None else random.Random()
+        self._serving: Serving | None = None  # between `start` and `close`
+        self._interceptor = Interceptor(Journal(journal) if journal else None, self._use_interceptor)
+        self._faults = Faults(self._interceptor, lambda: self._serving)
         self._supervisor: asyncio.Task[None] | None = None
         self._closing: anyio.Event | None = None
 
@@ -149,7 +156,7 @@ class Broker(Controls):
             try:
                 await self._serve(state, started)
             finally:
-                self._state = self._listeners = None
+                self._serving = None
                 state.groups.close()
                 with anyio.CancelScope(shield=True):
                     await run_in_thread(state.close)
@@ -185,8 +192,8 @@ class Broker(Controls):
             static["advertised.listeners"] = f"PLAINTEXT://{state.nodes.first.endpoint}"
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(Maintenance(state, listeners).run)
-                self._state, self._listeners = state, listeners
-                self._use_control()
+                self._serving = Serving(state, listeners)
+                self._use_interceptor()
                 state.groups.start()
                 await listeners.serve(tasks)
                 if not started.cancelled():
@@ -222,6 +229,28 @@ class Broker(Controls):
         """The id of the cluster that this broker is, kept in the data directory."""
         return self.state.cluster_id
 
+    @property
+    def state(self) -> BrokerState:
+        """Topics, logs and configs of the broker while it serves.
+
+        Raises: BrokerClosed: it does not.
+        """
+        if self._serving is None:
+            raise BrokerClosed("this Broker does not serve: start it first, or use `async with`")
+        return self._serving.state
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The ids of all nodes."""
+        return self.state.nodes.ids
+
+    def address(self, node: int) -> str:
+        """Return where clients reach one node, `host:port`.
+
+        Raises: InvalidArgument: there is no such node.
+        """
+        return str(self.state.nodes.get(node).endpoint)
+
     async def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
     ) -> None:
@@ -245,8 +274,73 @@ class Broker(Controls):
         topic: Topic = self.state.topics.require(name)
         await self.state.delete_topic(topic)
 
+    # --- for tests ----------------------------------------------------------------------------------------------------
+
+    @property
+    def faults(self) -> Faults:
+        """Faults on demand: rules for requests, and leaders, coordinators, groups and nodes to be moved or stopped."""
+        return self._faults
+
+    def _use_interceptor(self) -> None:
+        """Pass requests through the interceptor only while it has something to do."""
+        if self._serving is not None:
+            self._serving.state.interceptor = self._interceptor if self._interceptor.in_use else None
+
+    @property
+    def journal(self) -> Journal:
+        """The last requests received, oldest first.
+
+        Raises: InvalidArgument: the broker keeps none.
+        """
+        if self._interceptor.journal is None:
+            raise InvalidArgument("this Broker keeps no journal: make it with Broker(journal=1000)")
+        return self._interceptor.journal
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """Return the records of a topic, or of one of its partitions, without a client; for topics of a test's size.
+
+        Raises: BrokerError: there is no such topic or partition.
+        """
+        found: list[Record] = []
+        if partition is not None:
+            partitions = [self.state.partition(topic, partition)]
+        else:
+            partitions = self.state.topics.require(topic).partitions
+        for one in partitions:
+            offset = one.log.log_start_offset
+            while offset < one.log.end_offset:
+                data = one.log.read(offset, READ_AT_ONCE, min_one=True).data
+                for batch in read_batches(data, topic, one.index):
+                    if not batch.is_control:
+                        found += batch.records(offset)
+                    offset = batch.next_offset
+        return found
+
+    async def wait_for_records(self, topic: str, count: int, *, timeout: float = 10.0) -> list[Record]:
+        """Wait until a topic holds at least `count` records, and return all of them; the topic need not exist yet.
+
+        `timeout` in seconds.
+
+        Raises: RequestTimedOut: naming how many there are.
+        """
+        found: list[Record] = []
+        with anyio.move_on_after(timeout):
+            while True:
+                if self._size_of(topic) >= count:  # at most: control batches and compaction leave fewer
+                    found = self.records(topic)
+                    if len(found) >= count:
+                        return found
+                await anyio.sleep(WAIT_INTERVAL)
+        have = len(found) or self._size_of(topic)
+        raise RequestTimedOut(f"topic {topic!r} has {have} of {count} record(s) after {timeout} s")
+
+    def _size_of(self, topic: str) -> int:
+        known = self.state.topics.get(topic)
+        partitions = known.partitions if known is not None else ()
+        return sum(each.log.end_offset - each.log.log_start_offset for each in partitions)
+
     def __repr__(self) -> str:
-        where = f"on {self.bootstrap_servers}" if self._state is not None else "not serving"
+        where = f"on {self.bootstrap_servers}" if self._serving is not None else "not serving"
         return f"<Broker {self._node_id} {where}, {self._storage!r}>"
 
 

@@ -98,11 +98,14 @@ class FallSilent(KafkaError):
     """The connection must stay open and say nothing any more: a broker that hangs."""
 
 
+WHOLE_TOPIC = -1  # in place of a partition
+
+
 class PartitionFaults(Protocol):
-    """What a rule wants of the partitions of one request."""
+    """The errors that a test wants for the partitions of one request."""
 
     def code(self, topic: str, partition: int) -> ErrorCode:
-        """The error to answer for a partition (-1: for the topic); NONE where there is none."""
+        """Return the error of a partition or of `WHOLE_TOPIC`; NONE if the test wants none."""
         ...
 
 
@@ -191,8 +194,8 @@ def read_call(
     handler = _handlers.get(key) or handler_of(api)
     if state.plays_several and is_elsewhere(request, state, call.node.id):
         handler = _not_coordinator
-    if state.control is not None:
-        return call, state.control.work_of(call, request, frame, handler)
+    if state.interceptor is not None:
+        return call, state.interceptor.work_of(call, request, frame, handler)
     return call, lambda: handler(request, call)
 
 
@@ -207,8 +210,7 @@ def _unsupported(
         known = ApiKey(key).name if key in set(ApiKey) else f"unknown API {key}"
         has = f"only versions {api.served_from} to {api.last}" if api is not None else "no such API"
         raise CloseConnection(f"{known} version {version}: this broker has {has}")
-    # KIP-511: whatever version was asked for, version 0 of the answer says what there is.
-    from aiokwire.broker.handlers.api_versions import refuse
-
+    # KIP-511: the response to an unknown version has version 0 and lists the versions there are.
+    refuse: Callable[[], Response] = import_module("aiokwire.broker.handlers.api_versions").refuse
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     return Call(state, api=key, version=0, correlation_id=correlation_id), refuse

@@ -1,6 +1,7 @@
-"""An answer that says nothing but an error, in the place that its API has for errors (`control.py`).
+"""Responses that carry an error and nothing else, in the field that their API has for errors.
 
-Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and Metadata are not here: their handlers answer errors part by part.
+For NOT_COORDINATOR (`dispatch`) and for rules (`faults/rules.py`). Produce, Fetch, ListOffsets, OffsetForLeaderEpoch
+and Metadata are not here: their handlers return an error for each partition.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from aiokwire.protocol import ApiKey, Request, Response
 
 
 def error_response(request: Request[Any], version: int, code: ErrorCode) -> Response:
-    """The answer to a request that failed with this code.
+    """Return the response to a request that failed with this code.
 
-    Raises: InvalidArgument: its API has no place for an error that is known here.
+    Raises: InvalidArgument: the response has no error field that is known here.
     """
     messages = sys.modules[type(request).__module__]
     shape = _SHAPES.get(request.API)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import random
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.fetch_sessions import FetchSessions
@@ -24,11 +24,9 @@ from aiokwire.broker.topics import Partition, Topic, TopicRegistry
 from aiokwire.broker.transactions import TransactionCoordinator
 from aiokwire.broker.unread import UnreadAnswers
 from aiokwire.clock import wall_ms
-from aiokwire.errors import StorageError
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import StorageError, error_for
 from aiokwire.threads import run_in_thread
-
-if TYPE_CHECKING:
-    from aiokwire.broker.faults.rules import Control
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +36,16 @@ async def run_work(work: Work | None) -> None:
     if work is not None:
         await run_in_thread(work.run)
         work.finish()
+
+
+class RequestInterceptor(Protocol):
+    """Decides what happens to requests instead of their handlers. Without one, requests pay nothing."""
+
+    def work_of(
+        self, call: Any, request: Any, frame: bytearray, handler: Callable[[Any, Any], Any]
+    ) -> Callable[[], Any]:
+        """Return what to do for a request; `call` is a `dispatch.Call`."""
+        ...
 
 
 class BrokerState:
@@ -76,7 +84,7 @@ class BrokerState:
         self.unread = UnreadAnswers()
         self.peer_log = PeerLog()
         self.log_dir = "memory"  # the data directory as clients are told, once it is open
-        self.control: Control | None = None  # faults on demand and the journal, where somebody asked for them
+        self.interceptor: RequestInterceptor | None = None  # written by `Broker`: set while a test needs one
 
     @property
     def cluster_id(self) -> str:
@@ -85,6 +93,18 @@ class BrokerState:
     def partitions(self) -> Iterator[Partition]:
         """Every partition of every topic."""
         return (partition for topic in self.topics for partition in topic.partitions)
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """Return a partition.
+
+        Raises: BrokerError: it does not exist.
+        """
+        found = self.topics.partition(topic, partition)
+        if found is None:
+            raise error_for(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}[{partition}]", topic=topic, partition=partition
+            )
+        return found
 
     def open(self) -> None:
         """Lock the data directory, load or recover what is in it.

@@ -1,7 +1,7 @@
 """Test a service against a Kafka in the same process, and let that Kafka misbehave on demand.
 
     async def test_orders_survive_a_leader_that_moves(kafka_broker):
-        kafka_broker.on(ApiKey.PRODUCE, topic="orders").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        kafka_broker.faults.on(ApiKey.PRODUCE, topic="orders").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         ...
 
 `kafka_broker` is a fixture of the pytest plugin that comes with the package (`plugin.py`); without pytest, use

@@ -9,18 +9,18 @@ from typing import Any, Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from aiokwire.broker import Broker, Hold, On, Rule
+from aiokwire.broker import Broker, Faults, Hold, On, Rule
 from aiokwire.records import Record
 
 # Parts of the broker's interface that act upon its loop: calls of theirs run there too.
-_ON_ITS_LOOP = (On, Rule, Hold)
+_ON_ITS_LOOP = (Faults, On, Rule, Hold)
 
 
 class ThreadedBroker:
     """Run a `Broker` in a thread: `with ThreadedBroker() as broker: client_of_any_library(broker.bootstrap_servers)`.
 
-    Takes the options of `Broker`. Every method of `Broker` is there as a blocking call, faults on demand included;
-    methods may be called from any thread. The typed ones are those that most tests need.
+    Takes the options of `Broker`. Every method of `Broker` and of `Broker.faults` is there as a blocking call; methods
+    may be called from any thread. The typed ones are those that most tests need.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

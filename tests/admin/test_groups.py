@@ -51,7 +51,7 @@ async def classic_member(
     broker: Broker, group: str = "g", *, assignment: bytes = ASSIGNMENT, instance: str | None = None
 ) -> RawMember:
     """A member that has all partitions of "t"."""
-    member = await RawMember.connect(broker, group, instance=instance, node=broker.coordinator(group))
+    member = await RawMember.connect(broker, group, instance=instance, node=broker.faults.coordinator(group))
     protocols = [("range", SUBSCRIPTION)]
     while member.generation < 0:
         member.send_join(protocols=protocols)
@@ -62,7 +62,7 @@ async def classic_member(
 
 
 async def modern_member(broker: Broker, group: str = "g") -> ModernMember:
-    client = (await RawMember.connect(broker, node=broker.coordinator(group))).client
+    client = (await RawMember.connect(broker, node=broker.faults.coordinator(group))).client
     member = ModernMember(broker, client, "modern", group)
     assert await member.beat(join=True) is ErrorCode.NONE
     await settle(member)
@@ -74,14 +74,14 @@ async def modern_member(broker: Broker, group: str = "g") -> ModernMember:
 
 async def test_groups_of_all_brokers_are_listed_by_name(broker: Broker, admin: Admin) -> None:
     names = [f"g{number}" for number in range(6)]
-    assert {broker.coordinator(name) for name in names} == set(broker.nodes)
+    assert {broker.faults.coordinator(name) for name in names} == set(broker.nodes)
     for name in names:
         await admin.alter_group_offsets(name, {T0: 1})
     member = await classic_member(broker, "member")
     listed = await admin.list_groups()
     assert [one.group_id for one in listed] == [*names, "member"]
     assert {one.group_id: one.coordinator for one in listed} == {
-        name: broker.coordinator(name) for name in [*names, "member"]
+        name: broker.faults.coordinator(name) for name in [*names, "member"]
     }
     assert (listed[-1].state, listed[-1].type, listed[-1].protocol_type) == ("Stable", "classic", "consumer")
     assert [one.group_id for one in await admin.list_groups(states=["Stable"])] == ["member"]
@@ -91,7 +91,7 @@ async def test_groups_of_all_brokers_are_listed_by_name(broker: Broker, admin: A
 
 async def test_a_broker_that_loads_its_groups_is_asked_again(broker: Broker, admin: Admin) -> None:
     await admin.alter_group_offsets("g", {T0: 1})
-    rule = broker.on(ApiKey.LIST_GROUPS, times=3).error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    rule = broker.faults.on(ApiKey.LIST_GROUPS, times=3).error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert [one.group_id for one in await admin.list_groups()] == ["g"]
     await rule.hit(3)
 
@@ -105,7 +105,7 @@ async def test_a_classic_group_is_described_with_what_its_members_have(broker: B
         "range",
         None,
     )
-    assert described.coordinator == broker.coordinator("g")
+    assert described.coordinator == broker.faults.coordinator("g")
     assert described.members == (
         GroupMember(member.member_id, "i", "raw", "/127.0.0.1", (T0, T1), None, ("t",), None, None, "r1"),
     )
@@ -140,7 +140,9 @@ async def test_a_group_that_does_not_exist_is_an_error_for_itself_only(old: bool
                     groups=[describe.DescribedGroup(group_id="none", group_state="Dead")]
                 )
 
-            broker.on(describe.DescribeGroupsRequest, when=lambda request: request.groups == ["none"]).respond(dead)
+            broker.faults.on(describe.DescribeGroupsRequest, when=lambda request: request.groups == ["none"]).respond(
+                dead
+            )
         results = await admin.describe_groups(["g", "none"])
         assert results["g"].state == "Empty"
         assert results.errors["none"].code is ErrorCode.GROUP_ID_NOT_FOUND
@@ -196,7 +198,7 @@ async def test_an_open_transaction_is_waited_for_when_stable_offsets_are_asked_f
     broker: Broker, admin: Admin
 ) -> None:
     await admin.alter_group_offsets("g", {T0: 1})
-    rule = broker.on(ApiKey.OFFSET_FETCH, times=2).error(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    rule = broker.faults.on(ApiKey.OFFSET_FETCH, times=2).error(ErrorCode.UNSTABLE_OFFSET_COMMIT)
     assert (await admin.list_group_offsets("g", require_stable=True))[T0].offset == 1
     await rule.hit(2)
 
@@ -285,7 +287,7 @@ async def test_members_are_removed_by_id_by_instance_or_all(broker: Broker, admi
 
 async def test_calls_find_a_coordinator_that_has_moved(broker: Broker, admin: Admin) -> None:
     await admin.alter_group_offsets("g", {T0: 3})
-    other = next(node for node in broker.nodes if node != broker.coordinator("g"))
-    broker.move_coordinator("g", other)
+    other = next(node for node in broker.nodes if node != broker.faults.coordinator("g"))
+    broker.faults.move_coordinator("g", other)
     assert (await admin.list_group_offsets("g"))[T0].offset == 3
     assert (await admin.describe_group("g")).coordinator == other

@@ -88,8 +88,8 @@ async def test_a_node_serves_what_it_leads_and_refuses_the_rest(trio: Broker) ->
 async def test_a_leader_moves_under_a_new_epoch_with_its_records(trio: Broker) -> None:
     one, three = await RawClient.connect(trio, 1), await RawClient.connect(trio, 3)
     await produce_one(one, "t", batch([b"a"]))
-    assert trio.move_leader("t", 0, 3) == 1
-    assert trio.leader("t", 0) == 3
+    assert trio.faults.move_leader("t", 0, 3) == 1
+    assert trio.faults.leader("t", 0) == 3
     assert (await produce_one(one, "t", batch([b"b"]))).error_code == NOT_LEADER
     assert (await produce_one(three, "t", batch([b"b"]))).base_offset == 1
     assert [(record.value, record.leader_epoch) for record in trio.records("t", 0)] == [(b"a", 0), (b"b", 1)]
@@ -104,10 +104,10 @@ async def test_a_leader_moves_under_a_new_epoch_with_its_records(trio: Broker) -
 
 async def test_a_long_poll_ends_when_its_leader_moves(trio: Broker) -> None:
     client = await RawClient.connect(trio, 1)
-    seen = trio.on(ApiKey.FETCH).observe()
+    seen = trio.faults.on(ApiKey.FETCH).observe()
     client.send(fetch_request("t", max_wait_ms=60_000), 12)
     await seen.hit()
-    trio.move_leader("t", 0, 2)
+    trio.faults.move_leader("t", 0, 2)
     (answer,) = (await client.receive(fetch.FetchResponse, 12)).responses
     assert answer.partitions[0].error_code == NOT_LEADER
     await client.close()
@@ -118,7 +118,7 @@ async def test_the_new_leader_is_named_to_producers_whose_version_can_carry_it(
     trio: Broker, version: int, leader: tuple[int, int] | None, endpoints: list[int]
 ) -> None:
     client = await RawClient.connect(trio, 1)
-    trio.move_leader("t", 0, 2)
+    trio.faults.move_leader("t", 0, 2)
     answer = await client.ask(produce_request("t", batch([b"a"])), version)
     hint = answer.responses[0].partition_responses[0].current_leader
     assert (hint and (hint.leader_id, hint.leader_epoch)) == leader
@@ -132,7 +132,7 @@ async def test_the_new_leader_is_named_to_consumers_whose_version_can_carry_it(
     trio: Broker, version: int, hinted: bool, endpoints: list[int]
 ) -> None:
     client = await RawClient.connect(trio, 1)
-    trio.move_leader("t", 0, 2)
+    trio.faults.move_leader("t", 0, 2)
     topic_id = trio.state.topics.require("t").id
     asked = fetch_request("t") if version < 13 else fetch_request("", topic_id=topic_id)
     answer = await client.ask(asked, version)
@@ -143,9 +143,9 @@ async def test_the_new_leader_is_named_to_consumers_whose_version_can_carry_it(
 
 
 async def test_frozen_metadata_goes_on_telling_what_was_true(trio: Broker) -> None:
-    trio.freeze_metadata()
-    trio.move_leader("t", 0, 2)
-    await trio.stop_node(3)
+    trio.faults.freeze_metadata()
+    trio.faults.move_leader("t", 0, 2)
+    await trio.faults.stop_node(3)
     await trio.create_topic("later", 1)
     answer = await told(trio, 2)
     assert [one.node_id for one in answer.brokers] == [1, 2, 3]
@@ -156,7 +156,7 @@ async def test_frozen_metadata_goes_on_telling_what_was_true(trio: Broker) -> No
     refused = await produce_one(client, "t", batch([b"a"]), version=10)
     assert (refused.error_code, refused.current_leader) == (NOT_LEADER, None)
     await client.close()
-    trio.thaw_metadata()
+    trio.faults.thaw_metadata()
     answer = await told(trio, 2)
     assert [one.node_id for one in answer.brokers] == [1, 2]
     assert [one.leader_id for one in answer.topics[1].partitions] == [2, 2, 1]
@@ -164,12 +164,12 @@ async def test_frozen_metadata_goes_on_telling_what_was_true(trio: Broker) -> No
 
 async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Broker) -> None:
     client = await RawClient.connect(trio, 1)
-    held = trio.on(ApiKey.PRODUCE).hold()
+    held = trio.faults.on(ApiKey.PRODUCE).hold()
     client.send(produce_request("t", batch([b"a"])), 9)
     await held.arrived()
     address = trio.address(1)
-    await trio.stop_node(1)
-    await trio.stop_node(1)
+    await trio.faults.stop_node(1)
+    await trio.faults.stop_node(1)
     assert await client.closed_by_broker()
     held.release()
     with pytest.raises(OSError, match="Connect"):
@@ -180,8 +180,8 @@ async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Bro
     assert [one.leader_id for one in answer.topics[0].partitions] == [2, 2, 3]
     assert answer.topics[0].partitions[0].isr_nodes == [2, 3]
     assert answer.topics[0].partitions[0].offline_replicas == [1]
-    await trio.start_node(1)
-    await trio.start_node(1)
+    await trio.faults.start_node(1)
+    await trio.faults.start_node(1)
     assert trio.address(1) == address
     again = await RawClient.connect(trio, 1)
     assert (await produce_one(again, "t", batch([b"a"]))).error_code == NOT_LEADER
@@ -192,7 +192,7 @@ async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Bro
 
 
 async def test_without_fail_over_nobody_leads_until_the_node_is_back(trio: Broker) -> None:
-    await trio.stop_node(2, fail_over=False)
+    await trio.faults.stop_node(2, fail_over=False)
     (topic,) = (await told(trio, 1)).topics
     assert (topic.partitions[1].error_code, topic.partitions[1].leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     client = await RawClient.connect(trio, 1)
@@ -206,7 +206,7 @@ async def test_without_fail_over_nobody_leads_until_the_node_is_back(trio: Broke
     assert (await client.ask(describe_cluster.DescribeClusterRequest(), 0)).controller_id == 1
     refused = await produce_one(client, "t", batch([b"a"]), partition=1, version=10)
     assert (refused.error_code, refused.current_leader) == (NOT_LEADER, None)
-    await trio.start_node(2)
+    await trio.faults.start_node(2)
     (topic,) = (await told(trio, 1)).topics
     assert (topic.partitions[1].error_code, topic.partitions[1].leader_id, topic.partitions[1].leader_epoch) == (
         0,
@@ -222,8 +222,8 @@ async def test_a_fetch_session_does_not_outlive_its_node(trio: Broker) -> None:
     request.session_epoch = 0
     session = (await client.ask(request, 12)).session_id
     await client.close()
-    await trio.stop_node(1, fail_over=False)
-    await trio.start_node(1)
+    await trio.faults.stop_node(1, fail_over=False)
+    await trio.faults.start_node(1)
     client = await RawClient.connect(trio, 1)
     answer = await client.ask(fetch.FetchRequest(session_id=session, session_epoch=1), 12)
     assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -231,22 +231,22 @@ async def test_a_fetch_session_does_not_outlive_its_node(trio: Broker) -> None:
 
 
 async def test_keys_have_coordinators_that_move(trio: Broker) -> None:
-    assert {trio.coordinator(f"group-{number}") for number in range(50)} == {1, 2, 3}
-    trio.move_coordinator("g", 3)
+    assert {trio.faults.coordinator(f"group-{number}") for number in range(50)} == {1, 2, 3}
+    trio.faults.move_coordinator("g", 3)
     client = await RawClient.connect(trio, 1)
     (answer,) = (await client.ask(find_coordinator.FindCoordinatorRequest(coordinator_keys=["g"]), 4)).coordinators
     assert (answer.node_id, f"{answer.host}:{answer.port}") == (3, trio.address(3))
     old = await client.ask(find_coordinator.FindCoordinatorRequest(key="g"), 1)
     assert old.node_id == 3
-    await trio.stop_node(3)
-    assert trio.coordinator("g") in {1, 2}
-    await trio.start_node(3)
-    assert trio.coordinator("g") == 3
+    await trio.faults.stop_node(3)
+    assert trio.faults.coordinator("g") in {1, 2}
+    await trio.faults.start_node(3)
+    assert trio.faults.coordinator("g") == 3
     await client.close()
 
 
 async def test_who_is_not_the_coordinator_says_so(trio: Broker) -> None:
-    trio.move_coordinator("tx", 2)
+    trio.faults.move_coordinator("tx", 2)
     codes = []
     for node in trio.nodes:
         client = await RawClient.connect(trio, node)
@@ -272,15 +272,15 @@ async def test_who_is_not_the_coordinator_says_so(trio: Broker) -> None:
     ids=lambda request: type(request).__name__,
 )
 async def test_a_request_is_for_the_coordinator_of_its_key(trio: Broker, request_: Request[Any]) -> None:
-    trio.move_coordinator("k", 3)
+    trio.faults.move_coordinator("k", 3)
     assert [is_elsewhere(request_, trio.state, node) for node in trio.nodes] == [True, True, False]
 
 
 async def test_all_nodes_stop_and_come_back(trio: Broker) -> None:
     for node in trio.nodes:
-        await trio.stop_node(node)
+        await trio.faults.stop_node(node)
     for node in reversed(trio.nodes):
-        await trio.start_node(node)
+        await trio.faults.start_node(node)
     leaders = [one.leader_id for one in (await told(trio, 2)).topics[0].partitions]
     assert leaders == [3, 3, 3], "the last one that ran had taken all over"
 
@@ -288,7 +288,7 @@ async def test_all_nodes_stop_and_come_back(trio: Broker) -> None:
 async def test_an_epoch_outlives_the_broker() -> None:
     storage = MemoryStorage()
     async with Broker(storage=storage, nodes=2, topics={"t": 1}) as broker:
-        broker.move_leader("t", 0, 2)
+        broker.faults.move_leader("t", 0, 2)
         client = await RawClient.connect(broker, 2)
         await produce_one(client, "t", batch([b"a"]))
         await client.close()
@@ -307,11 +307,11 @@ async def test_ports_count_on_from_a_fixed_one() -> None:
 
 async def test_what_is_no_node_is_refused(trio: Broker) -> None:
     with pytest.raises(InvalidArgument, match="the nodes are 1, 2, 3"):
-        trio.move_leader("t", 0, 4)
+        trio.faults.move_leader("t", 0, 4)
     with pytest.raises(BrokerError):
-        trio.move_leader("t", 9, 1)
-    await trio.stop_node(2)
-    for move in (lambda: trio.move_leader("t", 0, 2), lambda: trio.move_coordinator("g", 2)):
+        trio.faults.move_leader("t", 9, 1)
+    await trio.faults.stop_node(2)
+    for move in (lambda: trio.faults.move_leader("t", 0, 2), lambda: trio.faults.move_coordinator("g", 2)):
         with pytest.raises(InvalidArgument, match="node 2 is stopped"):
             move()
     with pytest.raises(ConfigurationError, match="nodes"):
@@ -319,7 +319,7 @@ async def test_what_is_no_node_is_refused(trio: Broker) -> None:
 
 
 async def test_a_rule_may_be_for_one_node(trio: Broker) -> None:
-    trio.on(ApiKey.METADATA, node=2).close()
+    trio.faults.on(ApiKey.METADATA, node=2).close()
     assert (await told(trio, 1)).controller_id == 1
     client = await RawClient.connect(trio, 2)
     client.send(metadata.MetadataRequest(topics=[]), 9)
@@ -331,7 +331,7 @@ async def test_min_insync_replicas_counts_the_nodes_that_run(trio: Broker) -> No
     await trio.create_topic("safe", 1, {"min.insync.replicas": "3"})
     client = await RawClient.connect(trio, 1)
     assert (await produce_one(client, "safe", batch([b"a"]))).error_code == 0
-    await trio.stop_node(3)
+    await trio.faults.stop_node(3)
     assert (await produce_one(client, "safe", batch([b"a"]))).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     with anyio.fail_after(1):
         await client.ask(produce.ProduceRequest(acks=1, timeout_ms=1), 9)

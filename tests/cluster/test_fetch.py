@@ -103,8 +103,8 @@ async def test_an_offset_that_is_not_there_is_an_error_with_its_place() -> None:
 async def test_a_leader_that_has_moved_is_looked_for() -> None:
     async with Broker(topics={"t": 1}, nodes=2) as broker, client_of(broker.bootstrap_servers) as client:
         await client.list_offsets({T0: LATEST})
-        other = next(node for node in broker.nodes if node != broker.leader("t", 0))
-        broker.move_leader("t", 0, other)
+        other = next(node for node in broker.nodes if node != broker.faults.leader("t", 0))
+        broker.faults.move_leader("t", 0, other)
         assert (await client.fetch({T0: 0}, max_wait=0.01))[T0].records() == []
 
 

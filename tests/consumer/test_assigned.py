@@ -53,7 +53,7 @@ async def test_without_a_group_it_has_what_it_reads(kafka_broker: Broker) -> Non
 
 
 async def test_the_error_says_what_it_waits_for(kafka_broker: Broker) -> None:
-    rule = kafka_broker.on(ApiKey.FIND_COORDINATOR, times=None).error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    rule = kafka_broker.faults.on(ApiKey.FIND_COORDINATOR, times=None).error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     async with member(kafka_broker) as reader:
         with pytest.raises(RequestTimedOut, match=r"within 0\.1 s: the coordinator of group 'g' was not found"):
             await reader.assigned(timeout=0.1)
@@ -72,7 +72,7 @@ async def test_a_member_too_many_and_a_rebalance_are_told_apart(kafka_broker: Br
         async with member(kafka_broker) as third:
             with pytest.raises(RequestTimedOut, match="'g' assigned no partition to this member: it has as many"):
                 await third.assigned(timeout=0.5)
-    kafka_broker.on(ApiKey.JOIN_GROUP, times=None).error(ErrorCode.REBALANCE_IN_PROGRESS)
+    kafka_broker.faults.on(ApiKey.JOIN_GROUP, times=None).error(ErrorCode.REBALANCE_IN_PROGRESS)
     async with member(kafka_broker) as reader:
         with pytest.raises(RequestTimedOut, match=r"has been rebalancing for .* s \(state PREPARING_REBALANCE\)"):
             await reader.assigned(timeout=0.3)
@@ -81,7 +81,7 @@ async def test_a_member_too_many_and_a_rebalance_are_told_apart(kafka_broker: Br
 async def test_what_keeps_it_out_of_the_group_is_raised_and_it_joins_when_it_is_asked_again(
     kafka_broker: Broker,
 ) -> None:
-    kafka_broker.on(ApiKey.JOIN_GROUP).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    kafka_broker.faults.on(ApiKey.JOIN_GROUP).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     async with member(kafka_broker) as reader:
         with pytest.raises(BrokerError, match="GROUP_AUTHORIZATION_FAILED"):
             await reader.assigned(timeout=5)

@@ -48,11 +48,11 @@ async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_i
             await fill(broker, 2)
             events = reader.events()
             seen = [await reader.getone(timeout=5) for _ in range(5)]
-            before = broker.group("g")
+            before = broker.faults.group("g")
             handler()
             seen += [await reader.getone(timeout=5) for _ in range(15)]
             assert len({(record.partition, record.offset) for record in seen}) == 20, "nothing came twice"
-            after = broker.group("g")
+            after = broker.faults.group("g")
             assert (list(after.members), after.generation) == (list(before.members), before.generation)
             assert told.events == [("assigned", t(0, 1))]
             blocked = await first_block(events)

@@ -124,7 +124,7 @@ async def test_the_same_call_at_the_end_leaves_the_close_in_order(
     assert [type(error) for error in listener.raised] == [InvalidArgument]
     assert "client failed" not in caplog.text
     if protocol == "classic":
-        assert kafka_broker.group("g").state == "Empty"
+        assert kafka_broker.faults.group("g").state == "Empty"
 
 
 async def test_close_by_a_task_that_the_listener_started_closes(kafka_broker: Broker, protocol: str) -> None:

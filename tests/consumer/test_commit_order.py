@@ -57,7 +57,7 @@ async def test_an_automatic_commit_that_is_repeated_comes_before_a_newer_one_by_
     """It was repeated behind the newer one, after REBALANCE_IN_PROGRESS, and took it back."""
     again = ErrorCode.REBALANCE_IN_PROGRESS if protocol == "classic" else ErrorCode.STALE_MEMBER_EPOCH
     await fill(kafka_broker, 1)
-    refused = kafka_broker.on(ApiKey.OFFSET_COMMIT, nth=2).error(again)
+    refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, nth=2).error(again)
     options = {"group_protocol": protocol, "retry_backoff_ms": 20, "auto_commit_interval_ms": 5}
     async with member(kafka_broker, **options) as reader:
         assert len(await reader.getmany(3, timeout=5)) == 3
@@ -78,7 +78,7 @@ async def test_a_commit_that_nobody_waited_for_does_not_undo_the_next_one(kafka_
         await reader.commit({ONE: 8})
         await quiet()
         assert stored(kafka_broker) == 8
-        kafka_broker.on(ApiKey.OFFSET_COMMIT).delay(0.02)
+        kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).delay(0.02)
         reader.commit_nowait({ONE: 9})
         await anyio.lowlevel.checkpoint()
         reader.commit_nowait({ONE: 10})
@@ -99,7 +99,7 @@ async def test_commits_that_waited_for_a_join_come_before_those_after_it(kafka_b
     options = {"partition_assignment_strategy": "range", "enable_auto_commit": False}
     async with member(kafka_broker, listener=Commits(), **options) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.on(ApiKey.SYNC_GROUP).hold()
+        held = kafka_broker.faults.on(ApiKey.SYNC_GROUP).hold()
         reader.rejoin()
         await held.arrived()
         begun.append(1)
@@ -117,7 +117,7 @@ async def test_commits_that_waited_for_a_join_come_before_those_after_it(kafka_b
 async def test_a_commit_that_waits_for_its_turn_keeps_its_time_and_is_not_made_later(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.on(ApiKey.OFFSET_COMMIT).hold()
+        held = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).hold()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.commit, {ONE: 1})
             await held.arrived()
@@ -131,7 +131,7 @@ async def test_a_commit_that_waits_for_its_turn_keeps_its_time_and_is_not_made_l
 
 async def test_a_transaction_that_takes_over_is_not_undone_by_an_automatic_commit(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
-    refused = kafka_broker.on(ApiKey.OFFSET_COMMIT, nth=2).error(ErrorCode.REBALANCE_IN_PROGRESS)
+    refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, nth=2).error(ErrorCode.REBALANCE_IN_PROGRESS)
     async with member(kafka_broker, retry_backoff_ms=20, auto_commit_interval_ms=5) as reader:
         assert len(await reader.getmany(3, timeout=5)) == 3
         await until(lambda: stored(kafka_broker) == 0)
@@ -147,7 +147,7 @@ async def test_a_commit_of_a_partition_that_others_had_meanwhile_fails(kafka_bro
     between may have come further."""
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.on(ApiKey.JOIN_GROUP).hold()
+        held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold()
         reader.rejoin()
         await held.arrived()
         async with anyio.create_task_group() as tasks:
@@ -158,7 +158,7 @@ async def test_a_commit_of_a_partition_that_others_had_meanwhile_fails(kafka_bro
 
             tasks.start_soon(old)
             await anyio.lowlevel.checkpoint()
-            kafka_broker.evict("g", *kafka_broker.group("g").members)
+            kafka_broker.faults.evict("g", *kafka_broker.faults.group("g").members)
             held.release()
         await assigned(reader, 0, 1)
         await reader.commit({ONE: 4})
@@ -170,7 +170,7 @@ async def test_a_commit_made_by_an_eager_member_between_two_generations_is_kept(
     options = {"partition_assignment_strategy": "range", "enable_auto_commit": False}
     async with member(kafka_broker, **options) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.on(ApiKey.JOIN_GROUP).hold()
+        held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold()
         reader.rejoin()
         await held.arrived()
         assert not reader.assignment

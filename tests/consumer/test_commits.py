@@ -226,7 +226,7 @@ async def test_a_commit_by_hand_that_is_on_its_way_is_not_taken_back_by_the_auto
     async with member(kafka_broker, auto_commit_interval_ms=5) as reader:
         await reader.getmany(3, timeout=5)
         await reader.getmany(3, timeout=5)
-        kafka_broker.on(ApiKey.OFFSET_COMMIT).delay(0.1)
+        kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).delay(0.1)
         await reader.commit()  # 6, while 3 are finished
         with anyio.move_on_after(0.05):
             await anyio.sleep_forever()
@@ -269,7 +269,7 @@ async def test_a_transaction_takes_over_and_nothing_is_committed_beside_it(kafka
         await until_committed(kafka_broker, 10)
         metadata = reader.group_metadata()
         assert metadata.generation > 0
-        assert metadata.member_id in kafka_broker.group("g").members
+        assert metadata.member_id in kafka_broker.faults.group("g").members
         tasks.cancel_scope.cancel()
 
 
@@ -283,8 +283,8 @@ async def test_a_commit_waits_for_the_end_of_a_join_and_names_the_new_generation
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         before = reader.group_metadata().generation
-        held = kafka_broker.on(api).hold()
-        commits = kafka_broker.on(ApiKey.OFFSET_COMMIT, times=None).observe()
+        held = kafka_broker.faults.on(api).hold()
+        commits = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, times=None).observe()
         reader.rejoin()
         await held.arrived()
         async with anyio.create_task_group() as tasks:
@@ -301,7 +301,7 @@ async def test_a_commit_waits_for_the_end_of_a_join_and_names_the_new_generation
 async def test_a_commit_that_waits_too_long_for_a_join_says_so(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.on(ApiKey.JOIN_GROUP).hold()
+        held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold()
         reader.rejoin()
         await held.arrived()
         with pytest.raises(RequestTimedOut, match="rebalancing"):
@@ -313,18 +313,18 @@ async def test_a_commit_in_flight_when_a_rebalance_starts_ends_well(kafka_broker
     told = Told()
     async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
         await assigned(reader, 0, 1)
-        generation = kafka_broker.group("g").generation
-        held = kafka_broker.on(ApiKey.OFFSET_COMMIT).hold()
-        joins = kafka_broker.on(ApiKey.JOIN_GROUP, times=None).observe()
+        generation = kafka_broker.faults.group("g").generation
+        held = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).hold()
+        joins = kafka_broker.faults.on(ApiKey.JOIN_GROUP, times=None).observe()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.commit, {ONE: 3})
             await held.arrived()
-            kafka_broker.rebalance("g")
+            kafka_broker.faults.rebalance("g")
             with anyio.move_on_after(0.05):
                 await anyio.sleep_forever()
             assert not joins.requests, "the join waits for the commit"
             held.release()
-        await until(lambda: kafka_broker.group("g").generation > generation)
+        await until(lambda: kafka_broker.faults.group("g").generation > generation)
         assert [name for name, _ in told.events] == ["assigned"]
     assert await committed(kafka_broker) == [3]
 
@@ -333,11 +333,11 @@ async def test_a_rebalance_in_progress_does_not_lose_the_generation(kafka_broker
     told = Told()
     async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
         await assigned(reader, 0, 1)
-        (before,) = kafka_broker.group("g").members
-        refused = kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.REBALANCE_IN_PROGRESS)
+        (before,) = kafka_broker.faults.group("g").members
+        refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.REBALANCE_IN_PROGRESS)
         await reader.commit({ONE: 3})
         assert refused.hits == 1
-        assert list(kafka_broker.group("g").members) == [before]
+        assert list(kafka_broker.faults.group("g").members) == [before]
         assert [name for name, _ in told.events] == ["assigned"]
     assert await committed(kafka_broker) == [3]
 
@@ -348,9 +348,9 @@ async def test_who_is_unknown_at_a_commit_is_told_and_joins_at_once(kafka_broker
     async with member(kafka_broker, enable_auto_commit=False, listener=told, heartbeat_interval_ms=5000) as reader:
         await assigned(reader, 0, 1)
         if code is ErrorCode.UNKNOWN_MEMBER_ID:
-            kafka_broker.evict("g", *kafka_broker.group("g").members)
+            kafka_broker.faults.evict("g", *kafka_broker.faults.group("g").members)
         else:
-            kafka_broker.on(ApiKey.OFFSET_COMMIT).error(code)
+            kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(code)
         with pytest.raises(CommitFailed, match="another may read them") as caught:
             await reader.commit({ONE: 3})
         assert isinstance(caught.value.__cause__, BrokerError)
@@ -363,7 +363,7 @@ async def test_who_is_unknown_at_a_commit_is_told_and_joins_at_once(kafka_broker
 async def test_who_is_fenced_at_a_commit_stops_for_good(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_instance_id="i", enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
-        kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.FENCED_INSTANCE_ID)
+        kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.FENCED_INSTANCE_ID)
         with pytest.raises(FencedError):
             await reader.commit({ONE: 3})
         with pytest.raises(FencedError):
@@ -373,27 +373,31 @@ async def test_who_is_fenced_at_a_commit_stops_for_good(kafka_broker: Broker) ->
 async def test_what_is_no_matter_of_membership_is_just_refused(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
-        generation = kafka_broker.group("g").generation
-        kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        generation = kafka_broker.faults.group("g").generation
+        kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.OFFSET_METADATA_TOO_LARGE)
         with pytest.raises(BrokerError, match="OFFSET_METADATA_TOO_LARGE"):
             await reader.commit({ONE: 3})
-        assert kafka_broker.group("g").generation == generation
+        assert kafka_broker.faults.group("g").generation == generation
 
 
 async def test_38_a_commit_that_is_given_up_takes_the_look_up_from_nobody(kafka_broker: Broker) -> None:
     """A second commit cancelled the first, and with it the look-up that the heartbeat shared: an eviction."""
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
-        (before,) = kafka_broker.group("g").members
-        held = kafka_broker.on(ApiKey.FIND_COORDINATOR).hold()
-        node = kafka_broker.coordinator("g")
-        kafka_broker.move_coordinator("g", next(other for other in kafka_broker.nodes if other != node))
+        (before,) = kafka_broker.faults.group("g").members
+        held = kafka_broker.faults.on(ApiKey.FIND_COORDINATOR).hold()
+        node = kafka_broker.faults.coordinator("g")
+        kafka_broker.faults.move_coordinator("g", next(other for other in kafka_broker.nodes if other != node))
         with anyio.move_on_after(0.03):
             await reader.commit({ONE: 3})
         held.release()
         await reader.commit({ONE: 4})
-        await kafka_broker.on(ApiKey.HEARTBEAT, node=kafka_broker.coordinator("g"), times=None).observe().hit(2)
-        assert list(kafka_broker.group("g").members) == [before]
+        await (
+            kafka_broker.faults.on(ApiKey.HEARTBEAT, node=kafka_broker.faults.coordinator("g"), times=None)
+            .observe()
+            .hit(2)
+        )
+        assert list(kafka_broker.faults.group("g").members) == [before]
     assert await committed(kafka_broker) == [4]
 
 
@@ -402,7 +406,7 @@ async def test_40_offsets_that_cannot_be_had_now_hold_no_partition_up_for_ever(
     kafka_broker: Broker, fault: ErrorCode
 ) -> None:
     await fill(kafka_broker, 2)
-    kafka_broker.on(ApiKey.OFFSET_FETCH, times=3).error(fault)
+    kafka_broker.faults.on(ApiKey.OFFSET_FETCH, times=3).error(fault)
     async with member(kafka_broker) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(20)]
         assert {record.partition for record in seen} == {0, 1}
@@ -435,7 +439,7 @@ async def test_a_listener_that_commits_while_it_loses_is_told(kafka_broker: Brok
     reader = member(kafka_broker, listener=Commits(), enable_auto_commit=False)
     async with reader:
         await assigned(reader, 0, 1)
-        kafka_broker.evict("g", *kafka_broker.group("g").members)
+        kafka_broker.faults.evict("g", *kafka_broker.faults.group("g").members)
         await until(lambda: len(failures) == 1)
 
 

@@ -472,7 +472,7 @@ async def test_a_topic_that_may_not_be_read_fails_the_start_which_may_be_repeate
         topic = metadata.MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name="single")
         return metadata.MetadataResponse(brokers=[node], topics=[topic])
 
-    rule = broker.on(metadata.MetadataRequest, times=None).respond(forbid)
+    rule = broker.faults.on(metadata.MetadataRequest, times=None).respond(forbid)
     with pytest.raises(AuthorizationError, match="single"):
         await reader.start()
     rule.remove()

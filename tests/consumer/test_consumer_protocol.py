@@ -78,7 +78,7 @@ async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_br
         seen = [await reader.getone(timeout=5) for _ in range(40)]
         await reader.commit()
         assert {(record.partition, record.offset) for record in seen} == {(p, o) for p in range(4) for o in range(10)}
-        assert kafka_broker.group("g").protocol == "consumer"
+        assert kafka_broker.faults.group("g").protocol == "consumer"
     await fill(kafka_broker, 4, 1)
     async with member(kafka_broker) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(4)]
@@ -119,11 +119,11 @@ async def test_a_partition_is_given_to_another_only_when_the_listener_is_done(sh
 
     async with member(short_broker, listener=Slow()) as first:
         await assigned(first, 0, 1, 2, 3)
-        (name,) = short_broker.group("g").members
+        (name,) = short_broker.faults.group("g").members
         async with member(short_broker) as second:
             await asked.wait()
-            await short_broker.on(BEAT, times=None).observe().hit(4 * SESSION_MS // 20)
-            assert name in short_broker.group("g").members
+            await short_broker.faults.on(BEAT, times=None).observe().hit(4 * SESSION_MS // 20)
+            assert name in short_broker.faults.group("g").members
             assert not second.assignment
             may_end.set()
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
@@ -155,11 +155,11 @@ async def test_after_a_heartbeat_without_an_answer_everything_is_said_again(kafk
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
         before = len(beats_of(kafka_broker))
-        silent = kafka_broker.on(BEAT, when=_says_nothing_new, times=None).close_after()
+        silent = kafka_broker.faults.on(BEAT, when=_says_nothing_new, times=None).close_after()
         await until(lambda: any(beat.subscribed_topic_names for beat in beats_of(kafka_broker)[before:]))
         assert silent.hits
         silent.remove()
-        await kafka_broker.on(BEAT).observe().hit()
+        await kafka_broker.faults.on(BEAT).observe().hit()
         assert beats_of(kafka_broker)[-1].member_epoch == reader.group_metadata().generation
         assert [name for name, _ in told.events] == ["assigned"]
 
@@ -234,7 +234,7 @@ def test_a_broker_pattern_goes_alone_and_with_its_protocol() -> None:
 
 async def test_what_is_assigned_waits_for_its_topics_name(kafka_broker: Broker) -> None:
     """The metadata was older than the assignment."""
-    kafka_broker.on(ApiKey.METADATA, when=_asks_by_id).respond(metadata.MetadataResponse(brokers=[]))
+    kafka_broker.faults.on(ApiKey.METADATA, when=_asks_by_id).respond(metadata.MetadataResponse(brokers=[]))
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
 
@@ -256,7 +256,7 @@ async def test_a_member_that_the_coordinator_fenced_loses_its_partitions_and_is_
     told = Told()
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        kafka_broker.on(BEAT).error(code)
+        kafka_broker.faults.on(BEAT).error(code)
         await until(lambda: len(told.events) == 3)
         assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
@@ -264,12 +264,12 @@ async def test_a_member_that_the_coordinator_fenced_loses_its_partitions_and_is_
 async def test_an_evicted_member_joins_again_in_its_name(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        (before,) = kafka_broker.group("g").members
-        epoch = kafka_broker.group("g").generation
-        kafka_broker.evict("g", before)
-        await until(lambda: kafka_broker.group("g").generation > epoch + 1)
+        (before,) = kafka_broker.faults.group("g").members
+        epoch = kafka_broker.faults.group("g").generation
+        kafka_broker.faults.evict("g", before)
+        await until(lambda: kafka_broker.faults.group("g").generation > epoch + 1)
         await assigned(reader, 0, 1, 2, 3)
-        assert list(kafka_broker.group("g").members) == [before]
+        assert list(kafka_broker.faults.group("g").members) == [before]
 
 
 async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) -> None:
@@ -277,8 +277,8 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
         for node in kafka_broker.nodes * 2:
-            kafka_broker.move_coordinator("g", node)
-            beats = kafka_broker.on(BEAT, node=node, times=None).observe()
+            kafka_broker.faults.move_coordinator("g", node)
+            beats = kafka_broker.faults.on(BEAT, node=node, times=None).observe()
             await beats.hit(2)
             beats.remove()
         assert reader.assignment == t(0, 1, 2, 3)
@@ -288,10 +288,10 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
 async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        gone = kafka_broker.coordinator("g")
-        await kafka_broker.stop_node(gone)
-        other = kafka_broker.coordinator("g")
-        await kafka_broker.on(BEAT, node=other, times=None).observe().hit(2)
+        gone = kafka_broker.faults.coordinator("g")
+        await kafka_broker.faults.stop_node(gone)
+        other = kafka_broker.faults.coordinator("g")
+        await kafka_broker.faults.on(BEAT, node=other, times=None).observe().hit(2)
         await reader.commit({TopicPartition("t", 0): 3})
         assert reader.assignment == t(0, 1, 2, 3)
 
@@ -301,7 +301,7 @@ async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker)
     "fault", ["close", "close_after", ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 )
 async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
-    on = kafka_broker.on(api, times=3)
+    on = kafka_broker.faults.on(api, times=3)
     rule = on.error(fault) if isinstance(fault, ErrorCode) else on.close() if fault == "close" else on.close_after()
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -322,7 +322,7 @@ async def test_who_is_refused_is_told_and_may_try_again(
     kafka_broker: Broker, code: ErrorCode, kind: type[Exception]
 ) -> None:
     await fill(kafka_broker, 4)
-    kafka_broker.on(BEAT).error(code)
+    kafka_broker.faults.on(BEAT).error(code)
     async with member(kafka_broker) as reader:
         with pytest.raises(kind, match=f"group 'g'.*{code.name}"):
             await reader.getone(timeout=5)
@@ -339,8 +339,8 @@ async def test_a_member_whose_session_ended_while_it_was_cut_off_is_back(short_b
     told = Told()
     async with member(short_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        cut = short_broker.on(BEAT, times=None).close()
-        await until(lambda: short_broker.group("g").state == "Empty")
+        cut = short_broker.faults.on(BEAT, times=None).close()
+        await until(lambda: short_broker.faults.group("g").state == "Empty")
         cut.remove()
         await until(lambda: len(told.events) == 3)
         assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
@@ -357,7 +357,7 @@ async def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_
             had = second.assignment
         events = list(told.events)
         assert beats_of(kafka_broker)[-1].member_epoch in (-2, first.group_metadata().generation)
-        assert len(kafka_broker.group("g").members) == 2, "it does not leave"
+        assert len(kafka_broker.faults.group("g").members) == 2, "it does not leave"
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: second.assignment == had)
         assert told.events == events
@@ -368,7 +368,7 @@ async def test_an_instance_id_is_waited_for_until_its_session_ends(short_broker:
     killed = member(short_broker, group_instance_id="one")
     await killed.start()
     await assigned(killed, 0, 1, 2, 3)
-    short_broker.on(BEAT, when=lambda beat: getattr(beat, "member_epoch", 0) < 0).drop()
+    short_broker.faults.on(BEAT, when=lambda beat: getattr(beat, "member_epoch", 0) < 0).drop()
     await killed.close(timeout=0.05)
     async with member(short_broker, group_instance_id="one") as second:
         await assigned(second, 0, 1, 2, 3)
@@ -388,7 +388,7 @@ async def test_a_member_whose_instance_id_was_taken_stops_for_good(kafka_broker:
     told = Told()
     async with member(kafka_broker, group_instance_id="one", listener=told) as first:
         await assigned(first, 0, 1, 2, 3)
-        kafka_broker.on(BEAT).error(ErrorCode.FENCED_INSTANCE_ID)
+        kafka_broker.faults.on(BEAT).error(ErrorCode.FENCED_INSTANCE_ID)
         for _ in range(2):
             with pytest.raises(FencedError, match="group 'g'"):
                 await first.getone(timeout=5)
@@ -404,7 +404,7 @@ async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker:
     told = Told()
     async with member(kafka_broker, listener=told, max_poll_interval_ms=100) as reader:
         await reader.getone(timeout=5)
-        await until(lambda: kafka_broker.group("g").state == "Empty")
+        await until(lambda: kafka_broker.faults.group("g").state == "Empty")
         assert told.events[-1] == ("lost", t(0, 1, 2, 3))
         assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
 
@@ -428,18 +428,18 @@ async def test_a_handler_that_blocks_the_loop_for_longer_than_a_session_costs_no
 async def test_commits_carry_the_members_epoch(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        commits = kafka_broker.on(ApiKey.OFFSET_COMMIT).observe()
+        commits = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).observe()
         await reader.commit({TopicPartition("t", 0): 1})
         group = reader.group_metadata()
         (request,) = commits.requests
         assert getattr(request, "generation_id_or_member_epoch", None) == group.generation
-        assert [group.member_id] == list(kafka_broker.group("g").members)
+        assert [group.member_id] == list(kafka_broker.faults.group("g").members)
 
 
 async def test_a_commit_with_an_old_epoch_is_sent_again_with_the_new_one(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        refused = kafka_broker.on(ApiKey.OFFSET_COMMIT, times=2).error(ErrorCode.STALE_MEMBER_EPOCH)
+        refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, times=2).error(ErrorCode.STALE_MEMBER_EPOCH)
         await reader.commit({TopicPartition("t", 0): 7})
         assert refused.hits == 2
         committed = await reader.committed(TopicPartition("t", 0))
@@ -450,7 +450,7 @@ async def test_a_refused_commit_of_an_unknown_member_leads_to_a_new_join(kafka_b
     told = Told()
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        kafka_broker.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.UNKNOWN_MEMBER_ID)
+        kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.UNKNOWN_MEMBER_ID)
         with pytest.raises(Exception, match="were not committed"):
             await reader.commit({TopicPartition("t", 0): 7})
         await until(lambda: len(told.events) == 3)
@@ -464,21 +464,21 @@ async def test_a_member_that_is_closed_leaves_at_once(kafka_broker: Broker) -> N
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
     assert beats_of(kafka_broker)[-1].member_epoch == -1
-    assert kafka_broker.group("g").state == "Empty"
+    assert kafka_broker.faults.group("g").state == "Empty"
 
 
 async def test_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker: Broker) -> None:
     reader = member(kafka_broker)
     await reader.start()
     await assigned(reader, 0, 1, 2, 3)
-    kafka_broker.on(BEAT, times=None).drop()
+    kafka_broker.faults.on(BEAT, times=None).drop()
     started = anyio.current_time()
     await reader.close(timeout=0.2)
     assert anyio.current_time() - started < 1
 
 
 async def test_a_close_while_it_joins_takes_no_longer(kafka_broker: Broker) -> None:
-    held = kafka_broker.on(BEAT).hold()
+    held = kafka_broker.faults.on(BEAT).hold()
     reader = member(kafka_broker)
     await reader.start()
     await held.arrived()
@@ -510,7 +510,7 @@ def limited(broker: Broker, newest: int | None) -> None:
     offered = [api_versions.ApiVersion(api_key=int(key), max_version=version) for key, version in others.items()]
     for one in offered:
         one.min_version = 4 if one.api_key == ApiKey.FETCH else 0
-    broker.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))
+    broker.faults.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))
 
 
 async def test_the_first_version_lets_the_coordinator_name_members(kafka_broker: Broker) -> None:
@@ -536,20 +536,20 @@ async def test_a_broker_that_does_not_speak_the_protocol_is_an_error(kafka_broke
 async def test_auto_falls_back_to_the_classic_protocol(kafka_broker: Broker, why: str | ErrorCode) -> None:
     await fill(kafka_broker, 4)
     if isinstance(why, ErrorCode):
-        kafka_broker.on(BEAT).error(why)
+        kafka_broker.faults.on(BEAT).error(why)
     else:
         limited(kafka_broker, None)
     async with member(kafka_broker, group_protocol="auto") as reader:
         assert (await reader.getone(timeout=5)).offset == 0
-        assert kafka_broker.group("g").protocol == "classic"
+        assert kafka_broker.faults.group("g").protocol == "classic"
         await reader.commit()
         assert reader.group_metadata().generation == 1
-    assert kafka_broker.group("g").state == "Empty"
+    assert kafka_broker.faults.group("g").state == "Empty"
 
 
 async def test_a_member_that_leaves_while_it_finds_out_joins_by_no_protocol(kafka_broker: Broker) -> None:
-    held = kafka_broker.on(BEAT).hold()
-    joins = kafka_broker.on(ApiKey.JOIN_GROUP, times=None).observe()
+    held = kafka_broker.faults.on(BEAT).hold()
+    joins = kafka_broker.faults.on(ApiKey.JOIN_GROUP, times=None).observe()
     async with member(kafka_broker, group_protocol="auto") as reader:
         await held.arrived()
         await reader.assign([TopicPartition("t", 0)])
@@ -562,10 +562,10 @@ async def test_a_member_that_leaves_while_it_finds_out_joins_by_no_protocol(kafk
 async def test_auto_uses_the_consumer_protocol_where_there_is_one(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_protocol="auto") as reader:
         await assigned(reader, 0, 1, 2, 3)
-        assert kafka_broker.group("g").protocol == "consumer"
+        assert kafka_broker.faults.group("g").protocol == "consumer"
         await reader.subscribe("u")
         await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
-    assert kafka_broker.group("g").state == "Empty"
+    assert kafka_broker.faults.group("g").state == "Empty"
 
 
 def test_options_are_checked() -> None:

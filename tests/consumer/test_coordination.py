@@ -117,10 +117,10 @@ async def test_memory_that_fetches_of_given_up_partitions_hold_is_waited_for(kaf
     async with member(kafka_broker, "one", **options) as reader:
         for lanes in (1, 2):  # each has half of the memory until its fetch is answered
             await until(lambda lanes=lanes: reader.memory_in_use == lanes * 500_000)  # type: ignore[misc]  # bound now
-            generation = kafka_broker.group("g").generation
-            kafka_broker.rebalance("g")
-            await until(lambda before=generation: kafka_broker.group("g").generation > before)  # type: ignore[misc]  # as above
-            await until(lambda: kafka_broker.group("g").state == "Stable")
+            generation = kafka_broker.faults.group("g").generation
+            kafka_broker.faults.rebalance("g")
+            await until(lambda before=generation: kafka_broker.faults.group("g").generation > before)  # type: ignore[misc]  # as above
+            await until(lambda: kafka_broker.faults.group("g").state == "Stable")
         await fill(kafka_broker, 1, topic="one")
         assert (await reader.getone(timeout=5)).offset == 0
 
@@ -219,7 +219,7 @@ async def test_a_consumer_may_be_closed_while_a_listener_is_at_work(kafka_broker
         await begun.wait()
         started = anyio.current_time()
     assert anyio.current_time() - started < 1
-    assert kafka_broker.group("g").state == "Empty"
+    assert kafka_broker.faults.group("g").state == "Empty"
 
 
 def test_a_listener_has_three_methods(kafka_broker_options: object) -> None:
@@ -236,7 +236,7 @@ async def test_a_member_whose_generation_passed_loses_its_partitions_and_is_back
     told = Told()
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        kafka_broker.on(ApiKey.HEARTBEAT).error(ErrorCode.ILLEGAL_GENERATION)
+        kafka_broker.faults.on(ApiKey.HEARTBEAT).error(ErrorCode.ILLEGAL_GENERATION)
         await until(lambda: len(told.events) == 3)
         assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
@@ -245,11 +245,11 @@ async def test_an_evicted_member_joins_at_once_as_a_new_one(kafka_broker: Broker
     told = Told()
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        (before,) = kafka_broker.group("g").members
-        kafka_broker.evict("g", before)
+        (before,) = kafka_broker.faults.group("g").members
+        kafka_broker.faults.evict("g", before)
         await until(lambda: len(told.events) == 3)
         assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
-        assert list(kafka_broker.group("g").members) != [before]
+        assert list(kafka_broker.faults.group("g").members) != [before]
 
 
 async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the_group_anew(
@@ -259,33 +259,39 @@ async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the
     a Kafka that had stood still for longer than its own session with the controller came to that."""
 
     def move(request: join_group.JoinGroupRequest) -> join_group.JoinGroupResponse:
-        kafka_broker.move_coordinator("g", next(n for n in kafka_broker.nodes if n != kafka_broker.coordinator("g")))
+        kafka_broker.faults.move_coordinator(
+            "g", next(n for n in kafka_broker.nodes if n != kafka_broker.faults.coordinator("g"))
+        )
         return join_group.JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
 
     options = {"session_timeout_ms": 60_000}
     async with member(kafka_broker, **options) as first, member(kafka_broker, **options) as second:
         await until(lambda: len(first.assignment) == len(second.assignment) == 2)
-        members = set(kafka_broker.group("g").members)
-        refused = kafka_broker.on(join_group.JoinGroupRequest, when=lambda request: not request.member_id).respond(move)
+        members = set(kafka_broker.faults.group("g").members)
+        refused = kafka_broker.faults.on(
+            join_group.JoinGroupRequest, when=lambda request: not request.member_id
+        ).respond(move)
         # The other one learns of it later: alone it would complete a generation, which the new coordinator would read.
-        beats = kafka_broker.on(ApiKey.HEARTBEAT, when=lambda beat: beat.member_id != min(members), times=None).hold()
-        kafka_broker.evict("g", min(members))
+        beats = kafka_broker.faults.on(
+            ApiKey.HEARTBEAT, when=lambda beat: beat.member_id != min(members), times=None
+        ).hold()
+        kafka_broker.faults.evict("g", min(members))
         await refused.hit()
         beats.release()
         await until(lambda: len(first.assignment) == len(second.assignment) == 2)
-        assert set(kafka_broker.group("g").members) == members
+        assert set(kafka_broker.faults.group("g").members) == members
 
 
 async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Broker) -> None:
     told = Told()
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        (before,) = kafka_broker.group("g").members
-        generation = kafka_broker.group("g").generation
-        kafka_broker.rebalance("g")
-        await until(lambda: kafka_broker.group("g").generation > generation)
-        await until(lambda: kafka_broker.group("g").state == "Stable")
-        assert list(kafka_broker.group("g").members) == [before]
+        (before,) = kafka_broker.faults.group("g").members
+        generation = kafka_broker.faults.group("g").generation
+        kafka_broker.faults.rebalance("g")
+        await until(lambda: kafka_broker.faults.group("g").generation > generation)
+        await until(lambda: kafka_broker.faults.group("g").state == "Stable")
+        assert list(kafka_broker.faults.group("g").members) == [before]
         assert told.events == [("assigned", t(0, 1, 2, 3))]
 
 
@@ -294,8 +300,8 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
     async with member(kafka_broker, listener=told) as reader:
         await assigned(reader, 0, 1, 2, 3)
         for node in kafka_broker.nodes * 2:
-            kafka_broker.move_coordinator("g", node)
-            beats = kafka_broker.on(ApiKey.HEARTBEAT, node=node, times=None).observe()
+            kafka_broker.faults.move_coordinator("g", node)
+            beats = kafka_broker.faults.on(ApiKey.HEARTBEAT, node=node, times=None).observe()
             await beats.hit(2)
             beats.remove()
         assert reader.assignment == t(0, 1, 2, 3)
@@ -305,11 +311,11 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
 async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        gone = kafka_broker.coordinator("g")
-        await kafka_broker.stop_node(gone)
-        other = kafka_broker.coordinator("g")
+        gone = kafka_broker.faults.coordinator("g")
+        await kafka_broker.faults.stop_node(gone)
+        other = kafka_broker.faults.coordinator("g")
         assert other != gone
-        await kafka_broker.on(ApiKey.HEARTBEAT, node=other, times=None).observe().hit(2)
+        await kafka_broker.faults.on(ApiKey.HEARTBEAT, node=other, times=None).observe().hit(2)
         await reader.commit({TopicPartition("t", 0): 3})
         assert reader.assignment == t(0, 1, 2, 3)
 
@@ -319,7 +325,7 @@ async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker)
     "fault", ["close", "close_after", ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 )
 async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
-    on = kafka_broker.on(api, times=3)
+    on = kafka_broker.faults.on(api, times=3)
     rule = on.error(fault) if isinstance(fault, ErrorCode) else on.close() if fault == "close" else on.close_after()
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -339,7 +345,7 @@ async def test_who_is_refused_is_told_and_may_try_again(
     kafka_broker: Broker, code: ErrorCode, kind: type[Exception]
 ) -> None:
     await fill(kafka_broker, 4)
-    kafka_broker.on(ApiKey.JOIN_GROUP).error(code)
+    kafka_broker.faults.on(ApiKey.JOIN_GROUP).error(code)
     async with member(kafka_broker) as reader:
         with pytest.raises(kind, match=f"group 'g'.*{code.name}"):
             await reader.getone(timeout=5)
@@ -347,7 +353,7 @@ async def test_who_is_refused_is_told_and_may_try_again(
 
 
 async def test_who_may_not_look_the_coordinator_up_is_told(kafka_broker: Broker) -> None:
-    kafka_broker.on(ApiKey.FIND_COORDINATOR).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    kafka_broker.faults.on(ApiKey.FIND_COORDINATOR).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     async with member(kafka_broker) as reader:
         with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
             await reader.getone(timeout=5)
@@ -381,11 +387,11 @@ async def test_a_static_member_that_comes_back_causes_no_rebalance(kafka_broker:
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
             had = second.assignment
-        generation, events = kafka_broker.group("g").generation, list(told.events)
-        assert len(kafka_broker.group("g").members) == 2, "it does not leave"
+        generation, events = kafka_broker.faults.group("g").generation, list(told.events)
+        assert len(kafka_broker.faults.group("g").members) == 2, "it does not leave"
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: second.assignment == had)
-        assert kafka_broker.group("g").generation == generation
+        assert kafka_broker.faults.group("g").generation == generation
         assert told.events == events
 
 
@@ -407,8 +413,8 @@ async def test_a_member_whose_instance_id_is_taken_stops_for_good(kafka_broker: 
 async def test_every_request_of_a_static_member_says_who_it_is(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_instance_id="one") as reader:
         await assigned(reader, 0, 1, 2, 3)
-        await kafka_broker.on(ApiKey.HEARTBEAT).observe().hit()
-        commits = kafka_broker.on(ApiKey.OFFSET_COMMIT).observe()
+        await kafka_broker.faults.on(ApiKey.HEARTBEAT).observe().hit()
+        commits = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).observe()
         await reader.commit({TopicPartition("t", 0): 1})
     asked = [
         request
@@ -426,7 +432,7 @@ async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker:
     told = Told()
     async with member(kafka_broker, listener=told, max_poll_interval_ms=100) as reader:
         await reader.getone(timeout=5)
-        await until(lambda: kafka_broker.group("g").state == "Empty")
+        await until(lambda: kafka_broker.faults.group("g").state == "Empty")
         assert told.events[-1] == ("lost", t(0, 1, 2, 3))
         assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
 
@@ -434,9 +440,9 @@ async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker:
 async def test_a_member_that_waits_for_records_stays(kafka_broker: Broker) -> None:
     async with member(kafka_broker, max_poll_interval_ms=50) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        (before,) = kafka_broker.group("g").members
+        (before,) = kafka_broker.faults.group("g").members
         assert await reader.getmany(timeout=0.3) == []
-        assert list(kafka_broker.group("g").members) == [before]
+        assert list(kafka_broker.faults.group("g").members) == [before]
 
 
 # --- topics -----------------------------------------------------------------------------------------------------------
@@ -448,11 +454,11 @@ async def test_partitions_that_are_added_are_read_from_their_start(kafka_broker:
         Admin(kafka_broker.bootstrap_servers) as admin,
     ):
         await assigned(reader, 0, 1, 2, 3)
-        kafka_broker.freeze_metadata()
+        kafka_broker.faults.freeze_metadata()
         await admin.create_partitions({"t": 6})
         async with Producer(kafka_broker.bootstrap_servers) as producer:
-            kafka_broker.thaw_metadata()
-            kafka_broker.on(ApiKey.METADATA, client_id="aiokwire", times=3).error(ErrorCode.LEADER_NOT_AVAILABLE)
+            kafka_broker.faults.thaw_metadata()
+            kafka_broker.faults.on(ApiKey.METADATA, client_id="aiokwire", times=3).error(ErrorCode.LEADER_NOT_AVAILABLE)
             await producer.send("t", b"early", partition=5)
         record = await reader.getone(timeout=10)
         assert (record.partition, record.value) == (5, b"early")
@@ -502,7 +508,7 @@ async def test_a_subscription_may_change(kafka_broker: Broker) -> None:
         u = {TopicPartition("u", number) for number in range(2)}
         assert told.events == [("assigned", u), ("revoked", t(0, 1, 2, 3))]
         await reader.assign([TopicPartition("t", 0)])
-        assert kafka_broker.group("g").state == "Empty"
+        assert kafka_broker.faults.group("g").state == "Empty"
         assert reader.assignment == t(0)
         await reader.subscribe("u")
         await until(lambda: reader.assignment == u)
@@ -510,7 +516,7 @@ async def test_a_subscription_may_change(kafka_broker: Broker) -> None:
 
 async def test_40_a_subscription_that_changes_while_a_join_is_on_its_way_is_joined_for(kafka_broker: Broker) -> None:
     for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
-        held = kafka_broker.on(api).hold()
+        held = kafka_broker.faults.on(api).hold()
         async with member(kafka_broker) as reader:
             await held.arrived()
             await reader.subscribe("u")
@@ -522,13 +528,13 @@ async def test_40_a_subscription_that_changes_while_a_join_is_on_its_way_is_join
 
 
 async def test_a_member_that_is_closed_leaves_at_once_and_says_why(kafka_broker: Broker) -> None:
-    leaving = kafka_broker.on(ApiKey.LEAVE_GROUP).observe()
+    leaving = kafka_broker.faults.on(ApiKey.LEAVE_GROUP).observe()
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
     (request,) = leaving.requests
     assert isinstance(request, leave_group.LeaveGroupRequest)
     assert request.members[0].reason == "the consumer was closed"
-    assert kafka_broker.group("g").state == "Empty"
+    assert kafka_broker.faults.group("g").state == "Empty"
     with pytest.raises(ClosedError):
         await reader.getone()
 
@@ -536,7 +542,7 @@ async def test_a_member_that_is_closed_leaves_at_once_and_says_why(kafka_broker:
 @pytest.mark.parametrize("api", [ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT])
 async def test_40_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker: Broker, api: ApiKey) -> None:
     await fill(kafka_broker, 4)
-    kafka_broker.on(api, times=None).drop()
+    kafka_broker.faults.on(api, times=None).drop()
     reader = member(kafka_broker)
     await reader.start()
     await reader.getone(timeout=5)
@@ -550,7 +556,7 @@ async def test_40_a_close_is_bounded_when_every_broker_is_gone(kafka_broker: Bro
     await reader.start()
     await assigned(reader, 0, 1, 2, 3)
     for node in kafka_broker.nodes:
-        await kafka_broker.stop_node(node)
+        await kafka_broker.faults.stop_node(node)
     started = anyio.current_time()
     await reader.close(timeout=0.2)
     assert anyio.current_time() - started < 1
@@ -558,7 +564,7 @@ async def test_40_a_close_is_bounded_when_every_broker_is_gone(kafka_broker: Bro
 
 async def test_a_close_while_it_joins_takes_no_longer(kafka_broker: Broker) -> None:
     for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
-        held = kafka_broker.on(api).hold()
+        held = kafka_broker.faults.on(api).hold()
         reader = member(kafka_broker)
         await reader.start()
         await held.arrived()
@@ -591,13 +597,13 @@ async def test_every_version_of_the_protocol_will_do(kafka_broker: Broker, age: 
         api_versions.ApiVersion(api_key=int(key), min_version=0, max_version=max(version - age, least.get(key, 0)))
         for key, version in newest.items()
     ]
-    kafka_broker.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))
+    kafka_broker.faults.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))
     async with member(kafka_broker) as first:
         async with member(kafka_broker) as second:
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
             await second.commit(dict.fromkeys(second.assignment, 5))
         await assigned(first, 0, 1, 2, 3)
-        await until(lambda: len(kafka_broker.group("g").members) == 1)
+        await until(lambda: len(kafka_broker.faults.group("g").members) == 1)
 
 
 def test_options_of_a_group_are_checked() -> None:

@@ -53,11 +53,11 @@ async def test_a_commit_that_is_on_its_way_when_the_coordinator_moves_ends_well(
     told = Told()
     async with member(kafka_broker, group_protocol=protocol, enable_auto_commit=False, listener=told) as reader:
         await assigned(reader, 0, 1)
-        held = kafka_broker.on(ApiKey.OFFSET_COMMIT).hold(handled=handled)
+        held = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).hold(handled=handled)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reader.commit, {ONE: 3})
             await held.arrived()
-            kafka_broker.move_coordinator("g", another(kafka_broker, kafka_broker.coordinator("g")))
+            kafka_broker.faults.move_coordinator("g", another(kafka_broker, kafka_broker.faults.coordinator("g")))
             held.release()
         assert stored(kafka_broker) == 3
         assert told.events == [("assigned", t(0, 1))]
@@ -69,8 +69,10 @@ async def test_a_coordinator_that_loads_for_long_is_waited_for(kafka_broker: Bro
     async with member(kafka_broker, group_protocol=protocol, enable_auto_commit=False, listener=told) as reader:
         await assigned(reader, 0, 1)
         began = anyio.current_time()
-        kafka_broker.move_coordinator("g", kafka_broker.coordinator("g"), load_seconds=0.3)
-        kafka_broker.move_coordinator("g", another(kafka_broker, kafka_broker.coordinator("g")), load_seconds=0.3)
+        kafka_broker.faults.move_coordinator("g", kafka_broker.faults.coordinator("g"), load_seconds=0.3)
+        kafka_broker.faults.move_coordinator(
+            "g", another(kafka_broker, kafka_broker.faults.coordinator("g")), load_seconds=0.3
+        )
         await reader.commit({ONE: 3})
         assert anyio.current_time() - began >= 0.3
         await reader.commit({ONE: 4})
@@ -84,18 +86,18 @@ async def test_a_node_that_takes_connections_and_never_answers_stops_nobody_for_
     """It coordinated the group and led the partitions, which others do now; nothing but the silence tells."""
     told = Told()
     options = {"group_protocol": protocol, "enable_auto_commit": False, "request_timeout_ms": 200, "listener": told}
-    gone = kafka_broker.coordinator("g")
+    gone = kafka_broker.faults.coordinator("g")
     for partition in (0, 1):
-        kafka_broker.move_leader("t", partition, gone)
+        kafka_broker.faults.move_leader("t", partition, gone)
     await fill(kafka_broker, 2)
     async with member(kafka_broker, **options) as reader:
         await until(lambda: reader.assignment == t(0, 1))
         seen = await reader.getmany(20, timeout=5)
-        silent = [kafka_broker.on(api, node=gone, times=None).hold() for api in ASKED]
+        silent = [kafka_broker.faults.on(api, node=gone, times=None).hold() for api in ASKED]
         other = another(kafka_broker, gone)
         for partition in (0, 1):
-            kafka_broker.move_leader("t", partition, other)
-        kafka_broker.move_coordinator("g", other)
+            kafka_broker.faults.move_leader("t", partition, other)
+        kafka_broker.faults.move_coordinator("g", other)
         async with Producer(kafka_broker.address(other)) as producer:
             for number in range(20):
                 await producer.submit("t", b"%d" % number, partition=number % 2)

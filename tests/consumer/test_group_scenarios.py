@@ -148,11 +148,11 @@ async def test_40_who_comes_back_after_others_took_over_has_lost_its_partitions_
     options = {"group_protocol": protocol, "enable_auto_commit": False}
     async with member(kafka_broker, listener=told, client_id="old", **options) as old:
         await assigned(old, 0, 1, 2, 3)
-        (name,) = kafka_broker.group("g").members
+        (name,) = kafka_broker.faults.group("g").members
         beat = ApiKey.HEARTBEAT if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
-        silenced = kafka_broker.on(beat, client_id="old", times=None).hold()
+        silenced = kafka_broker.faults.on(beat, client_id="old", times=None).hold()
         await silenced.arrived()
-        kafka_broker.evict("g", name)
+        kafka_broker.faults.evict("g", name)
         async with member(kafka_broker, **options) as young:
             await assigned(young, 0, 1, 2, 3)
             assert len(await young.getmany(40, timeout=5)) > 0
@@ -193,9 +193,9 @@ async def test_40_an_answer_that_leaves_a_partition_out_holds_it_up_for_a_moment
             groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g", topics=topics)]
         )
 
-    kafka_broker.on(ApiKey.OFFSET_FETCH).respond(some)
+    kafka_broker.faults.on(ApiKey.OFFSET_FETCH).respond(some)
     nothing = offset_fetch.OffsetFetchResponse(groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g")])
-    left_out = kafka_broker.on(ApiKey.OFFSET_FETCH).respond(nothing)
+    left_out = kafka_broker.faults.on(ApiKey.OFFSET_FETCH).respond(nothing)
     async with member(kafka_broker, group_protocol=protocol) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(40)]
         assert {record.partition for record in seen} == {0, 1, 2, 3}
@@ -208,7 +208,7 @@ async def test_40_a_subscription_that_changes_while_the_coordinator_is_asked_is_
 ) -> None:
     """KIP-848: a heartbeat is on its way with the old subscription."""
     for nth in (1, 2):
-        held = kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, nth=nth).hold()
+        held = kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, nth=nth).hold()
         async with member(kafka_broker, group_protocol="consumer") as reader:
             await held.arrived()
             await reader.subscribe("u")
@@ -231,9 +231,9 @@ async def test_what_a_listener_is_still_at_work_on_is_not_given_to_others_after_
     async with member(kafka_broker, listener=Slow(), client_id="slow", **options) as slow:
         await begun.wait()
         async with member(kafka_broker, **options) as other:
-            await until(lambda: len(kafka_broker.group("g").members) == 2)
-            await kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow").close().hit()
-            said = kafka_broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow", times=None).observe()
+            await until(lambda: len(kafka_broker.faults.group("g").members) == 2)
+            await kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow").close().hit()
+            said = kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow", times=None).observe()
             await said.hit(5)
             assert slow.assignment == t(0, 1, 2, 3)
             assert not other.assignment
@@ -247,7 +247,7 @@ async def test_a_group_that_is_gone_already_lets_a_member_of_the_consumer_protoc
     kafka_broker: Broker, code: ErrorCode
 ) -> None:
     """The same code ends a member's epoch at any other time."""
-    leaving = kafka_broker.on(
+    leaving = kafka_broker.faults.on(
         ApiKey.CONSUMER_GROUP_HEARTBEAT, when=lambda request: getattr(request, "member_epoch", 0) < 0
     ).error(code)
     told = Told()

@@ -96,11 +96,11 @@ async def test_default_members_alone_keep_what_stays_and_no_rebalance_follows_an
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker) as second:
             await shared(first, second)
-            await until(lambda: kafka_broker.group("g").state == "Stable")
+            await until(lambda: kafka_broker.faults.group("g").state == "Stable")
             assert told.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
-            generation = kafka_broker.group("g").generation
+            generation = kafka_broker.faults.group("g").generation
             await anyio.sleep(0.1)
-            assert kafka_broker.group("g").generation == generation <= 4
+            assert kafka_broker.faults.group("g").generation == generation <= 4
             assert used(kafka_broker) == ALONE
 
 
@@ -129,7 +129,7 @@ async def test_the_switch_to_an_eager_assignor_is_told_once_and_nothing_has_two_
             async with other(kafka_broker, name, listener=Owns()) as third:
                 await shared(first, second, third)
                 assert used(kafka_broker) in ("range", "roundrobin")
-                kafka_broker.rebalance("g")
+                kafka_broker.faults.rebalance("g")
                 await shared(first, second, third)
             await until(lambda: used(kafka_broker) == ALONE)
             await shared(first, second)
@@ -146,8 +146,8 @@ async def test_a_member_that_owns_partitions_beside_foreign_cooperative_ones_giv
     told = Told()
     async with other(kafka_broker, "cooperative") as foreign, member(kafka_broker, listener=told) as ours:
         await shared(foreign, ours)
-        kafka_broker.rebalance("g")
-        await until(lambda: kafka_broker.group("g").state == "Stable")
+        kafka_broker.faults.rebalance("g")
+        await until(lambda: kafka_broker.faults.group("g").state == "Stable")
         joins = [one for one in kafka_broker.journal.requests(JoinGroupRequest) if len(one.protocols) == 2]
         assert {protocol.name for one in joins for protocol in one.protocols} == {ALONE, "cooperative-sticky"}
         await foreign.close()
@@ -172,8 +172,8 @@ async def test_a_member_whose_new_leader_is_unknown_drops_its_partitions_at_once
 
     async with member(kafka_broker, listener=told) as ours:
         await assigned(ours, 0, 1, 2, 3)
-        rule = kafka_broker.on(JoinGroupRequest).respond(led_by_a_stranger)
-        kafka_broker.rebalance("g")
+        rule = kafka_broker.faults.on(JoinGroupRequest).respond(led_by_a_stranger)
+        kafka_broker.faults.rebalance("g")
         await rule.hit()
         await until(lambda: len(told.events) == 3)
         await assigned(ours, 0, 1, 2, 3)

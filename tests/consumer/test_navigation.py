@@ -84,7 +84,7 @@ async def test_without_a_commit_and_a_policy_it_says_so(broker: Broker) -> None:
 async def test_a_seek_at_once_wins_over_what_was_committed(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         await reader.commit({ONE: 13})
-    held = broker.on(ApiKey.OFFSET_FETCH).hold()
+    held = broker.faults.on(ApiKey.OFFSET_FETCH).hold()
     async with reader_of(broker) as reader:
         await held.arrived()
         reader.seek(ONE, 4)
@@ -106,7 +106,7 @@ async def test_it_waits_for_a_transaction_that_may_move_it(broker: Broker) -> No
 
 
 async def test_a_refusal_is_raised_and_asked_for_again_by_the_next_call(broker: Broker) -> None:
-    broker.on(ApiKey.OFFSET_FETCH).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    broker.faults.on(ApiKey.OFFSET_FETCH).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     async with reader_of(broker) as reader:
         with pytest.raises(AuthorizationError, match="'g'"):
             await reader.getone(timeout=5)
@@ -154,7 +154,7 @@ async def test_a_commit_is_of_what_was_handed_over_in_whatever_way(broker: Broke
 
 
 async def test_the_epoch_of_a_position_is_that_of_the_record_before_it(broker: Broker) -> None:
-    broker.move_leader("t", 0, broker.leader("t", 0))
+    broker.faults.move_leader("t", 0, broker.faults.leader("t", 0))
     async with Producer(broker.bootstrap_servers) as producer:
         await producer.send("t", b"x", partition=0)
     async with reader_of(broker, group_id=None, auto_offset_reset=1) as reader:

@@ -109,13 +109,13 @@ async def test_a_broker_that_is_gone_is_named(broker: Broker) -> None:
 async def test_a_coordinator_is_lost_and_found() -> None:
     async with Broker(topics={"t": 1}, nodes=2) as broker, member(broker) as reader:
         await assigned(reader, 0)
-        old = broker.coordinator("g")
+        old = broker.faults.coordinator("g")
         events = reader.events()
-        await broker.stop_node(old)
+        await broker.faults.stop_node(old)
         lost = await first(events, CoordinatorLost)
         assert (lost.group_id, lost.node_id) == ("g", old)
         found = await first(events, CoordinatorFound)
-        assert found.node_id == broker.coordinator("g") != old
+        assert found.node_id == broker.faults.coordinator("g") != old
         group = reader.health().group
         assert group is not None
         assert (group.coordinator, group.trouble) == (found.node_id, "")

@@ -50,7 +50,7 @@ def offer(broker: Broker, fetch: int, commit: int) -> None:
             for key, version in newest.items()
         ]
     )
-    broker.on(ApiKey.API_VERSIONS, times=None).respond(answer)
+    broker.faults.on(ApiKey.API_VERSIONS, times=None).respond(answer)
 
 
 @pytest.mark.parametrize("version", range(11))
@@ -76,9 +76,9 @@ async def test_a_topic_without_a_known_id_is_asked_for_by_its_name(kafka_broker:
 async def test_a_coordinator_that_moves_is_followed(kafka_broker: Broker) -> None:
     async with offsets_of(kafka_broker) as offsets:
         for node in (2, 3, 1):
-            kafka_broker.move_coordinator("g", node)
+            kafka_broker.faults.move_coordinator("g", node)
             await offsets.commit({ONE: OffsetAndMetadata(node)}, GROUP, timeout=5)
-            kafka_broker.move_coordinator("g", 1 + node % 3)
+            kafka_broker.faults.move_coordinator("g", 1 + node % 3)
             assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(node)}
 
 
@@ -93,7 +93,7 @@ async def test_a_coordinator_that_moves_is_followed(kafka_broker: Broker) -> Non
 )
 async def test_what_passes_is_asked_again(kafka_broker: Broker, code: ErrorCode) -> None:
     for api in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
-        kafka_broker.on(api, times=2).error(code)
+        kafka_broker.faults.on(api, times=2).error(code)
     async with offsets_of(kafka_broker) as offsets:
         await offsets.commit({ONE: OffsetAndMetadata(5)}, GROUP, timeout=5)
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
@@ -102,15 +102,15 @@ async def test_what_passes_is_asked_again(kafka_broker: Broker, code: ErrorCode)
 
 
 async def test_an_answer_that_is_lost_is_asked_for_again(kafka_broker: Broker) -> None:
-    kafka_broker.on(ApiKey.OFFSET_COMMIT).close_after()
-    kafka_broker.on(ApiKey.OFFSET_FETCH).close()
+    kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).close_after()
+    kafka_broker.faults.on(ApiKey.OFFSET_FETCH).close()
     async with offsets_of(kafka_broker) as offsets:
         await offsets.commit({ONE: OffsetAndMetadata(5)}, GROUP, timeout=5)
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
 
 
 async def test_what_does_not_pass_in_time_ends_with_what_the_coordinator_said(kafka_broker: Broker) -> None:
-    kafka_broker.on(ApiKey.OFFSET_FETCH, times=None).error(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    kafka_broker.faults.on(ApiKey.OFFSET_FETCH, times=None).error(ErrorCode.UNSTABLE_OFFSET_COMMIT)
     async with offsets_of(kafka_broker) as offsets:
         with pytest.raises(RetriableError, match=r"reading the offsets of group 'g'.*UNSTABLE_OFFSET_COMMIT"):
             await offsets.fetch([ONE], stable=True, timeout=0.05)
@@ -125,7 +125,7 @@ async def test_what_does_not_pass_in_time_ends_with_what_the_coordinator_said(ka
     ],
 )
 async def test_a_refusal_is_raised_at_once(kafka_broker: Broker, code: ErrorCode, kind: type[BrokerError]) -> None:
-    kafka_broker.on(ApiKey.OFFSET_COMMIT).error(code)
+    kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(code)
     async with offsets_of(kafka_broker) as offsets:
         with pytest.raises(kind, match=r"committing offsets of group 'g', t\[0\]") as refused:
             await offsets.commit({ONE: OffsetAndMetadata(5)}, GROUP, timeout=5)
@@ -133,9 +133,9 @@ async def test_a_refusal_is_raised_at_once(kafka_broker: Broker, code: ErrorCode
 
 
 async def test_what_an_answer_leaves_out_is_asked_for_again(kafka_broker: Broker) -> None:
-    kafka_broker.on(ApiKey.OFFSET_COMMIT).respond(offset_commit.OffsetCommitResponse())
+    kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).respond(offset_commit.OffsetCommitResponse())
     nothing = offset_fetch.OffsetFetchResponse(groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g")])
-    kafka_broker.on(ApiKey.OFFSET_FETCH).respond(nothing)
+    kafka_broker.faults.on(ApiKey.OFFSET_FETCH).respond(nothing)
     async with offsets_of(kafka_broker) as offsets:
         await offsets.commit({ONE: OffsetAndMetadata(5)}, GROUP, timeout=5)
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}

@@ -115,8 +115,8 @@ async def test_a_blocked_loop_costs_a_member_nothing_and_the_line_that_blocked_i
             before = beats(broker)
             block(2.4)
             sent = beats(broker) - before
-            assert broker.group("other").members == {}, "so much is blocked"
-            status = broker.group("g")
+            assert broker.faults.group("other").members == {}, "so much is blocked"
+            status = broker.faults.group("g")
             assert (status.state, list(status.members)) == ("Stable", [member.member_id])
             assert status.generation == member.generation
             assert sent >= 10, "at an interval of 50 ms"
@@ -134,7 +134,7 @@ async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_i
             member = await joined(broker)
             pulse.start(classic(broker, member, patience=0.3))
             block(0.3 + 2 * SESSION_MS / 1000)
-            assert broker.group("g").members == {}
+            assert broker.faults.group("g").members == {}
             before = beats(broker)
             pulse.polled()
             await answers.until(lambda: ErrorCode.UNKNOWN_MEMBER_ID in answers.codes)
@@ -177,7 +177,7 @@ async def test_an_eager_term_begins_with_beats_in_quick_succession_that_grow_apa
 async def test_an_answer_to_an_older_generation_is_dropped() -> None:
     async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
         member = await joined_slowly(broker)
-        held = broker.on(heartbeat.HeartbeatRequest).hold(handled=True)
+        held = broker.faults.on(heartbeat.HeartbeatRequest).hold(handled=True)
         old = classic(broker, member)
         pulse.start(old, now=True)
         await held.arrived()
@@ -194,7 +194,7 @@ async def test_an_answer_to_an_older_generation_is_dropped() -> None:
 async def test_what_is_under_way_is_answered_when_the_beat_is_updated_and_the_next_is_the_new_one() -> None:
     async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
         member = await joined_slowly(broker)
-        held = broker.on(heartbeat.HeartbeatRequest).hold()
+        held = broker.faults.on(heartbeat.HeartbeatRequest).hold()
         first, second = classic(broker, member, interval=30.0), classic(broker, member, interval=30.0)
         pulse.start(first, now=True)
         await held.arrived()
@@ -225,7 +225,7 @@ async def test_nothing_is_sent_or_told_after_stop() -> None:
 async def test_a_lost_connection_is_told_and_replaced() -> None:
     async with Broker(journal=1000) as broker, pulsing(broker, retry_backoff_ms=10) as (pulse, answers):
         member = await joined_slowly(broker)
-        broker.on(heartbeat.HeartbeatRequest, times=2).close()
+        broker.faults.on(heartbeat.HeartbeatRequest, times=2).close()
         pulse.start(classic(broker, member), now=True)
         await answers.more(4)
         kinds = [type(outcome) for _, outcome in answers.told[:4]]
@@ -236,7 +236,7 @@ async def test_a_lost_connection_is_told_and_replaced() -> None:
 async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection() -> None:
     async with Broker(journal=1000) as broker, pulsing(broker, retry_backoff_ms=10) as (pulse, answers):
         member = await joined_slowly(broker)
-        broker.on(heartbeat.HeartbeatRequest, times=1).drop()
+        broker.faults.on(heartbeat.HeartbeatRequest, times=1).drop()
         pulse.start(classic(broker, member, timeout=0.2), now=True)
         await answers.more(2)
         assert isinstance(answers.told[0][1], RequestTimedOut)
@@ -248,7 +248,7 @@ async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection()
 
 async def test_beats_follow_the_coordinator() -> None:
     async with Broker(journal=1000, nodes=2) as broker, pulsing(broker) as (pulse, answers):
-        home = broker.coordinator("g")
+        home = broker.faults.coordinator("g")
         member = await RawMember.connect(broker, node=home)
         await member.get_id()
         await rebalance(member)
@@ -263,7 +263,7 @@ async def test_beats_follow_the_coordinator() -> None:
         pulse.start(at(home))
         await answers.more(1)
         other = next(node for node in broker.nodes if node != home)
-        broker.move_coordinator("g", other)
+        broker.faults.move_coordinator("g", other)
         await answers.until(lambda: ErrorCode.NOT_COORDINATOR in answers.codes)
         pulse.start(at(other))
         await answers.until(lambda: answers.codes[-1] == 0)
@@ -272,7 +272,7 @@ async def test_beats_follow_the_coordinator() -> None:
 
 async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() -> None:
     async with Broker(journal=1000, nodes=2) as broker, pulsing(broker) as (pulse, answers):
-        home = broker.coordinator("g")
+        home = broker.faults.coordinator("g")
         member = await RawMember.connect(broker, node=home)
         await member.get_id()
         await rebalance(member)
@@ -324,13 +324,13 @@ async def test_an_epoch_that_came_while_the_loop_was_blocked_is_in_the_next_beat
             address = Address("127.0.0.1", broker.port)
             pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60))
             await answers.more(1)
-            epoch = broker.group("g").generation
+            epoch = broker.faults.group("g").generation
             other = ModernMember(broker, (await RawMember.connect(broker)).client, "other")
             assert await other.beat(join=True) is ErrorCode.NONE
             assert await other.leave() is ErrorCode.NONE
             block(3 * SESSION_MS / 1000)
-            assert list(broker.group("g").members) == ["ours"]
-            assert broker.group("g").generation > epoch
+            assert list(broker.faults.group("g").members) == ["ours"]
+            assert broker.faults.group("g").generation > epoch
             await answers.more(1)
             assert set(answers.codes) == {0}
         await close(ours, other)

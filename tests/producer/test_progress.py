@@ -189,7 +189,7 @@ async def test_records_read_before_the_block_count_from_where_the_reader_stood(b
 
 async def test_offsets_that_are_refused_abort_and_go_back(broker: Broker) -> None:
     async with pair_of(broker) as pair:
-        broker.on(ApiKey.TXN_OFFSET_COMMIT).error(ErrorCode.ILLEGAL_GENERATION)
+        broker.faults.on(ApiKey.TXN_OFFSET_COMMIT).error(ErrorCode.ILLEGAL_GENERATION)
         with pytest.raises(TransactionAborted, match=r"was aborted, because.*ILLEGAL_GENERATION"):
             async with pair.producer.transaction(pair.consumer):
                 await pair.copy(10)
@@ -246,7 +246,7 @@ async def test_a_reader_without_a_group_is_refused_before_anything_begins(broker
 async def test_a_commit_of_unknown_end_is_neither_repeated_nor_skipped(broker: Broker, done: bool) -> None:
     """Scenario 30: EndTxn answered with UNKNOWN_SERVER_ERROR; and the same when it had worked."""
     async with reader_of(broker) as consumer:
-        rule = broker.on(end_txn.EndTxnRequest, times=None if done else 1)
+        rule = broker.faults.on(end_txn.EndTxnRequest, times=None if done else 1)
         if done:
             rule.close_after()
         else:
@@ -262,7 +262,7 @@ async def test_a_commit_of_unknown_end_is_neither_repeated_nor_skipped(broker: B
 
         with pytest.raises(TransactionFailed, match="whether the transaction was committed is not known"):
             await work()
-        broker.clear_rules()
+        broker.faults.clear_rules()
         if not done:
             assert await consumer.getmany(timeout=0.1, partitions=INPUT[:1]) == [], (
                 "whether they count is not settled yet"

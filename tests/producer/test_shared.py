@@ -210,7 +210,7 @@ async def test_a_lone_writer_is_believed_after_a_lost_answer_and_where_the_broke
         async with shared(servers) as (_, transactions):
             ticket = await transactions.open()
             await write(servers, ticket, 0, b"a")
-            broker.on(ApiKey.PRODUCE, nth=1).close_after()
+            broker.faults.on(ApiKey.PRODUCE, nth=1).close_after()
             await write(servers, ticket, 1, b"b", b"c")
             await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP)
             assert await committed(servers) == [b"a", b"b", b"c"]

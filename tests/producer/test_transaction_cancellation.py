@@ -182,10 +182,10 @@ async def test_a_start_cancelled_at_every_step_leaves_nothing(broker: Broker, wa
     for step in itertools.count(1):
         producer: Bytes = Producer(broker.bootstrap_servers, **OPTIONS)
         if broker_is == "slow":
-            broker.on(ApiKey.INIT_PRODUCER_ID).delay(0.01)
+            broker.faults.on(ApiKey.INIT_PRODUCER_ID).delay(0.01)
         before = asyncio.all_tasks()
         reached, outcome = await cancel_at(producer.start(), step, way)
-        broker.clear_rules()
+        broker.faults.clear_rules()
         if outcome is None:  # it is started
             await commits(producer, step)
         assert await producer.close() == []
@@ -208,7 +208,7 @@ async def test_a_close_within_a_transaction_cancelled_at_every_step_leaves_nothi
         producer: Bytes = Producer(broker.bootstrap_servers, **OPTIONS)
         await producer.start()
         if broker_is == "slow":
-            broker.on(ApiKey.END_TXN).delay(0.01)
+            broker.faults.on(ApiKey.END_TXN).delay(0.01)
         reached = False
         with contextlib.suppress(TransactionAborted, TransactionStateError, ClosedError, FencedError):
             async with producer.transaction() as tx:
@@ -216,7 +216,7 @@ async def test_a_close_within_a_transaction_cancelled_at_every_step_leaves_nothi
                 delivery = producer.submit_nowait("t", b"%d-waits" % step)
                 reached, outcome = await cancel_at(producer.close(), step, way)
                 assert delivery.done()
-        broker.clear_rules()
+        broker.faults.clear_rules()
         assert outcome == [] or isinstance(outcome, asyncio.CancelledError)
         assert_nothing_held(producer)
         assert await producer.close() == []

@@ -401,7 +401,7 @@ class GroupHistory:
         elif event.kind == "move":
             async with self._lock:
                 if self._host.up:
-                    self._host.broker.move_coordinator(GROUP, self._rng.choice(self._host.broker.nodes))
+                    self._host.broker.faults.move_coordinator(GROUP, self._rng.choice(self._host.broker.nodes))
         elif self._members:
             await self._befall(event, self._rng.choice(self._members))
 
@@ -447,9 +447,9 @@ class GroupHistory:
             member.work = event.duration
         elif self._host.up:
             with contextlib.suppress(KafkaError):
-                names: Collection[str] = self._host.broker.group(GROUP).members
+                names: Collection[str] = self._host.broker.faults.group(GROUP).members
                 if names:
-                    self._host.broker.evict(GROUP, self._rng.choice(sorted(names)))
+                    self._host.broker.faults.evict(GROUP, self._rng.choice(sorted(names)))
 
     async def _calm(self) -> None:
         self._loop.note("calm")

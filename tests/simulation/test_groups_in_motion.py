@@ -36,10 +36,10 @@ def test_news_in_an_answer_that_is_lost_are_asked_for_again() -> None:
             await until(lambda: len(one.assignment) == 2, within=INTERVAL, what="both partitions")
             await anyio.sleep(4 * INTERVAL)
             async with world.consumer(group_id="g", group_protocol="consumer", rng=random.Random(3)) as two:
-                await until(lambda: len(broker.group("g").members) == 2, within=INTERVAL, what="a second member")
-                find = broker.on(ApiKey.FIND_COORDINATOR, client_id="one", times=None).hold()
-                beats = broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="one", times=None).observe()
-                broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="one").close_after()
+                await until(lambda: len(broker.faults.group("g").members) == 2, within=INTERVAL, what="a second member")
+                find = broker.faults.on(ApiKey.FIND_COORDINATOR, client_id="one", times=None).hold()
+                beats = broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="one", times=None).observe()
+                broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="one").close_after()
                 await until(lambda: len(beats.requests) >= 2, within=3 * INTERVAL, what="the same heartbeat again")
                 assert beats.requests[1].subscribed_topic_names is None, "not everything"
                 find.release()
@@ -57,7 +57,7 @@ def test_a_group_at_rest_beats_once_in_an_interval() -> None:
         async with world.consumer(group_id="g", group_protocol="consumer") as reader:
             await until(lambda: len(reader.assignment) == 2, within=INTERVAL, what="both partitions")
             await anyio.sleep(2 * INTERVAL)
-            beats = world.host.broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, times=None).observe()
+            beats = world.host.broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, times=None).observe()
             await anyio.sleep(10 * INTERVAL)
             assert 9 <= len(beats.requests) <= 11
 

@@ -18,13 +18,13 @@ SOON = 5.0  # seconds: an eager heartbeat, and a join; the wait's own time-out i
 def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_unknown() -> None:
     async def main(world: World) -> None:
         broker = world.host.broker
-        sync = broker.on(ApiKey.SYNC_GROUP).hold()
+        sync = broker.faults.on(ApiKey.SYNC_GROUP).hold()
         async with world.consumer(group_id="g", session_timeout_ms=60_000) as reader:
             await sync.arrived(timeout=5)
-            (member,) = broker.group("g").members
-            broker.evict("g", member)
+            (member,) = broker.faults.group("g").members
+            broker.faults.evict("g", member)
             await until(lambda: len(reader.assignment) == 2, within=SOON, what="a new generation")
-            assert member not in broker.group("g").members
+            assert member not in broker.faults.group("g").members
 
     simulate(main)
 
@@ -32,8 +32,8 @@ def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_unkno
 def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_fenced() -> None:
     async def main(world: World) -> None:
         broker = world.host.broker
-        sync = broker.on(ApiKey.SYNC_GROUP).hold()
-        broker.on(ApiKey.HEARTBEAT).error(ErrorCode.FENCED_INSTANCE_ID)
+        sync = broker.faults.on(ApiKey.SYNC_GROUP).hold()
+        broker.faults.on(ApiKey.HEARTBEAT).error(ErrorCode.FENCED_INSTANCE_ID)
         async with world.consumer(group_id="g", group_instance_id="one") as reader:
             await sync.arrived(timeout=5)
             with pytest.raises(FencedError):
@@ -48,10 +48,10 @@ def test_a_sync_is_not_waited_for_once_the_application_makes_no_progress() -> No
         broker = world.host.broker
         async with world.consumer(group_id="g", max_poll_interval_ms=20_000) as reader:
             await until(lambda: len(reader.assignment) == 2, within=SOON, what="a generation")
-            sync = broker.on(ApiKey.SYNC_GROUP).hold()
-            broker.rebalance("g")
+            sync = broker.faults.on(ApiKey.SYNC_GROUP).hold()
+            broker.faults.rebalance("g")
             await sync.arrived(timeout=5)
-            await broker.on(ApiKey.LEAVE_GROUP).observe().hit(timeout=20 + SOON)
+            await broker.faults.on(ApiKey.LEAVE_GROUP).observe().hit(timeout=20 + SOON)
             assert await reader.getmany(timeout=SOON) == []
             assert len(reader.assignment) == 2, "it is back, since it reads"
 
@@ -64,7 +64,7 @@ def test_a_join_is_not_waited_for_once_a_commit_says_that_the_member_is_unknown(
         place = {TopicPartition(TOPIC, 0): OffsetAndMetadata(0)}
         async with world.consumer(group_id="g", session_timeout_ms=6_000) as reader, anyio.create_task_group() as tasks:
             await until(lambda: len(reader.assignment) == 2, within=SOON, what="a generation")
-            commit = broker.on(ApiKey.OFFSET_COMMIT).hold()
+            commit = broker.faults.on(ApiKey.OFFSET_COMMIT).hold()
 
             async def commit_late() -> None:
                 with pytest.raises(KafkaError):
@@ -72,16 +72,16 @@ def test_a_join_is_not_waited_for_once_a_commit_says_that_the_member_is_unknown(
 
             tasks.start_soon(commit_late)
             await commit.arrived(timeout=5)
-            join = broker.on(ApiKey.JOIN_GROUP).hold()
-            broker.rebalance("g")
+            join = broker.faults.on(ApiKey.JOIN_GROUP).hold()
+            broker.faults.rebalance("g")
             await join.arrived(timeout=SOON)  # a join waits for commits for half a session, and then goes ahead
-            (member,) = broker.group("g").members
-            broker.evict("g", member)
+            (member,) = broker.faults.group("g").members
+            broker.faults.evict("g", member)
             commit.release()
-            await until(lambda: broker.group("g").members, within=SOON, what="a new member")
+            await until(lambda: broker.faults.group("g").members, within=SOON, what="a new member")
             await until(lambda: len(reader.assignment) == 2, within=SOON, what="a new generation")
             join.release()
             await anyio.sleep(60)
-            assert len(broker.group("g").members) == 1, "a ghost"
+            assert len(broker.faults.group("g").members) == 1, "a ghost"
 
     simulate(main)

@@ -22,14 +22,14 @@ ASKED = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.LIST_OFFSE
 
 def lead(world: World, node: int, *partitions: int) -> None:
     for partition in partitions:
-        world.host.broker.move_leader(TOPIC, partition, node)
+        world.host.broker.faults.move_leader(TOPIC, partition, node)
 
 
 def hush(world: World, node: int) -> Hold:
     """Let a node say nothing more; what it is told to fetch, it may still answer one day."""
     for api in ASKED:
-        world.host.broker.on(api, node=node, times=None).drop()
-    return world.host.broker.on(ApiKey.FETCH, node=node, times=None).hold()
+        world.host.broker.faults.on(api, node=node, times=None).drop()
+    return world.host.broker.faults.on(ApiKey.FETCH, node=node, times=None).hold()
 
 
 async def values(reader: Consumer[Any, Any], count: int, within: float) -> list[bytes]:
@@ -95,7 +95,7 @@ def test_a_look_up_that_a_silent_leader_does_not_answer_goes_to_the_next_one(api
         async with world.producer() as producer, world.consumer() as reader:
             await producer.send(TOPIC, b"before", partition=0)
             assert await values(reader, 1, within=5) == [b"before"]
-            asked = world.host.broker.on(api, node=silent, times=None).hold()
+            asked = world.host.broker.faults.on(api, node=silent, times=None).hold()
             lead(world, silent, 0)
             async with anyio.create_task_group() as tasks:
                 if api is ApiKey.LIST_OFFSETS:

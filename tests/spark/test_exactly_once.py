@@ -258,7 +258,7 @@ async def test_brokers_that_do_not_say_that_an_offset_is_about_to_change_are_ref
     newest = {ApiKey.API_VERSIONS: 3, ApiKey.METADATA: 9, ApiKey.FIND_COORDINATOR: 3, ApiKey.INIT_PRODUCER_ID: 2}
     ranges = [ApiVersion(api_key=api, max_version=last) for api, last in {**newest, ApiKey.OFFSET_FETCH: 6}.items()]
     async with Broker(topics={"t": 1}) as broker:
-        broker.on(ApiKey.API_VERSIONS, times=None).respond(ApiVersionsResponse(api_keys=ranges))
+        broker.faults.on(ApiKey.API_VERSIONS, times=None).respond(ApiVersionsResponse(api_keys=ranges))
         given = options(kafka__bootstrap__servers=broker.bootstrap_servers, sink__id="s")
         with pytest.raises(UnsupportedVersion, match=r"needs brokers from Kafka 2\.5 on"):
             await steps.open_transaction(plan_of(given, streaming=True))

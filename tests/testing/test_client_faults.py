@@ -20,14 +20,16 @@ async def test_a_node_that_left_the_metadata_before_its_connection_broke_is_a_fa
         Client(ClientConfig(bootstrap_servers=broker.address(1), reconnect_backoff_ms=1)) as client,
     ):
         connection = await client.connection(2)
-        held = broker.on(ApiKey.METADATA, node=2).hold()
+        held = broker.faults.on(ApiKey.METADATA, node=2).hold()
         answer = connection.send(ASK, timeout=10)
         await held.arrived()
         host, _, port = broker.address(1).rpartition(":")
         alone = metadata.MetadataResponseBroker(node_id=1, host=host, port=int(port))
-        broker.on(ApiKey.METADATA, times=None).respond(metadata.MetadataResponse(brokers=[alone], controller_id=1))
+        broker.faults.on(ApiKey.METADATA, times=None).respond(
+            metadata.MetadataResponse(brokers=[alone], controller_id=1)
+        )
         await client.metadata.update(5)
-        await broker.stop_node(2)
+        await broker.faults.stop_node(2)
         with pytest.raises(ConnectionFailed):
             await answer
         with pytest.raises(ConnectionFailed, match="not in the metadata"):

@@ -32,16 +32,16 @@ async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
     kafka_broker: Broker, quick: Quick, codec: str, size: int
 ) -> None:
     """Scenario 20: refused, lost with its connection, answered by nobody, on another leader: always the same batch."""
-    kafka_broker.on(ApiKey.PRODUCE).error(ErrorCode.NOT_ENOUGH_REPLICAS)
-    kafka_broker.on(ApiKey.PRODUCE).close()
-    moving = kafka_broker.on(ApiKey.PRODUCE).hold()
+    kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.NOT_ENOUGH_REPLICAS)
+    kafka_broker.faults.on(ApiKey.PRODUCE).close()
+    moving = kafka_broker.faults.on(ApiKey.PRODUCE).hold()
     async with writer(
         kafka_broker, quick, linger_ms=5, compression_type=codec, batch_size=200_000, request_timeout_ms=2000
     ) as producer:
         await producer.partitions_for("one")
         deliveries = [producer.submit_nowait("one", b"%04d" % number * 25) for number in range(size // 100)]
         await moving.arrived()
-        kafka_broker.move_leader("one", 0, 2)
+        kafka_broker.faults.move_leader("one", 0, 2)
         moving.release()
         assert [(await delivery).offset for delivery in deliveries] == list(range(size // 100))
     first, *others = batches_sent(kafka_broker)
@@ -58,8 +58,8 @@ async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
 async def test_22_a_sequence_wraps_within_a_batch_and_under_retries(kafka_broker: Broker, quick: Quick) -> None:
     """Scenario 22: a batch of which some records are before 2^31 - 1 and some behind, its answer lost, another one
     behind it: no OUT_OF_ORDER, no doublet, no new epoch."""
-    seen = kafka_broker.on(ApiKey.PRODUCE, times=None).observe()
-    kafka_broker.on(ApiKey.PRODUCE, nth=2, times=2).close_after()
+    seen = kafka_broker.faults.on(ApiKey.PRODUCE, times=None).observe()
+    kafka_broker.faults.on(ApiKey.PRODUCE, nth=2, times=2).close_after()
     async with writer(kafka_broker, quick, linger_ms=2, batch_size=400) as producer:
         await producer.partitions_for("one")
         while producer._dispatcher.idempotence.producer_id < 0:
@@ -108,7 +108,7 @@ async def test_16_a_topic_made_anew_under_load_takes_what_is_on_its_way_in_order
     """Scenario 16, the producer's half: batches for the old id are refused and go to the new one; sequences go on,
     nothing is doubled, nothing hangs, and what the old one acknowledged is gone with it."""
     await kafka_broker.create_topic("anew", 2)
-    held = kafka_broker.on(ApiKey.PRODUCE, topic="anew", nth=2).hold()
+    held = kafka_broker.faults.on(ApiKey.PRODUCE, topic="anew", nth=2).hold()
     async with writer(kafka_broker, quick) as producer:
         await producer.partitions_for("anew")
         deliveries = []

@@ -25,8 +25,8 @@ def kafka_broker_options() -> dict[str, Any]:
 async def test_a_partition_that_waits_for_room_gets_it_while_those_of_another_broker_are_read(
     kafka_broker: Broker, quick: dict[str, Any]
 ) -> None:
-    assert {kafka_broker.leader(*tp) for tp in BUSY} == {1}
-    assert kafka_broker.leader(*LATE) == 2
+    assert {kafka_broker.faults.leader(*tp) for tp in BUSY} == {1}
+    assert kafka_broker.faults.leader(*LATE) == 2
     async with Producer(kafka_broker.bootstrap_servers, batch_size=4100) as producer:
         for tp in BUSY:
             for _ in range(150):

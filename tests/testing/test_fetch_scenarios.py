@@ -69,7 +69,7 @@ async def test_2_a_broker_that_resets_the_first_handshakes_is_not_read_in_old_ve
     kafka_broker: Broker, quick: Quick
 ) -> None:
     await fill(kafka_broker, numbers(3), headers=[("h", b"x")])
-    lost = kafka_broker.on(ApiKey.API_VERSIONS, times=3).close()
+    lost = kafka_broker.faults.on(ApiKey.API_VERSIONS, times=3).close()
     async with reader_of(kafka_broker, quick, "one") as reader:
         record = await reader.getone(timeout=5)
         assert record.headers == (("h", b"x"),), "versions before headers would have lost them"
@@ -85,7 +85,11 @@ def without_ids(broker: Broker) -> Callable[[metadata.MetadataRequest], metadata
             host, _, port = broker.address(node).rpartition(":")
             brokers.append(metadata.MetadataResponseBroker(node_id=node, host=host, port=int(port)))
         partition = metadata.MetadataResponsePartition(
-            partition_index=0, leader_id=broker.leader("one", 0), leader_epoch=-1, replica_nodes=[1], isr_nodes=[1]
+            partition_index=0,
+            leader_id=broker.faults.leader("one", 0),
+            leader_epoch=-1,
+            replica_nodes=[1],
+            isr_nodes=[1],
         )
         topic = metadata.MetadataResponseTopic(name="one", topic_id=ZERO_UUID, partitions=[partition])
         return metadata.MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=[topic])
@@ -95,7 +99,7 @@ def without_ids(broker: Broker) -> Callable[[metadata.MetadataRequest], metadata
 
 async def test_4_a_broker_that_tells_no_topic_ids_is_asked_by_name(kafka_broker: Broker, quick: Quick) -> None:
     await fill(kafka_broker, numbers(3))
-    kafka_broker.on(metadata.MetadataRequest, times=None).respond(without_ids(kafka_broker))
+    kafka_broker.faults.on(metadata.MetadataRequest, times=None).respond(without_ids(kafka_broker))
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 3) == numbers(3)
         await fill_in(kafka_broker, 3)
@@ -105,9 +109,9 @@ async def test_4_a_broker_that_tells_no_topic_ids_is_asked_by_name(kafka_broker:
 
 async def fill_in(broker: Broker, number: int) -> None:
     """Write to topic one past the rules: its producer would be told no ids either."""
-    broker.clear_rules()
+    broker.faults.clear_rules()
     await fill(broker, numbers(1, number))
-    broker.on(metadata.MetadataRequest, times=None).respond(without_ids(broker))
+    broker.faults.on(metadata.MetadataRequest, times=None).respond(without_ids(broker))
 
 
 async def test_6_a_broker_that_is_silent_in_the_handshake_holds_up_nothing_else(
@@ -115,8 +119,8 @@ async def test_6_a_broker_that_is_silent_in_the_handshake_holds_up_nothing_else(
 ) -> None:
     for partition in range(3):
         await fill(kafka_broker, [b"%d" % partition], "t", partition)
-    silent = kafka_broker.leader("t", 0)
-    rule = kafka_broker.on(ApiKey.API_VERSIONS, node=silent, times=None).drop()
+    silent = kafka_broker.faults.leader("t", 0)
+    rule = kafka_broker.faults.on(ApiKey.API_VERSIONS, node=silent, times=None).drop()
     options = {"socket_connection_setup_timeout_ms": 100, "socket_connection_setup_timeout_max_ms": 100}
     async with reader_of(kafka_broker, quick, "t", **options) as reader:
         assert sorted(value or b"" for value in await read(reader, 2)) == [b"1", b"2"]
@@ -130,7 +134,7 @@ async def test_8_pipelined_look_ups_whose_connection_dies_are_each_answered_once
     await fill(kafka_broker, numbers(5))
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 5) == numbers(5)
-        kafka_broker.on(ApiKey.LIST_OFFSETS, nth=3).close_after()
+        kafka_broker.faults.on(ApiKey.LIST_OFFSETS, nth=3).close_after()
         found: list[dict[TopicPartition, int]] = []
 
         async def ask(number: int) -> None:
@@ -153,8 +157,8 @@ async def test_12_every_connection_may_be_cut_while_nothing_is_read(
         assert await read(reader, 5) == numbers(5)
         reader.pause()
         for node in kafka_broker.nodes:
-            await kafka_broker.stop_node(node, fail_over=False)
-            await kafka_broker.start_node(node)
+            await kafka_broker.faults.stop_node(node, fail_over=False)
+            await kafka_broker.faults.start_node(node)
         await fill(kafka_broker, numbers(5, 5))
         reader.resume()
         assert await read(reader, 5) == numbers(5, 5)
@@ -185,7 +189,7 @@ async def test_14_a_hostile_batch_is_a_typed_error_and_the_position_stays(
 ) -> None:
     await fill(kafka_broker, numbers(3))
     data = make()
-    rule = kafka_broker.on(fetch.FetchRequest, times=None).respond(lambda request: answer(request, data))
+    rule = kafka_broker.faults.on(fetch.FetchRequest, times=None).respond(lambda request: answer(request, data))
     async with reader_of(kafka_broker, quick, "one", max_decompressed_bytes=1_000_000, check_crcs=False) as reader:
         for _ in range(2):
             with pytest.raises(CorruptRecord) as caught:
@@ -206,8 +210,8 @@ async def test_14_partitions_that_come_twice_or_not_at_all_are_neither_doubled_n
         response.responses += answer(request, bytes(batch(0, *numbers(3))), end=3).responses
         return response
 
-    kafka_broker.on(fetch.FetchRequest).respond(fetch.FetchResponse())
-    kafka_broker.on(fetch.FetchRequest).respond(twice)
+    kafka_broker.faults.on(fetch.FetchRequest).respond(fetch.FetchResponse())
+    kafka_broker.faults.on(fetch.FetchRequest).respond(twice)
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 3) == numbers(3)
         await fill(kafka_broker, numbers(3, 3))
@@ -246,7 +250,7 @@ async def test_18_an_error_of_one_topic_in_the_metadata_takes_away_no_leader(
         async with Producer(kafka_broker.bootstrap_servers) as producer:
             await producer.send("t", b"first", partition=0)
             assert await read(reader, 1) == [b"first"]
-            rule = kafka_broker.on(ApiKey.METADATA, topic="t", times=None).error(code)
+            rule = kafka_broker.faults.on(ApiKey.METADATA, topic="t", times=None).error(code)
             await rule.hit(3)
             await producer.send("t", b"second", partition=0)
             await producer.send("one", b"third")
@@ -258,7 +262,9 @@ async def test_18_a_topic_that_is_forbidden_is_told_and_the_others_are_read_on(
 ) -> None:
     async with reader_of(kafka_broker, quick, "one", "t", metadata_max_age_ms=20) as reader:
         await reader.position(TopicPartition("t", 0))
-        rule = kafka_broker.on(ApiKey.METADATA, topic="t", times=None).error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        rule = kafka_broker.faults.on(ApiKey.METADATA, topic="t", times=None).error(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        )
         with pytest.raises(AuthorizationError) as caught:
             await read(reader, 1)
         assert caught.value.topic == "t"
@@ -279,7 +285,7 @@ async def test_18_a_topic_that_is_forbidden_is_told_and_the_others_are_read_on(
 def truncate(broker: Broker, offset: int) -> None:
     """An unclean election: another node leads, whose log is shorter."""
     broker.state.topics.require("one").partitions[0].log.truncate_to(offset)
-    broker.move_leader("one", 0, broker.leader("one", 0) % 3 + 1)
+    broker.faults.move_leader("one", 0, broker.faults.leader("one", 0) % 3 + 1)
 
 
 async def test_32_a_log_that_an_unclean_election_cut_is_read_on_from_where_it_was_cut(
@@ -320,10 +326,10 @@ async def test_32_a_leader_that_knows_no_epoch_is_no_loss(kafka_broker: Broker, 
         )
 
     await fill(kafka_broker, numbers(5))
-    asked = kafka_broker.on(ApiKey.OFFSET_FOR_LEADER_EPOCH, times=None).respond(undefined)
+    asked = kafka_broker.faults.on(ApiKey.OFFSET_FOR_LEADER_EPOCH, times=None).respond(undefined)
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 5) == numbers(5)
-        kafka_broker.move_leader("one", 0, 2)
+        kafka_broker.faults.move_leader("one", 0, 2)
         await fill(kafka_broker, numbers(5, 5))
         assert await read(reader, 5) == numbers(5, 5)
     assert asked.hits >= 1
@@ -335,14 +341,16 @@ async def test_32_leaders_that_change_while_a_position_is_checked_cost_and_doubl
     await fill(kafka_broker, numbers(5))
     async with reader_of(kafka_broker, quick, "one") as reader:
         assert await read(reader, 5) == numbers(5)
-        checks = [kafka_broker.on(ApiKey.OFFSET_FOR_LEADER_EPOCH, node=node).hold(handled=True) for node in (2, 3)]
-        held = kafka_broker.on(ApiKey.FETCH, node=1).hold(handled=True)
+        checks = [
+            kafka_broker.faults.on(ApiKey.OFFSET_FOR_LEADER_EPOCH, node=node).hold(handled=True) for node in (2, 3)
+        ]
+        held = kafka_broker.faults.on(ApiKey.FETCH, node=1).hold(handled=True)
         await fill(kafka_broker, numbers(5, 5))
         await held.arrived()
-        kafka_broker.move_leader("one", 0, 2)
+        kafka_broker.faults.move_leader("one", 0, 2)
         held.release()  # an answer with records, while the position is being checked
         await checks[0].arrived()
-        kafka_broker.move_leader("one", 0, 3)
+        kafka_broker.faults.move_leader("one", 0, 3)
         await fill(kafka_broker, numbers(5, 10))
         for check in checks:
             check.release()
@@ -361,7 +369,7 @@ async def test_36_a_batch_that_cannot_be_decompressed_is_told_again_and_again_an
 ) -> None:
     data = batch(2, b"a", b"b")
     data[22] |= codec  # says that it is compressed, and is not
-    kafka_broker.on(fetch.FetchRequest, times=None).respond(
+    kafka_broker.faults.on(fetch.FetchRequest, times=None).respond(
         lambda request: answer(request, bytes(data) if topic_of(request).partitions[0].fetch_offset < 4 else b"")
     )
     async with reader_of(kafka_broker, quick, "one", partitions=None, check_crcs=False) as reader:
@@ -384,8 +392,8 @@ async def test_36_a_broker_that_cannot_read_its_log_or_the_codec_is_named_with_t
     kafka_broker: Broker, quick: Quick
 ) -> None:
     await fill(kafka_broker, numbers(5))
-    kafka_broker.on(ApiKey.FETCH).error(ErrorCode.CORRUPT_MESSAGE)
-    kafka_broker.on(ApiKey.FETCH).error(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    kafka_broker.faults.on(ApiKey.FETCH).error(ErrorCode.CORRUPT_MESSAGE)
+    kafka_broker.faults.on(ApiKey.FETCH).error(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     async with reader_of(kafka_broker, quick, "one") as reader:
         with pytest.raises(CorruptRecord) as damaged:
             await reader.getmany(timeout=5)

@@ -58,12 +58,12 @@ from aiokwire.testing import ApiKey, Broker, ThreadedBroker
 def test_a_blocking_test_has_a_broker_in_a_thread_with_faults(kafka_broker):
     assert isinstance(kafka_broker, ThreadedBroker)
     kafka_broker.create_topic("t", 2)
-    held = kafka_broker.on(ApiKey.METADATA).hold()
+    held = kafka_broker.faults.on(ApiKey.METADATA).hold()
     assert held.hits == 0
-    kafka_broker.clear_rules()
+    kafka_broker.faults.clear_rules()
     with pytest.raises(aiokwire.RequestTimedOut, match="topic 't' has 0 of 1"):
         kafka_broker.wait_for_records("t", 1, timeout=0.01)
-    assert kafka_broker.leader("t", 0) == 1
+    assert kafka_broker.faults.leader("t", 0) == 1
 
 
 @pytest.mark.parametrize("turn", ["first turn", "second"])

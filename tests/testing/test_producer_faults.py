@@ -46,7 +46,7 @@ async def send_with(broker: Broker, quick: Quick, between: Callable[[int], Await
 
 async def test_a_leader_that_moves_all_the_time_costs_nothing_but_time(kafka_broker: Broker, quick: Quick) -> None:
     async def move(step: int) -> None:
-        kafka_broker.move_leader("one", 0, kafka_broker.nodes[step % 3])
+        kafka_broker.faults.move_leader("one", 0, kafka_broker.nodes[step % 3])
 
     await send_with(kafka_broker, quick, move)
     assert values(kafka_broker) == numbers(COUNT)
@@ -58,7 +58,7 @@ async def test_a_hint_about_the_leader_is_followed_without_asking_for_metadata(
     async with writer(kafka_broker, quick, retry_backoff_ms=3000, retry_backoff_max_ms=3000) as producer:
         await producer.send("one", b"a")
         await producer.send("t", b"warm", partition=1)
-        kafka_broker.move_leader("one", 0, 2)
+        kafka_broker.faults.move_leader("one", 0, 2)
         started = anyio.current_time()
         await producer.send("one", b"b")
         assert anyio.current_time() - started < 1
@@ -68,12 +68,12 @@ async def test_a_hint_about_the_leader_is_followed_without_asking_for_metadata(
 async def test_stale_metadata_is_outlived(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick) as producer:
         await producer.send("one", b"a")
-        kafka_broker.freeze_metadata()
-        kafka_broker.move_leader("one", 0, 3)
+        kafka_broker.faults.freeze_metadata()
+        kafka_broker.faults.move_leader("one", 0, 3)
         delivery = producer.submit_nowait("one", b"b")
         await kafka_broker.journal.wait_for(lambda entry: entry.api == ApiKey.PRODUCE and entry.node == 1, count=4)
         assert not delivery.done()
-        kafka_broker.thaw_metadata()
+        kafka_broker.faults.thaw_metadata()
         assert (await delivery).offset == 1
     assert values(kafka_broker) == [b"a", b"b"]
 
@@ -81,10 +81,10 @@ async def test_stale_metadata_is_outlived(kafka_broker: Broker, quick: Quick) ->
 async def test_a_node_that_stops_hands_its_partitions_over(kafka_broker: Broker, quick: Quick) -> None:
     async def stop_and_start(step: int) -> None:
         if step % 6 == 2:
-            await kafka_broker.stop_node(kafka_broker.leader("one", 0))
+            await kafka_broker.faults.stop_node(kafka_broker.faults.leader("one", 0))
         elif step % 6 == 5:
             for node in kafka_broker.nodes:
-                await kafka_broker.start_node(node)
+                await kafka_broker.faults.start_node(node)
 
     await send_with(kafka_broker, quick, stop_and_start)
     assert values(kafka_broker) == numbers(COUNT)
@@ -93,16 +93,18 @@ async def test_a_node_that_stops_hands_its_partitions_over(kafka_broker: Broker,
 async def test_a_partition_without_a_leader_waits_for_it(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick) as producer:
         await producer.send("one", b"a")
-        await kafka_broker.stop_node(1, fail_over=False)
+        await kafka_broker.faults.stop_node(1, fail_over=False)
         waiting = producer.submit_nowait("one", b"b")
         assert (await producer.send("t", b"elsewhere", partition=1)).offset == 0
         assert not waiting.done()
-        await kafka_broker.start_node(1)
+        await kafka_broker.faults.start_node(1)
         assert (await waiting).offset == 1
 
 
 async def test_an_error_of_one_partition_does_not_touch_the_others(kafka_broker: Broker, quick: Quick) -> None:
-    rule = kafka_broker.on(ApiKey.PRODUCE, topic="t", partition=1, times=None).error(ErrorCode.NOT_ENOUGH_REPLICAS)
+    rule = kafka_broker.faults.on(ApiKey.PRODUCE, topic="t", partition=1, times=None).error(
+        ErrorCode.NOT_ENOUGH_REPLICAS
+    )
     async with writer(kafka_broker, quick) as producer:
         stuck = producer.submit_nowait("t", b"1", partition=1)
         for partition in (0, 2):
@@ -120,7 +122,7 @@ async def test_an_error_of_one_partition_does_not_touch_the_others(kafka_broker:
 async def test_20_a_request_whose_answer_is_lost_is_written_once(
     kafka_broker: Broker, quick: Quick, fault: str
 ) -> None:
-    found = kafka_broker.on(ApiKey.PRODUCE, nth=3, times=2)
+    found = kafka_broker.faults.on(ApiKey.PRODUCE, nth=3, times=2)
     if fault in ("close", "close_after"):
         getattr(found, fault)()
     elif fault.startswith("drop"):
@@ -141,7 +143,7 @@ async def test_20_a_request_whose_answer_is_lost_is_written_once(
 async def test_20_a_retry_is_the_very_same_batch_and_the_next_sequence_follows(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    kafka_broker.on(ApiKey.PRODUCE).close_after()
+    kafka_broker.faults.on(ApiKey.PRODUCE).close_after()
     async with writer(kafka_broker, quick) as producer:
         await producer.send("one", b"a")
         await producer.send("one", b"b")
@@ -153,7 +155,7 @@ async def test_20_a_retry_is_the_very_same_batch_and_the_next_sequence_follows(
 
 
 async def test_20_a_duplicate_sequence_is_a_success(kafka_broker: Broker, quick: Quick) -> None:
-    kafka_broker.on(ApiKey.PRODUCE).error(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+    kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
     async with writer(kafka_broker, quick) as producer:
         delivered = await producer.send("one", b"a")
     assert delivered.offset == -1, "where it is the broker did not say"
@@ -162,7 +164,7 @@ async def test_20_a_duplicate_sequence_is_a_success(kafka_broker: Broker, quick:
 async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    held = kafka_broker.on(ApiKey.PRODUCE).hold(handled=True)
+    held = kafka_broker.faults.on(ApiKey.PRODUCE).hold(handled=True)
     async with writer(kafka_broker, quick, request_timeout_ms=5000, delivery_timeout_ms=300) as producer:
         delivery = producer.submit_nowait("one", b"a")
         with pytest.raises(DeliveryFailed, match="in flight"):
@@ -173,11 +175,11 @@ async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
 
 
 async def test_an_expired_batch_does_not_poison_its_partition(kafka_broker: Broker, quick: Quick) -> None:
-    kafka_broker.on(ApiKey.PRODUCE, times=None).error(ErrorCode.REQUEST_TIMED_OUT)
+    kafka_broker.faults.on(ApiKey.PRODUCE, times=None).error(ErrorCode.REQUEST_TIMED_OUT)
     async with writer(kafka_broker, quick, request_timeout_ms=200, delivery_timeout_ms=400) as producer:
         with pytest.raises(DeliveryFailed, match="REQUEST_TIMED_OUT"):
             await producer.send("one", b"lost")
-        kafka_broker.clear_rules()
+        kafka_broker.faults.clear_rules()
         for value in numbers(5):
             await producer.send("one", value)
     assert values(kafka_broker) == numbers(5)
@@ -197,7 +199,7 @@ async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, m
         stamp(self, partition, batch)
 
     monkeypatch.setattr(Idempotence, "stamp", stamp_near_the_end)
-    kafka_broker.on(ApiKey.PRODUCE, nth=2, times=3).close_after()
+    kafka_broker.faults.on(ApiKey.PRODUCE, nth=2, times=3).close_after()
     async with writer(kafka_broker, quick) as producer:
         for value in numbers(12):
             await producer.send("one", value)
@@ -210,7 +212,7 @@ async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, m
 async def test_a_broken_sequence_begins_anew_under_the_next_epoch(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick) as producer:
         await producer.send("one", b"a")
-        kafka_broker.on(ApiKey.PRODUCE).error(ErrorCode.UNKNOWN_PRODUCER_ID)
+        kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.UNKNOWN_PRODUCER_ID)
         await producer.send("one", b"b")
     *_, last = kafka_broker.records("one")
     assert last.value == b"b"
@@ -224,7 +226,7 @@ async def test_a_broken_sequence_begins_anew_under_the_next_epoch(kafka_broker: 
 async def test_24_tasks_at_a_full_buffer_are_served_in_order_and_batches_stay_full(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    held = kafka_broker.on(ApiKey.PRODUCE).hold()
+    held = kafka_broker.faults.on(ApiKey.PRODUCE).hold()
     served: list[int] = []
     size = 1000
 
@@ -256,7 +258,7 @@ async def test_26_a_flush_does_not_wait_out_the_linger(kafka_broker: Broker, qui
 async def test_26_a_close_that_gives_up_says_what_is_left_and_sending_after_it_fails(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    held = kafka_broker.on(ApiKey.PRODUCE, times=None).hold()
+    held = kafka_broker.faults.on(ApiKey.PRODUCE, times=None).hold()
     producer = writer(kafka_broker, quick)
     await producer.start()
     delivery = producer.submit_nowait("one", b"a", key=b"k")
@@ -311,7 +313,7 @@ async def test_28_headers_are_kept_across_the_borders_of_batches(kafka_broker: B
 
 
 async def test_a_batch_that_is_too_large_is_split(kafka_broker: Broker, quick: Quick) -> None:
-    kafka_broker.on(ApiKey.PRODUCE).error(ErrorCode.MESSAGE_TOO_LARGE)
+    kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.MESSAGE_TOO_LARGE)
     async with writer(kafka_broker, quick, linger_ms=20) as producer:
         sent = [producer.submit_nowait("one", value) for value in numbers(10)]
         for delivery in sent:
@@ -324,16 +326,16 @@ async def test_a_batch_that_is_too_large_is_split(kafka_broker: Broker, quick: Q
 
 
 async def test_a_start_goes_by_a_node_that_hangs_up(kafka_broker: Broker, quick: Quick) -> None:
-    kafka_broker.on(ApiKey.API_VERSIONS, node=1, times=None).close()
-    kafka_broker.on(metadata.MetadataRequest).error(ErrorCode.LEADER_NOT_AVAILABLE)
+    kafka_broker.faults.on(ApiKey.API_VERSIONS, node=1, times=None).close()
+    kafka_broker.faults.on(metadata.MetadataRequest).error(ErrorCode.LEADER_NOT_AVAILABLE)
     async with writer(kafka_broker, quick) as producer:
         await producer.send("t", b"a", partition=1)
     assert kafka_broker.journal.requests(api_versions.ApiVersionsRequest, node=2)
 
 
 async def test_a_producer_id_is_asked_for_until_there_is_one(kafka_broker: Broker, quick: Quick) -> None:
-    kafka_broker.on(ApiKey.INIT_PRODUCER_ID, times=2).error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    kafka_broker.on(ApiKey.INIT_PRODUCER_ID).close()
+    kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID, times=2).error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID).close()
     async with writer(kafka_broker, quick) as producer:
         assert (await producer.send("one", b"a")).offset == 0
     assert len(kafka_broker.journal.requests(init_producer_id.InitProducerIdRequest)) >= 4

@@ -89,7 +89,7 @@ async def test_a_session_that_the_broker_disowns_is_begun_anew_at_once(
     ) as reader:
         await fill(kafka_broker, [b"a"])
         assert await read(reader, 1) == [b"a"]
-        refused = kafka_broker.on(fetch.FetchRequest, when=lambda request: request.session_epoch > 0).respond(
+        refused = kafka_broker.faults.on(fetch.FetchRequest, when=lambda request: request.session_epoch > 0).respond(
             fetch.FetchResponse(error_code=code)
         )
         await refused.hit(1)
@@ -100,7 +100,7 @@ async def test_a_session_that_the_broker_disowns_is_begun_anew_at_once(
 async def test_a_broker_that_refuses_every_session_is_not_asked_without_pause(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    kafka_broker.on(ApiKey.FETCH, times=None).respond(
+    kafka_broker.faults.on(ApiKey.FETCH, times=None).respond(
         fetch.FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     )
     slow = {**quick, "retry_backoff_ms": 100, "retry_backoff_max_ms": 100}
@@ -125,7 +125,7 @@ async def test_after_a_lost_request_or_answer_all_is_named_in_a_new_session(
 ) -> None:
     async with reader_of(kafka_broker, quick, "t", request_timeout_ms=150) as reader:
         await idle(kafka_broker)
-        rule = kafka_broker.on(fetch.FetchRequest, when=lambda request: request.session_epoch > 0)
+        rule = kafka_broker.faults.on(fetch.FetchRequest, when=lambda request: request.session_epoch > 0)
         lost = getattr(rule, fault)()
         await lost.hit(1)
         kafka_broker.journal.clear()
@@ -148,10 +148,10 @@ async def test_sessions_are_ended_when_the_consumer_is_closed(kafka_broker: Brok
 
 
 async def test_a_session_is_ended_at_a_node_that_leads_nothing_any_more(kafka_broker: Broker, quick: Quick) -> None:
-    leader = kafka_broker.leader("one", 0)
+    leader = kafka_broker.faults.leader("one", 0)
     async with reader_of(kafka_broker, quick, "one") as reader:
         await idle(kafka_broker, 2)
-        kafka_broker.move_leader("one", 0, 3 - leader)
+        kafka_broker.faults.move_leader("one", 0, 3 - leader)
         await fill(kafka_broker, [b"x"])
         assert await read(reader, 1) == [b"x"]
         await wait_for(kafka_broker, lambda request: request.session_epoch == -1, node=leader)

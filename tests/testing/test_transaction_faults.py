@@ -71,8 +71,8 @@ async def test_30_a_commit_answered_by_an_unknown_error_is_no_success(
     async with writer(kafka_broker, quick) as producer:
         await one_transaction(producer, b"1", 1)
         if happened:
-            kafka_broker.on(ApiKey.END_TXN).close_after()
-        kafka_broker.on(ApiKey.END_TXN).respond(refused)
+            kafka_broker.faults.on(ApiKey.END_TXN).close_after()
+        kafka_broker.faults.on(ApiKey.END_TXN).respond(refused)
         with pytest.raises(TransactionFailed, match="not known"):
             await one_transaction(producer, b"2", 2)
         with pytest.raises(TransactionFailed, match="make a new one"):
@@ -88,7 +88,7 @@ async def test_30_a_commit_answered_by_an_unknown_error_is_no_success(
 
 async def test_30_who_is_fenced_at_its_start_stops_at_once(kafka_broker: Broker, quick: Quick) -> None:
     """Scenario 30: PRODUCER_FENCED from InitProducerId was tried again, for ever."""
-    kafka_broker.on(ApiKey.INIT_PRODUCER_ID, times=None).error(ErrorCode.PRODUCER_FENCED)
+    kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID, times=None).error(ErrorCode.PRODUCER_FENCED)
     producer = writer(kafka_broker, quick)
     with anyio.fail_after(2), pytest.raises(FencedError):
         await producer.start()
@@ -114,7 +114,7 @@ async def test_30_who_is_fenced_within_a_transaction_stops_at_once(kafka_broker:
 )
 async def test_30_concurrent_transactions_passes(kafka_broker: Broker, quick: Quick, api: ApiKey) -> None:
     """Scenario 30: the transaction before is still being completed; that takes milliseconds."""
-    busy = kafka_broker.on(api, times=3).error(ErrorCode.CONCURRENT_TRANSACTIONS)
+    busy = kafka_broker.faults.on(api, times=3).error(ErrorCode.CONCURRENT_TRANSACTIONS)
     async with writer(kafka_broker, quick) as producer:
         with anyio.fail_after(5):
             await one_transaction(producer, b"a", 1)
@@ -133,7 +133,7 @@ async def test_20_a_lost_request_or_answer_of_a_transaction_leaves_it_whole(
     kafka_broker: Broker, quick: Quick, api: ApiKey, fault: str
 ) -> None:
     """Scenario 20, in a transaction: asked again, each step has its effect once."""
-    found = kafka_broker.on(api)
+    found = kafka_broker.faults.on(api)
     if fault.startswith("drop"):
         found.drop(handled=fault.endswith("handled"))
     else:
@@ -150,10 +150,10 @@ async def test_a_coordinator_that_moves_all_the_time_costs_nothing_but_time(kafk
         for number in range(12):
             async with producer.transaction() as tx:
                 await producer.send("out", b"%02d" % number, partition=0)
-                kafka_broker.move_coordinator("tx", 1 + number % 3)
-                kafka_broker.move_coordinator("g", 1 + number % 2)
+                kafka_broker.faults.move_coordinator("tx", 1 + number % 3)
+                kafka_broker.faults.move_coordinator("g", 1 + number % 2)
                 await tx.send_offsets({PLACE: number}, "g")
-                kafka_broker.move_coordinator("tx", 1 + (number + 1) % 3)
+                kafka_broker.faults.move_coordinator("tx", 1 + (number + 1) % 3)
     assert await committed(kafka_broker) == [b"%02d" % number for number in range(12)]
     assert offsets(kafka_broker) == [11]
 
@@ -161,13 +161,13 @@ async def test_a_coordinator_that_moves_all_the_time_costs_nothing_but_time(kafk
 async def test_nodes_that_stop_within_a_transaction_leave_it_whole(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick, transaction_timeout_ms=10_000) as producer:
         for number in range(4):
-            stopped = kafka_broker.coordinator("tx") if number % 2 else kafka_broker.leader("out", 0)
+            stopped = kafka_broker.faults.coordinator("tx") if number % 2 else kafka_broker.faults.leader("out", 0)
             async with producer.transaction() as tx:
                 await producer.send("out", b"%d" % number, partition=0)
-                await kafka_broker.stop_node(stopped)
+                await kafka_broker.faults.stop_node(stopped)
                 await producer.send("out", b"%d" % number, partition=1)
                 await tx.send_offsets({PLACE: number}, "g")
-            await kafka_broker.start_node(stopped)
+            await kafka_broker.faults.start_node(stopped)
     assert await committed(kafka_broker) == [b"%d" % number for number in (0, 0, 1, 1, 2, 2, 3, 3)]
     assert offsets(kafka_broker) == [3]
 
@@ -175,7 +175,9 @@ async def test_nodes_that_stop_within_a_transaction_leave_it_whole(kafka_broker:
 async def test_a_transaction_that_took_too_long_is_aborted_as_a_whole(kafka_broker: Broker, quick: Quick) -> None:
     """The broker's time-out: what was sent is never read, and the producer goes on."""
     async with writer(kafka_broker, quick) as producer:
-        kafka_broker.on(ApiKey.END_TXN).error(ErrorCode.INVALID_TXN_STATE)  # what a coordinator says of one it aborted
+        kafka_broker.faults.on(ApiKey.END_TXN).error(
+            ErrorCode.INVALID_TXN_STATE
+        )  # what a coordinator says of one it aborted
         with pytest.raises(TransactionAborted):
             await one_transaction(producer, b"late", 1)
         await one_transaction(producer, b"next", 2)

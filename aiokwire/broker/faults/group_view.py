@@ -1,4 +1,4 @@
-"""What a test sees of a group: `Broker.group(...)`."""
+"""A group as a test sees it: `Broker.faults.group(...)`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GroupView:
 
 
 def view_of(group: Group) -> GroupView:
-    """What a group looks like now."""
+    """Return what a group looks like now."""
     classic = isinstance(group, ClassicGroup)
     return GroupView(
         group.group_id,

@@ -1,4 +1,4 @@
-"""The journal: which requests came, for tests that ask what a client sent. Bounded in requests and in bytes."""
+"""The journal: the last requests received, for tests of what a client sends. Bounded in requests and in bytes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from aiokwire.protocol import ApiKey, Request, decode_request
 R = TypeVar("R", bound=Request[Any])
 
 MAX_BYTES = 1 << 26  # of requests that are kept; the oldest go first
-PATIENCE = 5.0  # seconds that a test waits for a request unless it says otherwise
+PATIENCE = 5.0  # seconds that a test waits for a request by default
 
 
 class JournalEntry:
-    """One request, as it came; decoded when asked for."""
+    """One request as received; decoded at first use."""
 
     __slots__ = ("_frame", "_request", "api", "client_id", "connection", "node", "time", "version")
 
@@ -49,7 +49,7 @@ class JournalEntry:
 
 
 class Journal:
-    """The last requests that a broker was sent, the oldest first, whatever became of them."""
+    """The last requests that a broker received, the oldest first, handled or not. Owned by `Interceptor`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -73,7 +73,7 @@ class Journal:
         self._came = anyio.Event()
 
     def clear(self) -> None:
-        """Forget what came so far."""
+        """Remove all entries."""
         self._entries.clear()
         self._bytes = 0
 

@@ -1,17 +1,16 @@
-"""Which topics and partitions a request is about, for rules that name some (`control.py`)."""
+"""Which topics and partitions a request is about, for rules that name some (`rules.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import WHOLE_TOPIC, Call
 from aiokwire.protocol import ZERO_UUID, ApiKey, Request
 
 if TYPE_CHECKING:
     from aiokwire.protocol.messages import fetch
 
-TOPIC = -1  # in place of a partition: the topic as a whole
 Name = tuple[str, int]
 
 # What the definitions call the same things in different requests.
@@ -26,7 +25,7 @@ def names_of(request: Request[Any], call: Call) -> list[Name]:
     """Topic and partition of everything that a request names, or that its fetch session does."""
     names = list(_walk(request, call))
     if call.api == ApiKey.METADATA and getattr(request, "topics", None) is None:
-        return [(topic.name, TOPIC) for topic in call.state.topics]
+        return [(topic.name, WHOLE_TOPIC) for topic in call.state.topics]
     if call.api == ApiKey.FETCH:
         rows = call.node.sessions.rows_after(cast("fetch.FetchRequest", request))
         names += [(row.topic or _name_of_id(row.topic_id, call), row.index) for row in rows]
@@ -45,14 +44,14 @@ def _walk(holder: Any, call: Call) -> Iterator[Name]:
 
 def _of_topic(topic: Any, call: Call) -> Iterator[Name]:
     if isinstance(topic, str):
-        yield topic, TOPIC
+        yield topic, WHOLE_TOPIC
         return
     name = next((getattr(topic, one) for one in _NAMES if hasattr(topic, one)), "") or ""
     if not name:
         name = _name_of_id(getattr(topic, "topic_id", ZERO_UUID), call)
     partitions = next((getattr(topic, one) for one in _LISTS_OF_PARTITIONS if hasattr(topic, one)), None)
     if partitions is None:
-        yield name, TOPIC
+        yield name, WHOLE_TOPIC
         return
     for partition in partitions:
         if isinstance(partition, int):

@@ -1,10 +1,10 @@
-"""Faults on demand: rules that say what becomes of the next requests of a kind, for tests of clients.
+"""Rules that decide what happens to the next requests of an API, for tests of clients.
 
-    broker.on(produce.ProduceRequest, topic="orders", partition=0, times=2).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    broker.on(ApiKey.FETCH, node=2).drop()
+    broker.faults.on(produce.ProduceRequest, topic="orders", times=2).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    broker.faults.on(ApiKey.FETCH, node=2).drop()
 
-`Broker.on` gives an `On`, whose verbs make a rule; `dispatch` asks `Control` about each request while there are rules
-or a journal, and not at all otherwise. Rules are served first come first served.
+`Faults.on` returns an `On`, whose verbs make a rule. `dispatch` passes requests through `Interceptor` while there are
+rules or a journal, and not at all otherwise. The first rule that matches a request is applied to it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
 
-from aiokwire.broker.dispatch import APIS, Answer, Call, CloseConnection, FallSilent, Handler, Result
+from aiokwire.broker.dispatch import APIS, WHOLE_TOPIC, Answer, Call, CloseConnection, FallSilent, Handler, Result
 from aiokwire.broker.error_responses import error_response
-from aiokwire.broker.faults.request_names import TOPIC, Name, names_of
+from aiokwire.broker.faults.request_names import Name, names_of
 from aiokwire.config import require_int, require_number
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument
@@ -73,15 +73,15 @@ class Match:
         """Whether it is for this topic or partition."""
         topic, partition = name
         return (self.topic is None or topic == self.topic) and (
-            self.partition is None or partition in (self.partition, TOPIC)
+            self.partition is None or partition in (self.partition, WHOLE_TOPIC)
         )
 
 
 class Rule:
     """What becomes of the requests that it matches; `hits` counts them."""
 
-    def __init__(self, control: Control, match: Match, *, times: int | None, nth: int) -> None:
-        self._control = control
+    def __init__(self, interceptor: Interceptor, match: Match, *, times: int | None, nth: int) -> None:
+        self._interceptor = interceptor
         self.match = match
         self._left = times
         self._to_pass = nth - 1
@@ -90,7 +90,7 @@ class Rule:
 
     def remove(self) -> None:
         """End it; requests that it holds or delays already stay so."""
-        self._control.remove(self)
+        self._interceptor.remove(self)
 
     async def hit(self, count: int = 1, *, timeout: float = PATIENCE) -> None:
         """Wait until it was applied `count` times since it was made.
@@ -104,7 +104,7 @@ class Rule:
         except TimeoutError:
             raise TimeoutError(f"{self!r} was not applied {count} time(s) within {timeout} s") from None
 
-    # --- for Control --------------------------------------------------------------------------------------------------
+    # --- for Interceptor ----------------------------------------------------------------------------------------------
 
     def passes(self) -> bool:
         """Whether a request that it matches comes before the one that it waits for."""
@@ -146,8 +146,8 @@ async def _late_result(call: Call, work: Work) -> Answer:
 class ErrorRule(Rule):
     """Answers an error."""
 
-    def __init__(self, control: Control, match: Match, code: ErrorCode, *, times: int | None, nth: int) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+    def __init__(self, interceptor: Interceptor, match: Match, code: ErrorCode, *, times: int | None, nth: int) -> None:
+        super().__init__(interceptor, match, times=times, nth=nth)
         self.code = code
         self.in_parts = match.api in IN_PARTS and code not in OF_THE_WHOLE
 
@@ -159,9 +159,9 @@ class DelayRule(Rule):
     """Waits."""
 
     def __init__(
-        self, control: Control, match: Match, seconds: float, *, handled: bool, times: int | None, nth: int
+        self, interceptor: Interceptor, match: Match, seconds: float, *, handled: bool, times: int | None, nth: int
     ) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+        super().__init__(interceptor, match, times=times, nth=nth)
         self._seconds = seconds
         self._handled = handled
 
@@ -177,8 +177,8 @@ class DelayRule(Rule):
 class DropRule(Rule):
     """Answers nothing."""
 
-    def __init__(self, control: Control, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+    def __init__(self, interceptor: Interceptor, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
+        super().__init__(interceptor, match, times=times, nth=nth)
         self._handled = handled
 
     async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
@@ -190,8 +190,8 @@ class DropRule(Rule):
 class CloseRule(Rule):
     """Closes the connection."""
 
-    def __init__(self, control: Control, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+    def __init__(self, interceptor: Interceptor, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
+        super().__init__(interceptor, match, times=times, nth=nth)
         self._handled = handled
 
     async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
@@ -205,14 +205,14 @@ class RespondRule(Rule):
 
     def __init__(
         self,
-        control: Control,
+        interceptor: Interceptor,
         match: Match,
         response: Response | Callable[[Any], Response],
         *,
         times: int | None,
         nth: int,
     ) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+        super().__init__(interceptor, match, times=times, nth=nth)
         self._response = response
 
     def act(self, request: Request[Any], call: Call, work: Work) -> Result:
@@ -222,8 +222,8 @@ class RespondRule(Rule):
 class Observation(Rule, Generic[R]):
     """Looks on: every other rule applies all the same."""
 
-    def __init__(self, control: Control, match: Match, *, times: int | None, nth: int) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+    def __init__(self, interceptor: Interceptor, match: Match, *, times: int | None, nth: int) -> None:
+        super().__init__(interceptor, match, times=times, nth=nth)
         self.requests: list[R] = []
         """The requests seen, the oldest first."""
 
@@ -231,8 +231,8 @@ class Observation(Rule, Generic[R]):
 class Hold(Rule):
     """Keeps requests until the test releases them; their connections wait."""
 
-    def __init__(self, control: Control, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
-        super().__init__(control, match, times=times, nth=nth)
+    def __init__(self, interceptor: Interceptor, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
+        super().__init__(interceptor, match, times=times, nth=nth)
         self._handled = handled
         self._released = anyio.Event()
         self._held = 0
@@ -253,7 +253,7 @@ class Hold(Rule):
     def release(self) -> None:
         """Let go of what it holds and hold nothing any more."""
         self.remove()
-        self._control.released(self)
+        self._interceptor.released(self)
         self._released.set()
 
     async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
@@ -266,13 +266,13 @@ class Hold(Rule):
 
 
 class On(Generic[R]):
-    """The requests that a rule will be for; each verb makes the rule. Made by `Broker.on`.
+    """The requests that a rule will match; each verb makes the rule. Returned by `Faults.on`.
 
-    `handled=True` of a verb: the request is handled first, and what follows befalls its answer.
+    With `handled=True` a verb handles the request first, and applies to its response.
     """
 
-    def __init__(self, control: Control, match: Match, *, times: int | None, nth: int) -> None:
-        self._control = control
+    def __init__(self, interceptor: Interceptor, match: Match, *, times: int | None, nth: int) -> None:
+        self._interceptor = interceptor
         self._match = match
         self._times = times
         self._nth = nth
@@ -288,7 +288,7 @@ class On(Generic[R]):
         known = ErrorCode.of(code)
         if known != code or known is ErrorCode.NONE:
             raise InvalidArgument(f"{code!r} is no error code of Kafka's")
-        return self._add(ErrorRule(self._control, self._match, known, times=self._times, nth=self._nth))
+        return self._add(ErrorRule(self._interceptor, self._match, known, times=self._times, nth=self._nth))
 
     def delay(self, seconds: float, *, handled: bool = False) -> Rule:
         """Wait before the request is handled (or, with `handled`, before it is answered).
@@ -297,20 +297,20 @@ class On(Generic[R]):
         """
         require_number("seconds", seconds, minimum=0)
         return self._add(
-            DelayRule(self._control, self._match, seconds, handled=handled, times=self._times, nth=self._nth)
+            DelayRule(self._interceptor, self._match, seconds, handled=handled, times=self._times, nth=self._nth)
         )
 
     def drop(self, *, handled: bool = False) -> Rule:
         """Swallow the request. Its connection stays open and is silent from then on, as that of a broker that hangs."""
-        return self._add(DropRule(self._control, self._match, handled=handled, times=self._times, nth=self._nth))
+        return self._add(DropRule(self._interceptor, self._match, handled=handled, times=self._times, nth=self._nth))
 
     def close(self) -> Rule:
         """Close the connection before the request is handled."""
-        return self._add(CloseRule(self._control, self._match, handled=False, times=self._times, nth=self._nth))
+        return self._add(CloseRule(self._interceptor, self._match, handled=False, times=self._times, nth=self._nth))
 
     def close_after(self) -> Rule:
         """Handle the request, then close the connection without an answer."""
-        return self._add(CloseRule(self._control, self._match, handled=True, times=self._times, nth=self._nth))
+        return self._add(CloseRule(self._interceptor, self._match, handled=True, times=self._times, nth=self._nth))
 
     def respond(self, response: Response | Callable[[R], Response]) -> Rule:
         """Answer this, or what the function makes of the request, without handling it.
@@ -320,26 +320,26 @@ class On(Generic[R]):
         api = self._match.api
         if isinstance(response, Response) and api != response.API:
             raise InvalidArgument(f"{type(response).__name__} does not answer {api.name}")
-        return self._add(RespondRule(self._control, self._match, response, times=self._times, nth=self._nth))
+        return self._add(RespondRule(self._interceptor, self._match, response, times=self._times, nth=self._nth))
 
     def hold(self, *, handled: bool = False) -> Hold:
         """Keep the request until the rule's `release()`; its `arrived()` waits for it to come."""
-        return self._add(Hold(self._control, self._match, handled=handled, times=self._times, nth=self._nth))
+        return self._add(Hold(self._interceptor, self._match, handled=handled, times=self._times, nth=self._nth))
 
     def observe(self) -> Observation[R]:
         """Note the requests in the rule's `requests`, and change nothing."""
-        return self._add(Observation[R](self._control, self._match, times=self._times, nth=self._nth))
+        return self._add(Observation[R](self._interceptor, self._match, times=self._times, nth=self._nth))
 
     def _add(self, rule: AnyRule) -> AnyRule:
-        self._control.add(rule)
+        self._interceptor.add(rule)
         return rule
 
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
 
 
-class Faults:
-    """The errors that rules want for parts of one request."""
+class PartitionErrors:
+    """The errors that rules chose for topics and partitions of one request."""
 
     def __init__(self) -> None:
         self._errors: list[tuple[Match, ErrorCode]] = []
@@ -351,17 +351,18 @@ class Faults:
         self._errors.append((rule.match, rule.code))
 
     def code(self, topic: str, partition: int) -> ErrorCode:
-        """The error for a partition; for TOPIC, that of the topic as a whole."""
+        """The error for a partition; for WHOLE_TOPIC, that of the topic as a whole."""
         for match, code in self._errors:
-            if match.covers((topic, partition)) and (partition != TOPIC or match.partition is None):
+            if match.covers((topic, partition)) and (partition != WHOLE_TOPIC or match.partition is None):
                 return code
         return ErrorCode.NONE
 
 
-class Control:
-    """The rules in force, and the journal. `on_change` is told whether there is anything to do for it."""
+class Interceptor:
+    """Applies rules to requests and notes requests in the journal. Owned by a `Broker`, on its loop."""
 
     def __init__(self, journal: Journal | None, on_change: Callable[[], None]) -> None:
+        """`on_change` is called after each change of `in_use`'s inputs."""
         self._rules: list[Rule] = []
         self._holds: list[Hold] = []  # that were not released, those that take no further request included
         self.journal = journal
@@ -409,7 +410,7 @@ class Control:
 
     def _take(self, call: Call, request: Request[Any]) -> Rule | None:
         """The rule for a request as a whole; errors for parts of it are left in `call.faults`."""
-        faults = Faults()
+        errors = PartitionErrors()
         names: list[Name] | None = None
         free: list[Name] = []  # that no error is for yet; where all have one, nothing is left for another rule
         for rule in list(self._rules):
@@ -429,8 +430,8 @@ class Control:
             if isinstance(rule, Observation):
                 rule.requests.append(request)
             elif isinstance(rule, ErrorRule) and in_parts:
-                faults.add(rule)
-                call.faults = faults
+                errors.add(rule)
+                call.faults = errors
                 free = [name for name in free if name not in covered]
             else:
                 return rule
@@ -446,7 +447,7 @@ def match_of(
     client_id: str | None,
     when: Callable[[Any], bool] | None,
 ) -> Match:
-    """What `Broker.on` was given, checked.
+    """Check the arguments of `Faults.on`.
 
     Raises: InvalidArgument: an API that the broker does not serve.
     """

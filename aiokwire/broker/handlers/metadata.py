@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from aiokwire.broker.dispatch import Call
-from aiokwire.broker.faults.request_names import TOPIC
+from aiokwire.broker.dispatch import WHOLE_TOPIC, Call
 from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
 from aiokwire.broker.nodes import NOBODY
 from aiokwire.broker.topics import Partition, Topic
@@ -62,7 +61,7 @@ def _asked(
             answered.append(_topic(topic, call, request))
             continue
         if call.faults is not None:
-            code = call.faults.code(one.name or "", TOPIC) or code
+            code = call.faults.code(one.name or "", WHOLE_TOPIC) or code
         answered.append(
             metadata.MetadataResponseTopic(
                 error_code=faults.get(one.name or "", code),
@@ -75,7 +74,7 @@ def _asked(
 
 
 def _topic(topic: Topic, call: Call, request: metadata.MetadataRequest) -> metadata.MetadataResponseTopic:
-    code = call.faults.code(topic.name, TOPIC) if call.faults is not None else ErrorCode.NONE
+    code = call.faults.code(topic.name, WHOLE_TOPIC) if call.faults is not None else ErrorCode.NONE
     if code is not ErrorCode.NONE:
         return metadata.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.id)
     return metadata.MetadataResponseTopic(

@@ -39,18 +39,18 @@ async def end_of(broker: Broker, partition: int = 0) -> int:
 
 
 async def test_an_error_is_answered_once_and_nothing_is_written(broker: Broker, client: RawClient) -> None:
-    rule = broker.on(produce.ProduceRequest).error(NOT_LEADER)
+    rule = broker.faults.on(produce.ProduceRequest).error(NOT_LEADER)
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == NOT_LEADER
     assert await end_of(broker) == 0
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == 0
     assert rule.hits == 1
-    assert broker.state.control is None, "a broker whose rules are used up spends nothing on them"
+    assert broker.state.interceptor is None, "a broker whose rules are used up spends nothing on them"
 
 
 async def test_an_error_for_one_partition_leaves_the_others_of_its_request_alone(
     broker: Broker, client: RawClient
 ) -> None:
-    broker.on(ApiKey.PRODUCE, topic="t", partition=1).error(ErrorCode.NOT_ENOUGH_REPLICAS)
+    broker.faults.on(ApiKey.PRODUCE, topic="t", partition=1).error(ErrorCode.NOT_ENOUGH_REPLICAS)
     request = produce_request("t", batch([b"a"]))
     request.topic_data[0].partition_data.append(produce.PartitionProduceData(index=1, records=batch([b"b"])))
     answer = await client.ask(request, 9)
@@ -61,9 +61,9 @@ async def test_an_error_for_one_partition_leaves_the_others_of_its_request_alone
 async def test_two_errors_for_two_partitions_share_a_request_and_two_for_one_take_turns(
     broker: Broker, client: RawClient
 ) -> None:
-    broker.on(ApiKey.PRODUCE, partition=0).error(NOT_LEADER)
-    broker.on(ApiKey.PRODUCE, partition=0).error(ErrorCode.REQUEST_TIMED_OUT)
-    broker.on(ApiKey.PRODUCE, partition=1).error(ErrorCode.CORRUPT_MESSAGE)
+    broker.faults.on(ApiKey.PRODUCE, partition=0).error(NOT_LEADER)
+    broker.faults.on(ApiKey.PRODUCE, partition=0).error(ErrorCode.REQUEST_TIMED_OUT)
+    broker.faults.on(ApiKey.PRODUCE, partition=1).error(ErrorCode.CORRUPT_MESSAGE)
     request = produce_request("t", batch([b"a"]))
     request.topic_data[0].partition_data.append(produce.PartitionProduceData(index=1, records=batch([b"b"])))
     codes = []
@@ -76,9 +76,9 @@ async def test_two_errors_for_two_partitions_share_a_request_and_two_for_one_tak
 async def test_a_request_of_which_every_part_has_an_error_leaves_the_next_rule_to_the_next_request(
     broker: Broker, client: RawClient
 ) -> None:
-    seen = broker.on(ApiKey.PRODUCE, topic="t", times=None).observe()
-    broker.on(ApiKey.PRODUCE).error(NOT_LEADER)
-    delayed = broker.on(ApiKey.PRODUCE).delay(0)
+    seen = broker.faults.on(ApiKey.PRODUCE, topic="t", times=None).observe()
+    broker.faults.on(ApiKey.PRODUCE).error(NOT_LEADER)
+    delayed = broker.faults.on(ApiKey.PRODUCE).delay(0)
     for code, hits in ((NOT_LEADER, 0), (0, 1)):
         answer = await client.ask(produce_request("t", batch([b"a"])), 9)
         assert answer.responses[0].partition_responses[0].error_code == code
@@ -90,7 +90,7 @@ async def test_an_error_for_a_fetched_partition_ends_the_long_poll_and_gives_the
     broker: Broker, client: RawClient
 ) -> None:
     await produce_one(client, "t", batch([b"a"]))
-    broker.on(ApiKey.FETCH, topic="t", partition=1).error(ErrorCode.OFFSET_OUT_OF_RANGE)
+    broker.faults.on(ApiKey.FETCH, topic="t", partition=1).error(ErrorCode.OFFSET_OUT_OF_RANGE)
     request = fetch_request("t", max_wait_ms=60_000, min_bytes=1_000_000)
     request.topics[0].partitions.append(fetch.FetchPartition(partition=1, partition_max_bytes=1000))
     fine, wrong = (await client.ask(request, 12)).responses[0].partitions
@@ -103,39 +103,39 @@ async def test_a_partition_that_only_the_fetch_session_names_is_found(broker: Br
     request.session_epoch = 0
     session = (await client.ask(request, 12)).session_id
     assert session
-    broker.on(ApiKey.FETCH, topic="t", partition=1).error(NOT_LEADER)
-    broker.on(ApiKey.FETCH, topic="t", partition=0).error(ErrorCode.KAFKA_STORAGE_ERROR)
+    broker.faults.on(ApiKey.FETCH, topic="t", partition=1).error(NOT_LEADER)
+    broker.faults.on(ApiKey.FETCH, topic="t", partition=0).error(ErrorCode.KAFKA_STORAGE_ERROR)
     again = await client.ask(fetch.FetchRequest(session_id=session, session_epoch=1, max_wait_ms=60_000), 12)
     assert [one.error_code for one in again.responses[0].partitions] == [ErrorCode.KAFKA_STORAGE_ERROR]
     forgets = fetch.FetchRequest(session_id=session, session_epoch=2)
     forgets.forgotten_topics_data = [fetch.ForgottenTopic(topic="t", partitions=[0])]
-    rule = broker.on(ApiKey.FETCH, topic="t", partition=0).error(NOT_LEADER)
+    rule = broker.faults.on(ApiKey.FETCH, topic="t", partition=0).error(NOT_LEADER)
     assert (await client.ask(forgets, 12)).responses == []
     assert rule.hits == 0
 
 
 async def test_an_error_of_the_whole_fetch_stands_on_top(broker: Broker, client: RawClient) -> None:
-    broker.on(ApiKey.FETCH).error(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    broker.faults.on(ApiKey.FETCH).error(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     answer = await client.ask(fetch_request("t"), 12)
     assert (answer.error_code, answer.responses) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, [])
 
 
 async def test_metadata_has_errors_for_topics_and_for_partitions(broker: Broker, client: RawClient) -> None:
     asked = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
-    broker.on(ApiKey.METADATA, topic="t").error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    broker.on(ApiKey.METADATA, topic="t", partition=1).error(ErrorCode.LEADER_NOT_AVAILABLE)
+    broker.faults.on(ApiKey.METADATA, topic="t").error(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    broker.faults.on(ApiKey.METADATA, topic="t", partition=1).error(ErrorCode.LEADER_NOT_AVAILABLE)
     (topic,) = (await client.ask(asked, 12)).topics
     assert (topic.error_code, topic.partitions) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
     (topic,) = (await client.ask(asked, 12)).topics
     assert [(one.error_code, one.leader_id) for one in topic.partitions] == [(0, 1), (5, -1)]
-    broker.on(ApiKey.METADATA, topic="none").error(ErrorCode.UNKNOWN_SERVER_ERROR)
+    broker.faults.on(ApiKey.METADATA, topic="none").error(ErrorCode.UNKNOWN_SERVER_ERROR)
     missing = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="none")])
     assert (await client.ask(missing, 12)).topics[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "none" in {topic.name for topic in broker.state.topics}, "the error is in the answer only"
-    broker.on(ApiKey.METADATA, topic="t").error(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    broker.faults.on(ApiKey.METADATA, topic="t").error(ErrorCode.INVALID_TOPIC_EXCEPTION)
     everything = (await client.ask(metadata.MetadataRequest(topics=None), 12)).topics
     assert {topic.name: topic.error_code for topic in everything} == {"none": 0, "t": 17}
-    broker.on(ApiKey.METADATA).error(ErrorCode.REBOOTSTRAP_REQUIRED)
+    broker.faults.on(ApiKey.METADATA).error(ErrorCode.REBOOTSTRAP_REQUIRED)
     assert (await client.ask(asked, 13)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
 
 
@@ -207,7 +207,7 @@ RECORDS = [delete_records.DeleteRecordsPartition(partition_index=0, offset=0)]
 async def test_every_api_has_a_place_for_the_error(
     broker: Broker, client: RawClient, request_: Request[Any], version: int, code_of: Part
 ) -> None:
-    broker.on(request_.API).error(ErrorCode.UNKNOWN_SERVER_ERROR)
+    broker.faults.on(request_.API).error(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert code_of(await client.ask(request_, version)) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert [topic.name for topic in broker.state.topics] == ["t"], "nothing was done"
     assert len(broker.state.topics.require("t").partitions) == 2
@@ -218,7 +218,7 @@ async def test_every_api_has_a_place_for_the_error(
 
 async def test_a_delay_holds_up_its_connection_and_no_other(broker: Broker, client: RawClient) -> None:
     other = await RawClient.connect(broker)
-    broker.on(ApiKey.PRODUCE).delay(0.2)
+    broker.faults.on(ApiKey.PRODUCE).delay(0.2)
     started = anyio.current_time()
     client.send(produce_request("t", batch([b"slow"])), 9)
     client.send(api_versions.ApiVersionsRequest(), 0)
@@ -232,7 +232,7 @@ async def test_a_delay_holds_up_its_connection_and_no_other(broker: Broker, clie
 
 
 async def test_a_delayed_answer_is_one_to_a_request_that_was_handled(broker: Broker, client: RawClient) -> None:
-    rule = broker.on(ApiKey.PRODUCE).delay(0.05, handled=True)
+    rule = broker.faults.on(ApiKey.PRODUCE).delay(0.05, handled=True)
     client.send(produce_request("t", batch([b"a"])), 9)
     await rule.hit()
     await client.receive(produce.ProduceResponse, 9)
@@ -241,7 +241,7 @@ async def test_a_delayed_answer_is_one_to_a_request_that_was_handled(broker: Bro
 
 @pytest.mark.parametrize("handled", [False, True])
 async def test_a_dropped_request_silences_its_connection(broker: Broker, client: RawClient, handled: bool) -> None:
-    broker.on(ApiKey.PRODUCE).drop(handled=handled)
+    broker.faults.on(ApiKey.PRODUCE).drop(handled=handled)
     client.send(produce_request("t", batch([b"a"])), 9)
     client.send(produce_request("t", batch([b"b"])), 9)
     with anyio.move_on_after(0.1) as scope:
@@ -256,7 +256,7 @@ async def test_a_dropped_request_silences_its_connection(broker: Broker, client:
 async def test_a_request_closes_its_connection_before_or_after_it_is_handled(broker: Broker) -> None:
     for verb, written in (("close", 0), ("close_after", 1)):
         client = await RawClient.connect(broker)
-        getattr(broker.on(ApiKey.PRODUCE), verb)()
+        getattr(broker.faults.on(ApiKey.PRODUCE), verb)()
         client.send(produce_request("t", batch([b"a"])), 9)
         assert await client.closed_by_broker()
         assert await end_of(broker) == written
@@ -264,19 +264,19 @@ async def test_a_request_closes_its_connection_before_or_after_it_is_handled(bro
 
 
 async def test_a_response_of_the_tests_own_making_is_sent(broker: Broker, client: RawClient) -> None:
-    broker.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="made up"))
+    broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="made up"))
     assert (await client.ask(metadata.MetadataRequest(topics=[]), 9)).cluster_id == "made up"
-    broker.on(metadata.MetadataRequest).respond(
+    broker.faults.on(metadata.MetadataRequest).respond(
         lambda request: metadata.MetadataResponse(controller_id=len(request.topics or []))
     )
     asked = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name="t")] * 3)
     assert (await client.ask(asked, 9)).controller_id == 3
     with pytest.raises(InvalidArgument, match="does not answer PRODUCE"):
-        broker.on(ApiKey.PRODUCE).respond(metadata.MetadataResponse())
+        broker.faults.on(ApiKey.PRODUCE).respond(metadata.MetadataResponse())
 
 
 async def test_a_held_request_waits_for_its_release(broker: Broker, client: RawClient) -> None:
-    held = broker.on(ApiKey.PRODUCE).hold()
+    held = broker.faults.on(ApiKey.PRODUCE).hold()
     client.send(produce_request("t", batch([b"a"])), 9)
     await held.arrived()
     assert await end_of(broker) == 0
@@ -286,30 +286,30 @@ async def test_a_held_request_waits_for_its_release(broker: Broker, client: RawC
 
 
 async def test_a_held_answer_is_one_to_a_request_that_was_handled(broker: Broker, client: RawClient) -> None:
-    held = broker.on(ApiKey.PRODUCE).hold(handled=True)
+    held = broker.faults.on(ApiKey.PRODUCE).hold(handled=True)
     client.send(produce_request("t", batch([b"a"])), 9)
     await held.arrived()
     assert await end_of(broker) == 1
-    broker.clear_rules()
+    broker.faults.clear_rules()
     await client.receive(produce.ProduceResponse, 9)
 
 
 async def test_waiting_for_what_does_not_come_ends(broker: Broker) -> None:
     with pytest.raises(TimeoutError, match="Hold on FETCH, 0 hit"):
-        await broker.on(ApiKey.FETCH).hold().arrived(timeout=0.01)
+        await broker.faults.on(ApiKey.FETCH).hold().arrived(timeout=0.01)
 
 
 async def test_an_observer_sees_requests_and_changes_nothing(broker: Broker, client: RawClient) -> None:
-    seen = broker.on(produce.ProduceRequest, times=None).observe()
-    broker.on(ApiKey.PRODUCE).error(NOT_LEADER)
+    seen = broker.faults.on(produce.ProduceRequest, times=None).observe()
+    broker.faults.on(ApiKey.PRODUCE).error(NOT_LEADER)
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == NOT_LEADER
     assert (await produce_one(client, "t", batch([b"a"]), acks=1)).error_code == 0
     assert [request.acks for request in seen.requests] == [-1, 1]
 
 
 async def test_a_broker_closes_while_it_holds_and_delays(client: RawClient, broker: Broker) -> None:
-    broker.on(ApiKey.PRODUCE).hold()
-    rule = broker.on(ApiKey.METADATA).delay(60)
+    broker.faults.on(ApiKey.PRODUCE).hold()
+    rule = broker.faults.on(ApiKey.METADATA).delay(60)
     other = await RawClient.connect(broker)
     client.send(produce_request("t", batch([b"a"])), 9)
     other.send(metadata.MetadataRequest(topics=[]), 9)
@@ -324,10 +324,10 @@ async def test_a_broker_closes_while_it_holds_and_delays(client: RawClient, brok
 
 
 async def test_a_rule_lasts_as_often_as_it_says_and_begins_when_it_says(broker: Broker, client: RawClient) -> None:
-    broker.on(ApiKey.PRODUCE, times=2, nth=2).error(NOT_LEADER)
+    broker.faults.on(ApiKey.PRODUCE, times=2, nth=2).error(NOT_LEADER)
     codes = [(await produce_one(client, "t", batch([b"a"]))).error_code for _ in range(5)]
     assert codes == [0, NOT_LEADER, NOT_LEADER, 0, 0]
-    always = broker.on(ApiKey.PRODUCE, times=None).error(NOT_LEADER)
+    always = broker.faults.on(ApiKey.PRODUCE, times=None).error(NOT_LEADER)
     codes = [(await produce_one(client, "t", batch([b"a"]))).error_code for _ in range(3)]
     assert codes == [NOT_LEADER] * 3
     always.remove()
@@ -338,11 +338,11 @@ async def test_a_rule_lasts_as_often_as_it_says_and_begins_when_it_says(broker: 
 async def test_a_rule_is_for_those_that_it_names_only(broker: Broker, client: RawClient) -> None:
     await broker.create_topic("other", 1)
     rules = [
-        broker.on(ApiKey.PRODUCE, topic="other").error(NOT_LEADER),
-        broker.on(ApiKey.PRODUCE, partition=1).close(),
-        broker.on(ApiKey.PRODUCE, client_id="somebody else").drop(),
-        broker.on(produce.ProduceRequest, when=lambda request: request.acks == 1).close(),
-        broker.on(ApiKey.METADATA).close(),
+        broker.faults.on(ApiKey.PRODUCE, topic="other").error(NOT_LEADER),
+        broker.faults.on(ApiKey.PRODUCE, partition=1).close(),
+        broker.faults.on(ApiKey.PRODUCE, client_id="somebody else").drop(),
+        broker.faults.on(produce.ProduceRequest, when=lambda request: request.acks == 1).close(),
+        broker.faults.on(ApiKey.METADATA).close(),
     ]
     assert (await produce_one(client, "t", batch([b"a"]))).error_code == 0
     assert [rule.hits for rule in rules] == [0] * 5
@@ -353,15 +353,15 @@ async def test_a_rule_is_for_those_that_it_names_only(broker: Broker, client: Ra
 
 
 async def test_rules_are_served_first_come_first_served(broker: Broker, client: RawClient) -> None:
-    broker.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="first"))
-    broker.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="second"))
+    broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="first"))
+    broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="second"))
     told = [(await client.ask(metadata.MetadataRequest(topics=[]), 9)).cluster_id for _ in range(3)]
     assert told == ["first", "second", broker.cluster_id]
 
 
 async def test_rules_may_be_made_before_the_broker_starts() -> None:
     broker = Broker(topics={"t": 1})
-    broker.on(ApiKey.PRODUCE).error(NOT_LEADER)
+    broker.faults.on(ApiKey.PRODUCE).error(NOT_LEADER)
     async with broker:
         client = await RawClient.connect(broker)
         assert (await produce_one(client, "t", batch([b"a"]))).error_code == NOT_LEADER
@@ -371,14 +371,14 @@ async def test_rules_may_be_made_before_the_broker_starts() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda broker: broker.on(ApiKey.VOTE), "serves no VOTE"),
-        (lambda broker: broker.on(ApiKey.FETCH, node=9), "there is no node 9"),
-        (lambda broker: broker.on(ApiKey.FETCH, times=0), "times"),
-        (lambda broker: broker.on(ApiKey.FETCH, nth=0), "nth"),
-        (lambda broker: broker.on(ApiKey.FETCH, partition=-1), "partition"),
-        (lambda broker: broker.on(ApiKey.FETCH).error(0), "no error code"),
-        (lambda broker: broker.on(ApiKey.FETCH).error(9999), "no error code"),
-        (lambda broker: broker.on(ApiKey.FETCH).delay(-1), "seconds"),
+        (lambda broker: broker.faults.on(ApiKey.VOTE), "serves no VOTE"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH, node=9), "there is no node 9"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH, times=0), "times"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH, nth=0), "nth"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH, partition=-1), "partition"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH).error(0), "no error code"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH).error(9999), "no error code"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH).delay(-1), "seconds"),
     ],
 )
 async def test_a_rule_that_makes_no_sense_is_refused(

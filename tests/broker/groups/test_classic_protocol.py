@@ -24,7 +24,7 @@ async def test_members_share_what_the_leader_hands_out(broker: Broker) -> None:
     assert other.joined.members == []
     assert (one.joined.protocol_type, one.joined.protocol_name) == ("consumer", "range")
     assert await one.beat() is await other.beat() is ErrorCode.NONE
-    assert broker.group("g").state == "Stable"
+    assert broker.faults.group("g").state == "Stable"
     await close(one, other)
 
 
@@ -40,7 +40,7 @@ async def test_every_version_of_every_request(broker: Broker, version: int) -> N
     assert await member.take_sync(min(version, 5)) == (ErrorCode.NONE, b"all")
     assert await member.beat(version=min(version, 4)) is ErrorCode.NONE
     assert await member.leave(version=min(version, 5)) is ErrorCode.NONE
-    assert broker.group("g").state == "Empty"
+    assert broker.faults.group("g").state == "Empty"
     await close(member)
 
 
@@ -70,7 +70,7 @@ async def test_a_member_that_does_not_come_back_is_left_behind(broker: Broker) -
     assert await other.leave() is ErrorCode.NONE
     assert await one.take_join() is ErrorCode.NONE
     assert one.generation == 2
-    assert list(broker.group("g").members) == [one.member_id]
+    assert list(broker.faults.group("g").members) == [one.member_id]
     await close(one, other)
 
 
@@ -86,7 +86,7 @@ async def test_the_rebalance_timeout_ends_a_wait() -> None:
         one.send_join(rebalance_ms=50, protocols=(("range", b"changed"),))
         assert await one.take_join() is ErrorCode.NONE
         assert one.leads
-        assert list(broker.group("g").members) == [one.member_id]
+        assert list(broker.faults.group("g").members) == [one.member_id]
         assert await other.beat() is ErrorCode.UNKNOWN_MEMBER_ID
         await close(one, other)
 
@@ -130,7 +130,7 @@ async def test_a_member_that_is_not_heard_of_is_evicted() -> None:
         await one.take_sync()
         one.send_join(session_ms=60_000)  # the leader: it waits for the other one, whose session ends
         assert await one.take_join() is ErrorCode.NONE
-        assert list(broker.group("g").members) == [one.member_id]
+        assert list(broker.faults.group("g").members) == [one.member_id]
         await close(one, silent)
 
 
@@ -165,7 +165,7 @@ async def test_the_first_members_are_waited_for() -> None:
         other.send_join(version=3)
         assert await one.take_join(3) is await other.take_join(3) is ErrorCode.NONE
         assert one.generation == other.generation == 1
-        assert len(broker.group("g").members) == 2
+        assert len(broker.faults.group("g").members) == 2
         await close(one, other)
 
 
@@ -304,7 +304,7 @@ async def test_static_members_that_do_not_join_keep_their_place(broker: Broker) 
         assert (await member.take_sync())[0] is ErrorCode.NONE
     leader.send_join(rebalance_ms=50)
     assert await leader.take_join() is ErrorCode.NONE
-    assert len(broker.group("g").members) == 2
+    assert len(broker.faults.group("g").members) == 2
     await close(*members)
 
 

@@ -51,7 +51,7 @@ async def test_a_member_alone_has_everything_at_once(broker: Broker) -> None:
     (one,) = await joined(broker, "a")
     assert one.owned == {"t": [0, 1, 2, 3]}
     assert one.epoch == 1
-    assert broker.group("g").state == "Stable"
+    assert broker.faults.group("g").state == "Stable"
     answer = await one.ask(epoch=1)
     assert answer.assignment is None, "nothing new"
     assert answer.heartbeat_interval_ms == 5000
@@ -64,7 +64,7 @@ async def test_partitions_are_given_up_before_others_take_them(broker: Broker) -
     two = await member(broker, "b")
     assert await two.beat(join=True) is ErrorCode.NONE
     assert two.owned == {}, "the other one still has them"
-    assert broker.group("g").state == "Reconciling"
+    assert broker.faults.group("g").state == "Reconciling"
     everything, kept = dict(one.owned), one.epoch
     answer = await one.ask(epoch=1, owned=one.owned)
     assert answer.member_epoch == kept, "until it gave them up"
@@ -88,7 +88,7 @@ async def test_what_a_member_leaves_behind_is_taken(broker: Broker) -> None:
     assert two.owned == {"t": [0, 1, 2, 3]}
     assert await one.beat() is ErrorCode.UNKNOWN_MEMBER_ID
     assert await two.leave() is ErrorCode.NONE
-    assert broker.group("g").state == "Empty"
+    assert broker.faults.group("g").state == "Empty"
     await close(one, two)
 
 
@@ -100,7 +100,7 @@ async def test_a_member_that_is_silent_is_evicted() -> None:
         assert await one.beat(join=True) is ErrorCode.NONE
         while one.owned != {"t": [0, 1, 2, 3]}:
             assert await one.beat() is ErrorCode.NONE
-        assert list(broker.group("g").members) == ["a"]
+        assert list(broker.faults.group("g").members) == ["a"]
         await close(silent, one)
 
 
@@ -242,7 +242,7 @@ async def test_a_static_member_comes_back_to_what_it_had(broker: Broker) -> None
     assert early.owned == had
     assert (early.epoch, two.epoch) == (2, 2), "no rebalance"
     assert await one.beat() is ErrorCode.FENCED_INSTANCE_ID
-    assert broker.group("g").members == {"b": None, "c": "i"}
+    assert broker.faults.group("g").members == {"b": None, "c": "i"}
     await close(one, two, early)
 
 
@@ -253,7 +253,7 @@ async def test_a_static_member_may_keep_its_id(broker: Broker) -> None:
     assert one.owned == {"t": [0, 1, 2, 3]}
     assert one.epoch == 1
     assert await one.leave() is ErrorCode.NONE
-    assert broker.group("g").state == "Empty"
+    assert broker.faults.group("g").state == "Empty"
     await close(one)
 
 
@@ -294,7 +294,7 @@ async def test_version_0_gives_ids_out(broker: Broker, client: RawClient) -> Non
     )
     answer = await client.ask(request, 0)
     assert answer.error_code == 0
-    assert list(broker.group("g").members) == [answer.member_id]
+    assert list(broker.faults.group("g").members) == [answer.member_id]
 
 
 async def test_groups_and_members_that_are_not_there(broker: Broker) -> None:
@@ -354,7 +354,7 @@ async def test_a_group_changes_its_protocol_only_when_it_is_empty(broker: Broker
     assert await new.beat(join=True) is ErrorCode.GROUP_ID_NOT_FOUND
     assert await old.leave() is ErrorCode.NONE
     assert await new.beat(join=True) is ErrorCode.NONE
-    assert broker.group("g").protocol == "consumer"
+    assert broker.faults.group("g").protocol == "consumer"
     old.member_id = ""
     old.send_join()
     assert await old.take_join() is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -363,7 +363,7 @@ async def test_a_group_changes_its_protocol_only_when_it_is_empty(broker: Broker
     assert (await old.take_sync())[0] is ErrorCode.UNKNOWN_MEMBER_ID
     assert await new.leave() is ErrorCode.NONE
     (again,) = await started(broker, 1)
-    assert broker.group("g").protocol == "classic"
+    assert broker.faults.group("g").protocol == "classic"
     await close(old, new, again)
 
 
@@ -375,7 +375,7 @@ async def test_a_tool_removes_members(broker: Broker, client: RawClient) -> None
     leavers = [leave_group.MemberIdentity(member_id=name, group_instance_id=i) for name, i in identities]
     answer = await client.ask(leave_group.LeaveGroupRequest(group_id="g", members=leavers), 5)
     assert [one.error_code for one in answer.members][:3] == [0, 0, ErrorCode.UNKNOWN_MEMBER_ID]
-    assert broker.group("g").state == "Empty"
+    assert broker.faults.group("g").state == "Empty"
     await close(*members)
 
 

@@ -45,7 +45,7 @@ async def test_a_classic_group_goes_on_after_a_kill(storage: Storage) -> None:
         await close(*members)
         await kill(broker)
     async with Broker(storage=storage) as broker:
-        assert broker.group("g").state == "Stable"
+        assert broker.faults.group("g").state == "Stable"
         for place, member in enumerate(members):
             member.client = await RawClient.connect(broker)
             assert await member.beat() is ErrorCode.NONE
@@ -56,7 +56,7 @@ async def test_a_classic_group_goes_on_after_a_kill(storage: Storage) -> None:
         await close(*members)
         await kill(broker)
     async with Broker(storage=storage) as broker:
-        assert (broker.group("g").state, broker.group("g").generation) == ("Empty", 2)
+        assert (broker.faults.group("g").state, broker.faults.group("g").generation) == ("Empty", 2)
         client = await RawClient.connect(broker)
         assert await committed_offset(client, "g", "t") == (0, 6)
         await client.close()
@@ -72,11 +72,11 @@ async def test_members_that_do_not_come_back_after_a_restart_are_evicted() -> No
         await one.take_sync(2)
         await close(one)
     async with Broker(storage=storage) as broker:
-        assert broker.group("g").members
+        assert broker.faults.group("g").members
         other = await RawMember.connect(broker)
         other.send_join(version=3)
         assert await other.take_join(3) is ErrorCode.NONE
-        assert list(broker.group("g").members) == [other.member_id]
+        assert list(broker.faults.group("g").members) == [other.member_id]
         await close(other)
 
 
@@ -86,11 +86,11 @@ async def test_a_consumer_group_goes_on_after_a_kill(storage: Storage) -> None:
         for one in members:
             assert await one.beat(join=True) is ErrorCode.NONE
         await settle(*members)
-        was = broker.group("g")
+        was = broker.faults.group("g")
         await close(*members)
         await kill(broker)
     async with Broker(storage=storage) as broker:
-        assert broker.group("g") == was
+        assert broker.faults.group("g") == was
         before = [(one.epoch, one.owned) for one in members]
         for one in members:
             one.broker, one.client = broker, await RawClient.connect(broker)
@@ -102,7 +102,7 @@ async def test_a_consumer_group_goes_on_after_a_kill(storage: Storage) -> None:
         assert await members[1].leave() is ErrorCode.NONE
         await close(*members)
     async with Broker(storage=storage) as broker:
-        assert broker.group("g").state == "Empty"
+        assert broker.faults.group("g").state == "Empty"
         broker.state.groups.expire(wall_ms() + 8 * DAY_MS)
         assert broker.state.groups.ids() == []
     async with Broker(storage=storage) as broker:
@@ -129,7 +129,7 @@ async def test_a_deleted_group_stays_deleted(storage: Storage) -> None:
 async def cluster() -> AsyncIterator[Broker]:
     """Three nodes; node 1 coordinates the group."""
     async with Broker(nodes=3, topics={"t": 4}, rng=random.Random(7), journal=100) as running:
-        running.move_coordinator("g", 1)
+        running.faults.move_coordinator("g", 1)
         yield running
 
 
@@ -157,7 +157,7 @@ async def test_a_group_moves_with_its_members_to_another_node(cluster: Broker) -
     one, other = await started(cluster, 2, static=True)
     other.send_join(protocols=(("range", b"changed"),))
     assert await one.beat() is ErrorCode.REBALANCE_IN_PROGRESS
-    cluster.move_coordinator("g", 2)
+    cluster.faults.move_coordinator("g", 2)
     assert await other.take_join() is ErrorCode.NOT_COORDINATOR
     assert await one.beat() is ErrorCode.NOT_COORDINATOR
     for member in (one, other):
@@ -175,7 +175,7 @@ async def test_a_group_moves_with_its_members_to_another_node(cluster: Broker) -
 
 async def test_a_new_coordinator_may_take_its_time_to_load(cluster: Broker) -> None:
     (one,) = await started(cluster, 1)
-    cluster.move_coordinator("g", 2, load_seconds=0.05)
+    cluster.faults.move_coordinator("g", 2, load_seconds=0.05)
     await one.client.close()
     one.client = await RawClient.connect(cluster, 2)
     assert await one.beat() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -198,7 +198,7 @@ async def test_a_new_coordinator_may_take_its_time_to_load(cluster: Broker) -> N
 async def test_a_consumer_group_moves_too(cluster: Broker) -> None:
     one = await modern(cluster, "a")
     assert await one.beat(join=True) is ErrorCode.NONE
-    cluster.move_coordinator("g", 3)
+    cluster.faults.move_coordinator("g", 3)
     assert await one.beat() is ErrorCode.NOT_COORDINATOR
     await one.client.close()
     one.client = await RawClient.connect(cluster, 3)
@@ -213,8 +213,8 @@ async def test_a_consumer_group_moves_too(cluster: Broker) -> None:
 
 async def test_a_node_that_stops_leaves_its_groups_to_others(cluster: Broker) -> None:
     (one,) = await started(cluster, 1)
-    await cluster.stop_node(1)
-    successor = cluster.coordinator("g")
+    await cluster.faults.stop_node(1)
+    successor = cluster.faults.coordinator("g")
     assert successor != 1
     await one.client.close()
     one.client = await RawClient.connect(cluster, successor)
@@ -222,7 +222,7 @@ async def test_a_node_that_stops_leaves_its_groups_to_others(cluster: Broker) ->
         while (code := await one.beat()) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             pass
     assert code is ErrorCode.NONE
-    await cluster.start_node(1)
+    await cluster.faults.start_node(1)
     assert await one.beat() is ErrorCode.NOT_COORDINATOR
     await close(one)
 
@@ -252,7 +252,7 @@ async def test_offsets_of_topics_that_members_read_do_not_expire(broker: Broker)
     one.topics = ["u"]
     assert await one.beat(full=True) is ErrorCode.NONE
     assert broker.state.groups.expire(now + 8 * DAY_MS) == 1
-    assert broker.group("g").members, "the group stays"
+    assert broker.faults.group("g").members, "the group stays"
     await close(one)
 
 
@@ -270,24 +270,24 @@ async def test_offsets_of_a_deleted_topic_go_with_it(broker: Broker, client: Raw
 
 async def test_a_test_sees_evicts_and_rebalances(broker: Broker) -> None:
     one, other = await started(broker, 2)
-    status = broker.group("g")
+    status = broker.faults.group("g")
     assert (status.protocol, status.state, status.generation, status.leader) == ("classic", "Stable", 1, one.member_id)
     assert dict(status.members) == {one.member_id: None, other.member_id: None}
-    broker.rebalance("g")
+    broker.faults.rebalance("g")
     assert await one.beat() is ErrorCode.REBALANCE_IN_PROGRESS
-    broker.evict("g", other.member_id)
+    broker.faults.evict("g", other.member_id)
     assert await other.beat() is ErrorCode.UNKNOWN_MEMBER_ID
     one.send_join()
     assert await one.take_join() is ErrorCode.NONE
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
-        broker.group("none")
+        broker.faults.group("none")
     with pytest.raises(BrokerError, match="UNKNOWN_MEMBER_ID"):
-        broker.evict("g", "none")
+        broker.faults.evict("g", "none")
     assert await one.leave() is ErrorCode.NONE
     with pytest.raises(BrokerError, match="no members"):
-        broker.rebalance("g")
+        broker.faults.rebalance("g")
     with pytest.raises(ConfigurationError, match="load_seconds"):
-        broker.move_coordinator("g", 1, load_seconds=-1)
+        broker.faults.move_coordinator("g", 1, load_seconds=-1)
     await close(one, other)
 
 
@@ -297,14 +297,14 @@ async def test_a_test_sees_evicts_and_rebalances_the_consumer_protocol(broker: B
         assert await one.beat(join=True) is ErrorCode.NONE
     await settle(*members)
     epoch = members[0].epoch
-    broker.rebalance("g")
-    assert broker.group("g").state == "Assigning"
+    broker.faults.rebalance("g")
+    assert broker.faults.group("g").state == "Assigning"
     await settle(*members)
     assert members[0].epoch == epoch + 1
-    broker.evict("g", "b")
+    broker.faults.evict("g", "b")
     await settle(members[0])
     assert members[0].owned == {"t": [0, 1]}
-    assert broker.group("g").protocol == "consumer"
+    assert broker.faults.group("g").protocol == "consumer"
     await close(*members)
 
 
@@ -315,7 +315,7 @@ FAULTY = [
 
 @pytest.mark.parametrize("api", FAULTY, ids=lambda api: api.name)
 async def test_rules_apply_to_groups(broker: Broker, client: RawClient, api: ApiKey) -> None:
-    broker.on(api).error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    broker.faults.on(api).error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     member = RawMember(client)
     if api is ApiKey.JOIN_GROUP:
         member.send_join()
@@ -332,7 +332,7 @@ async def test_rules_apply_to_groups(broker: Broker, client: RawClient, api: Api
 
 @pytest.mark.parametrize("version", [5, 9])
 async def test_a_rule_refuses_a_join_in_old_and_new_versions(broker: Broker, client: RawClient, version: int) -> None:
-    broker.on(join_group.JoinGroupRequest).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    broker.faults.on(join_group.JoinGroupRequest).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     member = RawMember(client)
     member.send_join(version=version)
     assert await member.take_join(version) is ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -340,7 +340,7 @@ async def test_a_rule_refuses_a_join_in_old_and_new_versions(broker: Broker, cli
 
 async def test_a_join_may_be_held_and_is_in_the_journal(cluster: Broker) -> None:
     member = await RawMember.connect(cluster)
-    hold = cluster.on(ApiKey.JOIN_GROUP, when=lambda request: request.group_id == "g").hold()
+    hold = cluster.faults.on(ApiKey.JOIN_GROUP, when=lambda request: request.group_id == "g").hold()
     member.send_join(version=3)
     await hold.arrived()
     hold.release()
@@ -359,6 +359,6 @@ async def test_a_member_whose_client_is_gone_waits_for_nobody(broker: Broker) ->
     await close(gone)
     one.send_join()
     assert await one.take_join() is ErrorCode.NONE
-    assert len(broker.group("g").members) == 2, "its session has not ended"
-    broker.evict("g", gone.member_id)
+    assert len(broker.faults.group("g").members) == 2, "its session has not ended"
+    broker.faults.evict("g", gone.member_id)
     await close(one)

@@ -52,7 +52,7 @@ async def test_an_assignment_that_cannot_be_logged_is_nobodys(broker: Broker) ->
         assert await member.beat() is ErrorCode.REBALANCE_IN_PROGRESS
     disk(broker).full = False
     await rebalance(one, other)
-    assert broker.group("g").state == "Stable"
+    assert broker.faults.group("g").state == "Stable"
     await close(one, other)
 
 
@@ -61,7 +61,7 @@ async def test_a_group_that_ends_leaves_its_members_gone(broker: Broker) -> None
     disk(broker).full = True
     assert await one.commit(3) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert await one.leave() is ErrorCode.NONE
-    assert broker.group("g").state == "Empty"
+    assert broker.faults.group("g").state == "Empty"
     disk(broker).full = False
     await close(one)
 
@@ -69,12 +69,12 @@ async def test_a_group_that_ends_leaves_its_members_gone(broker: Broker) -> None
 async def test_a_heartbeat_changes_everything_or_nothing(broker: Broker) -> None:
     first, second = [ModernMember(broker, await RawClient.connect(broker), name) for name in "ab"]
     assert await first.beat(join=True) is ErrorCode.NONE
-    before = broker.group("g")
+    before = broker.faults.group("g")
     disk(broker).full = True
     assert await second.beat(join=True) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert await first.leave() is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert await first.beat() is ErrorCode.NONE, "nothing to log"
-    assert broker.group("g") == before
+    assert broker.faults.group("g") == before
     disk(broker).full = False
     assert await second.beat(join=True) is ErrorCode.NONE
     await settle(first, second)
@@ -92,8 +92,8 @@ async def test_a_session_that_ends_while_the_disk_is_full_ends_later(
     with caplog.at_level("ERROR"):
         while "it is tried again" not in caplog.text:
             await watch.beat(generation=1)
-    assert list(broker.group("g").members) == ["silent"]
+    assert list(broker.faults.group("g").members) == ["silent"]
     disk(broker).full = False
-    while broker.group("g").members:
+    while broker.faults.group("g").members:
         await watch.beat(generation=1)
     await close(silent, watch)

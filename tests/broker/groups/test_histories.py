@@ -70,13 +70,13 @@ class ConsumerHistory:
                 pass
         elif what == "evict" and one.member_id in self.known():
             self.members.remove(one)
-            self.broker.evict("g", one.member_id)
+            self.broker.faults.evict("g", one.member_id)
         elif what == "want":
             one.topics = self.rng.choice([["t"], ["u"], ["t", "u"]])
             await self.beat(one, full=True)
 
     def known(self) -> set[str]:
-        return set(self.broker.group("g").members) if "g" in self.broker.state.groups.ids() else set()
+        return set(self.broker.faults.group("g").members) if "g" in self.broker.state.groups.ids() else set()
 
     async def beat(self, one: ModernMember, *, join: bool = False, full: bool = False) -> None:
         while (code := await one.beat(join=join, full=full)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -99,8 +99,8 @@ class ConsumerHistory:
     async def settle(self) -> None:
         """Let nothing more happen, and see that every partition that is wanted has an owner."""
         for instance in self.away:
-            (gone,) = [name for name, held in self.broker.group("g").members.items() if held == instance]
-            self.broker.evict("g", gone)
+            (gone,) = [name for name, held in self.broker.faults.group("g").members.items() if held == instance]
+            self.broker.faults.evict("g", gone)
         for _ in range(12):
             for one in self.members:
                 await self.beat(one)
@@ -112,7 +112,7 @@ class ConsumerHistory:
             for topic in wanted
             for number in range(len(self.broker.state.topics.require(topic).partitions))
         }
-        assert not self.members or self.broker.group("g").state == "Stable"
+        assert not self.members or self.broker.faults.group("g").state == "Stable"
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -152,7 +152,7 @@ class ClassicHistory:
             if what == "go":
                 assert await one.leave() is ErrorCode.NONE
             elif what == "evict" or one.instance is None:
-                self.broker.evict("g", one.member_id)
+                self.broker.faults.evict("g", one.member_id)
             else:
                 await self.restart(one)
         if self.members:
@@ -160,7 +160,7 @@ class ClassicHistory:
             for one in self.gone:
                 assert await one.beat() in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
         else:
-            assert self.broker.group("g").state == "Empty"
+            assert self.broker.faults.group("g").state == "Empty"
 
     async def come(self) -> None:
         """Be known to the group, so that its rebalance waits for this member, too."""
@@ -172,7 +172,7 @@ class ClassicHistory:
         elif len(self.members) > 1:
             one.send_join(protocols=self.protocols())
             with anyio.fail_after(10):
-                while len(self.broker.group("g").members) < len(self.members):
+                while len(self.broker.faults.group("g").members) < len(self.members):
                     await anyio.lowlevel.checkpoint()
 
     async def restart(self, old: RawMember) -> None:
@@ -181,7 +181,7 @@ class ClassicHistory:
         one.send_join()
         assert await one.take_join() is ErrorCode.NONE
         assert one.generation == old.generation
-        assert self.broker.group("g").state == "Stable"
+        assert self.broker.faults.group("g").state == "Stable"
         self.members.append(one)
 
     def protocols(self) -> list[tuple[str, bytes]]:

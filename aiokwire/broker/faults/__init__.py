@@ -1,0 +1,12 @@
+"""Faults on demand, for tests of clients: `Broker.faults`, its rules, and the journal. Public as `aiokwire.testing`.
+
+api            Broker.faults: rules, leaders, coordinators, groups, nodes
+rules          which requests a rule matches, what it does to them, and the interceptor that applies rules
+journal        the last requests received
+"""
+
+from aiokwire.broker.faults.api import Faults, Serving
+from aiokwire.broker.faults.journal import Journal, JournalEntry
+from aiokwire.broker.faults.rules import Hold, Interceptor, Observation, On, Rule
+
+__all__ = ["Faults", "Hold", "Interceptor", "Journal", "JournalEntry", "Observation", "On", "Rule", "Serving"]
