@@ -19,7 +19,7 @@ from aiokwire.group import modern_states
 from aiokwire.group import states as member
 from aiokwire.machine import mermaid
 from aiokwire.net import states as connection
-from aiokwire.producer import states as transaction
+from aiokwire.producer.transactions import states as transaction
 
 PAGE = Path(__file__).parents[1] / "docs" / "machines.md"
 HEAD = """\

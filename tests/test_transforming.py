@@ -28,7 +28,7 @@ from aiokwire.protocol.messages import end_txn, txn_offset_commit
 from aiokwire.testing.plugin import kafka_broker, kafka_broker_options
 from aiokwire.transforming import is_passing
 from tests.producer.cancelling import WAYS, cancel_at
-from tests.producer.test_progress import ALL, INPUT, broker, copied, reader_of, writer_of
+from tests.producer.test_input_offsets import ALL, INPUT, broker, copied, reader_of, writer_of
 
 __all__ = ["broker", "kafka_broker", "kafka_broker_options"]
 

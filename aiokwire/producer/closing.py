@@ -10,9 +10,9 @@ import anyio
 from aiokwire.cluster import Client
 from aiokwire.errors import ClosedError
 from aiokwire.producer._delivery import Batch
+from aiokwire.producer.batch_results import Undelivered, undelivered_of, undelivered_record
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.dispatcher import Dispatcher
-from aiokwire.producer.settlement import Undelivered, undelivered_of, undelivered_record
 
 # How many seconds closing the connections may take after everything was delivered or given up.
 LAST_SECONDS = 1.0
@@ -83,5 +83,5 @@ def _abandon(dispatcher: Dispatcher, batches: list[Batch], *, report: bool) -> l
     for partition, batch in dispatcher.withdrawal.abandon():
         left += undelivered_of(batch)
         batches.append(batch)
-        dispatcher.settlement.give_up(partition, batch, ClosedError(f"{REASON} before the record was delivered"))
+        dispatcher.batch_results.give_up(partition, batch, ClosedError(f"{REASON} before the record was delivered"))
     return left + [undelivered_record(record) for record in waiting]

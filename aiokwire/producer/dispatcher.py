@@ -1,6 +1,6 @@
 """Between the accumulator and the senders: which batch goes to which broker, and when.
 
-    accumulator --on_open, on_sealed, on_urgent, on_unknown--> dispatcher --pump--> senders --> settlement
+    accumulator --on_open, on_sealed, on_urgent, on_unknown--> dispatcher --pump--> senders --> batch_results
 
 Everything here runs on the loop and at once; timers and the end of a turn are the only delays.
 """
@@ -22,20 +22,20 @@ from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, WaitingRecord, pending_in
 from aiokwire.producer._partition import Partition, Topic
+from aiokwire.producer.batch_results import BatchResults
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.duplicate_check import DuplicateCheck
 from aiokwire.producer.events import ProducerEvent, ProducerFailed, ProducerIdChanged, Watch, report_failed
+from aiokwire.producer.hooks import HookCaller
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.partitioner import compiled_partitioner, custom_partitioner, plan_sticky
-from aiokwire.producer.plug import Plug
 from aiokwire.producer.producer_ids import ProducerIds
-from aiokwire.producer.proof import Proof
 from aiokwire.producer.sender import Sender
-from aiokwire.producer.settlement import Settlement
-from aiokwire.producer.shared import TransactionTicket
 from aiokwire.producer.slices import Slices
 from aiokwire.producer.topics import Topics
-from aiokwire.producer.transaction import Transactions
+from aiokwire.producer.transactions.driver import Transactions
+from aiokwire.producer.transactions.shared import TransactionTicket
 from aiokwire.producer.withdrawal import PARKED_GRACE, Withdrawal, limit_of
 
 logger = logging.getLogger("aiokwire.producer")
@@ -49,12 +49,12 @@ class Dispatcher:
         client: Client,
         config: ProducerConfig,
         rng: random.Random,
-        plug: Plug | None = None,
+        hooks: HookCaller | None = None,
         joins: TransactionTicket | None = None,
         events: Events[ProducerEvent] | None = None,
     ) -> None:
         self.rng = rng
-        self.plug = plug
+        self.hooks = hooks
         self.events = Events[ProducerEvent]() if events is None else events
         self.watch = Watch(self, self.events)
         self._client = client
@@ -84,7 +84,7 @@ class Dispatcher:
             on_unknown=self._on_unknown_topic,
             events=self.events,
         )
-        self.settlement = Settlement(
+        self.batch_results = BatchResults(
             self.accumulator,
             self.idempotence,
             config,
@@ -94,11 +94,11 @@ class Dispatcher:
             on_leader=self.topics.on_leader,
             throttled_until=client.throttled_until,
             transactions=self.transactions,
-            plug=plug,
+            hooks=hooks,
             events=self.events,
-            proof=Proof(client, config.default_api_timeout) if joins is not None else None,
+            duplicate_check=DuplicateCheck(client, config.default_api_timeout) if joins is not None else None,
         )
-        self.withdrawal = Withdrawal(self.accumulator, self.topics, self.settlement, self.line, self.now)
+        self.withdrawal = Withdrawal(self.accumulator, self.topics, self.batch_results, self.line, self.now)
         self._ids = ProducerIds(client, config, self.idempotence, self.withdrawal, self.soon)
         self._senders: dict[int, Sender] = {}
         # When the open batch of a partition was opened, oldest first. No batches: a finished one must not stay alive
@@ -179,8 +179,8 @@ class Dispatcher:
 
     def on_sealed(self, partition: Partition) -> None:
         """A batch is full."""
-        if self.plug is not None:
-            self.plug.sealed(partition.queue[-1])
+        if self.hooks is not None:
+            self.hooks.sealed(partition.queue[-1])
         self._mark_ready(partition)
         self.soon()
 
@@ -196,8 +196,8 @@ class Dispatcher:
 
     def on_refused(self, batch: Batch) -> None:
         """A record that had been accepted before its topic was known cannot be placed."""
-        if self.plug is not None:
-            self.plug.failed(batch)
+        if self.hooks is not None:
+            self.hooks.failed(batch)
         report_failed(self.events, batch)
 
     def on_cancel(self, batch: Batch, index: int) -> bool:
@@ -208,7 +208,7 @@ class Dispatcher:
         return self.withdrawal.cancel(partition, batch, index)
 
     def _on_unknown_topic(self, parked: Batch, error: KafkaError) -> None:
-        self.settlement.give_up(None, parked, error)
+        self.batch_results.give_up(None, parked, error)
         self.line.serve()
 
     def choose_sticky(self, topic: Topic) -> int:
@@ -376,8 +376,8 @@ class Dispatcher:
 
     def _seal(self, partition: Partition) -> None:
         self.accumulator.seal(partition)
-        if self.plug is not None:
-            self.plug.sealed(partition.queue[-1])
+        if self.hooks is not None:
+            self.hooks.sealed(partition.queue[-1])
         self._mark_ready(partition)
 
     def _mark_ready(self, partition: Partition) -> None:
@@ -409,9 +409,9 @@ class Dispatcher:
     # --- for transactions -------------------------------------------------------------------------------------------
 
     @property
-    def newest_produce(self) -> int | None:
+    def max_produce_version(self) -> int | None:
         """The newest version of Produce that may be used; None: any."""
-        return None if self.transactions is None else self.transactions.newest_produce
+        return None if self.transactions is None else self.transactions.max_produce_version
 
     @property
     def flying(self) -> bool:

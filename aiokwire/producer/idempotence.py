@@ -63,7 +63,7 @@ class Idempotence:
     def __init__(self, *, wanted: bool, insisted: bool) -> None:
         self.enabled = wanted
         self.producer_id = -1
-        self.epoch = -1
+        self.producer_epoch = -1
         self.on_change: Callable[[int, int], None] = _ignore  # called with a new producer id or epoch
         self._insisted = insisted
 
@@ -91,8 +91,8 @@ class Idempotence:
             return
         require_producer_id(answer)
         self.producer_id = answer.producer_id
-        self.epoch = answer.producer_epoch
-        self.on_change(self.producer_id, self.epoch)
+        self.producer_epoch = answer.producer_epoch
+        self.on_change(self.producer_id, self.producer_epoch)
 
     def _give_up(self, reason: str) -> None:
         if self._insisted:
@@ -108,7 +108,7 @@ class Idempotence:
         """Give a batch that is about to leave its place in the partition's sequence, unless it has one already."""
         if partition.producer_id < 0:
             partition.producer_id = self.producer_id
-            partition.producer_epoch = self.epoch
+            partition.producer_epoch = self.producer_epoch
             partition.next_sequence = 0
         if (
             batch.base_sequence >= 0
@@ -125,11 +125,11 @@ class Idempotence:
 
     def _bump(self, partition: Partition) -> None:
         # The epoch may have been raised for another partition already; this one needs one that it has not used.
-        if partition.producer_id != self.producer_id or partition.producer_epoch != self.epoch:
+        if partition.producer_id != self.producer_id or partition.producer_epoch != self.producer_epoch:
             return
-        if self.epoch < MAX_EPOCH - 1:
-            self.epoch += 1
-            self.on_change(self.producer_id, self.epoch)
+        if self.producer_epoch < MAX_EPOCH - 1:
+            self.producer_epoch += 1
+            self.on_change(self.producer_id, self.producer_epoch)
         else:  # used up: `ready` is False until a new producer id came
             self.producer_id = -1
 
@@ -178,7 +178,7 @@ class TransactionalIdentity(Idempotence):
         """What the coordinator says. Its epoch rises with each transaction (KIP-890), which is no news."""
         changed = producer_id != self.producer_id
         self.producer_id = producer_id
-        self.epoch = epoch
+        self.producer_epoch = epoch
         if changed:
             self.on_change(producer_id, epoch)
 
@@ -186,7 +186,7 @@ class TransactionalIdentity(Idempotence):
         """Whether a batch of this partition can leave now, as part of the open transaction."""
         if not self.ready or not self._may_write(partition):
             return False
-        if partition.producer_id != self.producer_id or partition.producer_epoch != self.epoch:
+        if partition.producer_id != self.producer_id or partition.producer_epoch != self.producer_epoch:
             partition.needs_epoch = False
             partition.producer_id = -1
         return True

@@ -25,19 +25,19 @@ from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.arrow import ArrowDelivery, RowSender
+from aiokwire.producer.batch_results import Undelivered
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
 from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.dispatcher import Dispatcher
 from aiokwire.producer.events import ProducerEvent
 from aiokwire.producer.health import ProducerHealth, health_of
-from aiokwire.producer.plug import Plug
-from aiokwire.producer.preparing import Preparation
-from aiokwire.producer.progress import Positions
-from aiokwire.producer.scope import Transaction, require_transactions
-from aiokwire.producer.settlement import Undelivered
-from aiokwire.producer.shared import TransactionTicket
-from aiokwire.producer.transaction import Transactions
+from aiokwire.producer.hooks import HookCaller
+from aiokwire.producer.serialization import RecordSerializer
+from aiokwire.producer.transactions.block import Transaction, require_transactions
+from aiokwire.producer.transactions.driver import Transactions
+from aiokwire.producer.transactions.input_offsets import Positions
+from aiokwire.producer.transactions.shared import TransactionTicket
 from aiokwire.types import Headers, K, RecordMetadata, TransactionalReader, V
 
 if TYPE_CHECKING:
@@ -97,21 +97,21 @@ class Producer(Owner, Generic[K, V]):
         self._unclosed = Unclosed()
         self._started = False
         self._closed = False
-        self._preparation = Preparation(self.config, hooks)
-        self._prepares = self._preparation.needed
+        self._serializer = RecordSerializer(self.config, hooks)
+        self._serializes = self._serializer.needed
         self._build()
 
     def _build(self) -> None:
         """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
         self._dispatcher = Dispatcher(
-            self._client, self.config, self._rng, Plug.of(self._hooks), self._joins, self._events
+            self._client, self.config, self._rng, HookCaller.of(self._hooks), self._joins, self._events
         )
         self._accumulator = self._dispatcher.accumulator
         self._line = self._dispatcher.line
         self._row_sender = RowSender(self._dispatcher, self.config)
         self._transactions = self._dispatcher.transactions
-        if not self._prepares:
+        if not self._serializes:
             self._use_compiled_methods()
 
     def _use_compiled_methods(self) -> None:
@@ -230,8 +230,8 @@ class Producer(Owner, Generic[K, V]):
         Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
         time-out; DeliveryFailed: not acknowledged in time; BrokerError: the broker refused; ClosedError.
         """
-        if self._prepares:
-            ready = self._preparation.at_once(topic, value, key, partition, headers)
+        if self._serializes:
+            ready = self._serializer.serialize(topic, value, key, partition, headers)
             value, key, headers = ready if isinstance(ready, tuple) else await ready
         taken = self._accumulator.append(topic, value, key, partition, timestamp, headers, SEND)
         if taken is None:
@@ -259,7 +259,7 @@ class Producer(Owner, Generic[K, V]):
         `delivery_timeout_ms`, or 10,000 records (or 16 MiB, or `buffer_memory` if that is more) wait for room whose
         `submit` is not awaited; ClosedError.
         """
-        ready = self._preparation.at_once(topic, value, key, partition, headers)
+        ready = self._serializer.serialize(topic, value, key, partition, headers)
         if not isinstance(ready, tuple):
             return self._submit_later(ready, topic, partition, timestamp)
         raw_value, raw_key, headers = ready
@@ -290,7 +290,7 @@ class Producer(Owner, Generic[K, V]):
         Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected, ClosedError: nothing was
         accepted.
         """
-        raw_value, raw_key, headers = self._preparation.nowait(topic, value, key, partition, headers)
+        raw_value, raw_key, headers = self._serializer.serialize_nowait(topic, value, key, partition, headers)
         return self._accumulator.submit_nowait(
             topic, raw_value, raw_key, partition=partition, timestamp=timestamp, headers=headers
         )
@@ -314,7 +314,7 @@ class Producer(Owner, Generic[K, V]):
         runs: list[tuple[Delivery, int]] = []
         try:
             for chunk in _chunks(records):
-                await self._accept_all(topic, await self._prepared(topic, chunk), runs)
+                await self._accept_all(topic, await self._serialized(topic, chunk), runs)
         finally:
             self._dispatcher.seal_everything()
         await self._dispatcher.settle_runs(runs)
@@ -331,16 +331,16 @@ class Producer(Owner, Generic[K, V]):
             runs.append((await self._dispatcher.wait_for_room((topic, *fields, SUBMIT)), 1))
             done += 1
 
-    async def _prepared(self, topic: str, chunk: list[Any]) -> list[Any]:
+    async def _serialized(self, topic: str, chunk: list[Any]) -> list[Any]:
         for record in chunk:
             if isinstance(record, tuple) and not isinstance(record, ProducerRecord):
                 raise InvalidArgument("records: a tuple is no record: use ProducerRecord(value, key, ...)")
-        if not self._prepares:
+        if not self._serializes:
             return chunk
         prepared: list[Any] = []
         for given in chunk:
             record = given if isinstance(given, ProducerRecord) else ProducerRecord(given)
-            ready = self._preparation.at_once(topic, record.value, record.key, record.partition, record.headers)
+            ready = self._serializer.serialize(topic, record.value, record.key, record.partition, record.headers)
             value, key, headers = ready if isinstance(ready, tuple) else await ready
             prepared.append(record._replace(value=value, key=key, headers=headers))
         return prepared

@@ -87,7 +87,7 @@ class Sender:
         self.in_flight = 0
         self._unsettled = 0  # answers for many partitions, and what came after them, that are settled in slices
         self._dispatcher = dispatcher
-        self._settlement = dispatcher.settlement
+        self._batch_results = dispatcher.batch_results
         self._topics = dispatcher.topics
         self._config = config
         self._codec = config.codec
@@ -216,7 +216,7 @@ class Sender:
         failed = KafkaError(
             f"{batch.count} record(s) for {batch.topic}[{batch.partition}] cannot be encoded: {error!r}"
         )
-        self._settlement.give_up(partition, batch, failed)
+        self._batch_results.give_up(partition, batch, failed)
 
     def _prepare(self, connection: Connection, load: Load) -> Load:
         """Batches in the format that this broker takes, stamped; those that it cannot take fail here."""
@@ -233,9 +233,9 @@ class Sender:
                         request="Produce",
                     )
                 if batch.magic != magic:
-                    self._settlement.rebuild(partition, batch, magic)
+                    self._batch_results.rebuild(partition, batch, magic)
             except KafkaError as error:
-                self._settlement.give_up(partition, batch, error)
+                self._batch_results.give_up(partition, batch, error)
                 continue
             if idempotence.enabled:
                 idempotence.stamp(partition, batch)
@@ -256,17 +256,17 @@ class Sender:
                 connection.send_for(Sending(self, load), request, version=version, timeout=self._timeout)
         except UnsupportedVersion as error:
             for partition, batch in load:
-                self._settlement.give_up(partition, batch, error)
+                self._batch_results.give_up(partition, batch, error)
             return
         except KafkaError as error:
             self._lose(load, error)
             return
         self.in_flight += 1
-        if self._dispatcher.plug is not None:
-            self._dispatcher.plug.request(self.node_id, [batch for _, batch in load])
+        if self._dispatcher.hooks is not None:
+            self._dispatcher.hooks.request(self.node_id, [batch for _, batch in load])
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
-        version = connection.versions.pick(produce.ProduceRequest, self._dispatcher.newest_produce)
+        version = connection.versions.pick(produce.ProduceRequest, self._dispatcher.max_produce_version)
         topics: dict[str, produce.TopicProduceData] = {}
         for partition, batch in load:
             data = topics.get(partition.topic)
@@ -341,7 +341,7 @@ class Sender:
         """There will be no answer."""
         self.in_flight -= 1
         for partition, batch in load:
-            self._settlement.deliver(partition, batch, -1, -1)
+            self._batch_results.deliver(partition, batch, -1, -1)
         self._dispatcher.after_answer()
 
     def _read(self, load: Load, by_partition: Entries) -> None:
@@ -353,13 +353,13 @@ class Sender:
                 missing = ProtocolViolation(
                     f"node {self.node_id} answered Produce without {partition.topic}[{partition.index}]"
                 )
-                self._settlement.retry(partition, batch, missing, refresh=True)
+                self._batch_results.retry(partition, batch, missing, refresh=True)
             else:
-                self._settlement.settle(self.node_id, partition, batch, entry)
+                self._batch_results.settle(self.node_id, partition, batch, entry)
 
     def _lose(self, load: Load, error: Exception) -> None:
         for partition, batch in load:
-            self._settlement.retry(partition, batch, error, refresh=True)
+            self._batch_results.retry(partition, batch, error, refresh=True)
 
     # --- the task ---------------------------------------------------------------------------------------------------
 

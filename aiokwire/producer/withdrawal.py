@@ -1,6 +1,6 @@
 """Batches that will not be delivered: their time is over, somebody gave them up, or nothing will be delivered any more.
 
-Used by the dispatcher, transactions and the producer; `Settlement` tells those who wait for the batches.
+Used by the dispatcher, transactions and the producer; `BatchResults` tells those who wait for the batches.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from aiokwire.errors import DeliveryFailed, KafkaError
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import IN_FLIGHT, Batch
 from aiokwire.producer._partition import Partition
+from aiokwire.producer.batch_results import BatchResults, records_of
 from aiokwire.producer.buffer_pool import WaitingLine
-from aiokwire.producer.settlement import Settlement, records_of
 from aiokwire.producer.topics import Topics
 
 # In a larger batch no single record is cancelled: the batch is encoded again, which would block the loop for too long.
@@ -28,14 +28,14 @@ class Withdrawal:
         self,
         accumulator: Accumulator,
         topics: Topics,
-        settlement: Settlement,
+        batch_results: BatchResults,
         line: WaitingLine,
         now: Callable[[], float],
     ) -> None:
         """`now`: the loop's clock."""
         self._accumulator = accumulator
         self._topics = topics
-        self._settlement = settlement
+        self._batch_results = batch_results
         self._line = line
         self._now = now
 
@@ -63,7 +63,7 @@ class Withdrawal:
             self._withdraw(partition, batch)
             dropped += batch.remaining
             batch.mark_observed()
-            self._settlement.give_up(partition, batch, error)
+            self._batch_results.give_up(partition, batch, error)
         self._line.serve()
         return dropped
 
@@ -98,7 +98,7 @@ class Withdrawal:
         for batch in [batch for batch in self._accumulator.live if batch.state != IN_FLIGHT]:
             partition = self._topics.partition_of(batch)
             self._withdraw(partition, batch)
-            self._settlement.give_up(partition, batch, error)
+            self._batch_results.give_up(partition, batch, error)
         self._line.serve()
 
     def expire(self, now: float) -> None:
@@ -106,7 +106,7 @@ class Withdrawal:
         for batch in [batch for batch in self._accumulator.live if limit_of(batch) <= now]:
             partition = self._topics.partition_of(batch)
             self._withdraw(partition, batch)
-            self._settlement.expire(partition, batch, now)
+            self._batch_results.expire(partition, batch, now)
         self._line.serve()
 
     def fail_all(self, error: KafkaError) -> None:
@@ -114,7 +114,7 @@ class Withdrawal:
         for batch in list(self._accumulator.live):
             partition = self._topics.partition_of(batch)
             self._withdraw(partition, batch)
-            self._settlement.give_up(partition, batch, error)
+            self._batch_results.give_up(partition, batch, error)
         self._line.serve()
 
     def _withdraw(self, partition: Partition | None, batch: Batch) -> None:

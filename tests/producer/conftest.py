@@ -290,11 +290,11 @@ class ScriptedCluster:
         """The first node."""
         return self.nodes[1]
 
-    def allow_transactions(self, *, second: bool) -> None:
+    def allow_transactions(self, *, transaction_v2: bool) -> None:
         """Its nodes run the first or the second protocol of transactions."""
         for node in self.nodes.values():
             node.ranges |= TRANSACTIONAL
-            node.features = {"transaction.version": 2 if second else 1}
+            node.features = {"transaction.version": 2 if transaction_v2 else 1}
 
     @property
     def bootstrap_servers(self) -> str:

@@ -221,10 +221,10 @@ async def test_a_closed_producer_takes_no_rows() -> None:
             await producer.submit_arrow("t", values(b"a"))
 
 
-@pytest.mark.parametrize("second", [False, True])
-async def test_rows_are_part_of_a_transaction(second: bool) -> None:
+@pytest.mark.parametrize("transaction_v2", [False, True])
+async def test_rows_are_part_of_a_transaction(transaction_v2: bool) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=second)
+        cluster.allow_transactions(transaction_v2=transaction_v2)
         async with Producer(cluster.bootstrap_servers, transactional_id="tx") as producer, producer.transaction():
             await producer.submit_arrow("t", values(b"a"))
         assert cluster.values() == [b"a"]

@@ -119,7 +119,7 @@ async def test_a_producer_whose_start_failed_can_be_started_again() -> None:
 
 async def test_a_transactional_producer_whose_start_failed_can_be_started_again(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         cluster.coordinator.codes[ApiKey.INIT_PRODUCER_ID] = [53]
         producer = Bytes(cluster.bootstrap_servers, **quick, transactional_id="x")
         with pytest.raises(KafkaError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):

@@ -134,7 +134,7 @@ async def test_leaders_that_moved_are_reported_by_topic(quick: Quick) -> None:
 
 async def test_a_transaction_that_has_to_be_aborted_and_a_fenced_producer_are_reported(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=False)
+        cluster.allow_transactions(transaction_v2=False)
         producer = Producer[bytes, bytes](cluster.bootstrap_servers, transactional_id="tx", **quick)
         stream = producer.events()
         async with producer:

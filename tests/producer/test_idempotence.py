@@ -22,7 +22,7 @@ from tests.producer.test_planning import Silent, partitions, send
 
 def ready(epoch: int = 0) -> Idempotence:
     idempotence = Idempotence(wanted=True, insisted=False)
-    idempotence.producer_id, idempotence.epoch = 77, epoch
+    idempotence.producer_id, idempotence.producer_epoch = 77, epoch
     return idempotence
 
 
@@ -72,7 +72,7 @@ async def test_a_second_broken_partition_shares_an_epoch_that_it_has_not_used() 
         partition.needs_epoch = True
     assert idempotence.can_stamp(first)
     assert idempotence.can_stamp(second)
-    assert idempotence.epoch == 1
+    assert idempotence.producer_epoch == 1
 
 
 async def test_when_the_epochs_are_used_up_a_new_producer_id_is_due() -> None:
@@ -82,7 +82,7 @@ async def test_when_the_epochs_are_used_up_a_new_producer_id_is_due() -> None:
     partition.needs_epoch = True
     assert not idempotence.can_stamp(partition)
     assert not idempotence.ready
-    idempotence.producer_id, idempotence.epoch = 78, 0
+    idempotence.producer_id, idempotence.producer_epoch = 78, 0
     assert idempotence.can_stamp(partition)
     batch = send(partition)
     idempotence.stamp(partition, batch)

@@ -18,11 +18,13 @@ Quick = dict[str, Any]
 LONG: dict[str, Any] = {"linger_ms": 30_000}
 
 
-@pytest.mark.parametrize("second", [False, True], ids=["first protocol", "second protocol"])
+@pytest.mark.parametrize("transaction_v2", [False, True], ids=["first protocol", "second protocol"])
 @pytest.mark.parametrize("sent", [0, 1])
-async def test_a_transaction_that_lost_records_to_a_purge_cannot_commit(second: bool, sent: int, quick: Quick) -> None:
+async def test_a_transaction_that_lost_records_to_a_purge_cannot_commit(
+    transaction_v2: bool, sent: int, quick: Quick
+) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=second)
+        cluster.allow_transactions(transaction_v2=transaction_v2)
         async with Producer(cluster.bootstrap_servers, transactional_id="tx", **quick, **LONG) as producer:
             await producer.partitions_for("t")
 
@@ -50,7 +52,7 @@ async def test_a_transaction_that_lost_records_to_a_purge_cannot_commit(second: 
 
 async def test_a_purge_that_drops_nothing_leaves_the_transaction_whole(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         async with Producer(cluster.bootstrap_servers, transactional_id="tx", **quick) as producer:
             async with producer.transaction():
                 await producer.send("t", b"a")
@@ -60,7 +62,7 @@ async def test_a_purge_that_drops_nothing_leaves_the_transaction_whole(quick: Qu
 
 async def test_a_purge_while_the_commit_delivers_turns_it_into_an_abort(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         held = anyio.Event()
 
         async def hold(request: produce.ProduceRequest) -> bool | None:

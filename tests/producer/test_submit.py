@@ -62,7 +62,7 @@ async def test_submit_without_await_loses_nothing_when_the_buffer_is_full(end: s
 
 async def test_a_commit_takes_what_waited_for_room_along(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         options = {**quick, **SMALL, "transactional_id": "x"}
         async with Producer(cluster.bootstrap_servers, **options) as producer, producer.transaction():
             submit_unawaited(producer, range(600))

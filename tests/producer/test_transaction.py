@@ -25,7 +25,7 @@ from aiokwire.errors import (
     UnsupportedVersion,
 )
 from aiokwire.producer import Producer
-from aiokwire.producer.states import TransactionState
+from aiokwire.producer.transactions.states import TransactionState
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import produce
 from aiokwire.records import read_batches
@@ -37,16 +37,16 @@ Quick = dict[str, Any]
 INIT, END, ADD = ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN, ApiKey.ADD_PARTITIONS_TO_TXN
 GROUP, OFFSETS, FIND = ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.FIND_COORDINATOR
 PLACE = TopicPartition("t", 0)
-both = pytest.mark.parametrize("second", [False, True], ids=["first", "second"])
+both = pytest.mark.parametrize("transaction_v2", [False, True], ids=["first", "transaction_v2"])
 
 
 @asynccontextmanager
 async def transactional(
-    second: bool, nodes: int = 1, **options: Any
+    transaction_v2: bool, nodes: int = 1, **options: Any
 ) -> AsyncIterator[tuple[ScriptedCluster, Producer[bytes, bytes]]]:
     """A cluster of one of the two protocols and a started producer; its start is not in the journal."""
     async with scripted_cluster(nodes) as cluster:
-        cluster.allow_transactions(second=second)
+        cluster.allow_transactions(transaction_v2=transaction_v2)
         async with Producer(cluster.bootstrap_servers, transactional_id="tx", **options) as producer:
             cluster.coordinator.journal.clear()
             yield cluster, producer
@@ -66,24 +66,24 @@ def is_healthy(producer: Producer[Any, Any]) -> bool:
 
 
 @both
-async def test_a_block_commits_at_its_end(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_a_block_commits_at_its_end(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with producer.transaction():
             delivery = await producer.submit("t", b"a")
         assert delivery.done(), "the commit delivers what was accepted"
-        assert cluster.coordinator.apis == ([END] if second else [ADD, END])
+        assert cluster.coordinator.apis == ([END] if transaction_v2 else [ADD, END])
         (end,) = cluster.coordinator.of(END)
         assert (end.transactional_id, end.producer_id, end.producer_epoch, end.committed) == ("tx", 70, 0, True)
         header, request = cluster.node.requests[0]
         assert request.transactional_id == "tx"
-        assert header.api_version == (12 if second else 11) or (second and header.api_version > 12)
+        assert header.api_version == (12 if transaction_v2 else 11) or (transaction_v2 and header.api_version > 12)
         (batch,) = read_batches(bytes(request.topic_data[0].partition_data[0].records or b""), "t", 0)
         assert batch.is_transactional
 
 
 @both
-async def test_an_exception_aborts_and_goes_on(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_an_exception_aborts_and_goes_on(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
 
         async def work() -> None:
             async with producer.transaction():
@@ -99,8 +99,8 @@ async def test_an_exception_aborts_and_goes_on(second: bool, quick: Quick) -> No
 
 
 @both
-async def test_a_cancellation_aborts_and_stays_one(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_a_cancellation_aborts_and_stays_one(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         with anyio.CancelScope() as scope:
             async with producer.transaction():
                 await producer.send("t", b"a")
@@ -112,8 +112,8 @@ async def test_a_cancellation_aborts_and_stays_one(second: bool, quick: Quick) -
 
 
 @both
-async def test_an_abort_does_not_wait_for_records_that_are_not_sent(second: bool, quick: Quick) -> None:
-    async with transactional(second, linger_ms=50_000, **quick) as (cluster, producer):
+async def test_an_abort_does_not_wait_for_records_that_are_not_sent(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, linger_ms=50_000, **quick) as (cluster, producer):
         deliveries = []
 
         async def work() -> None:
@@ -149,8 +149,8 @@ async def test_in_the_first_protocol_a_sequence_goes_on_from_one_transaction_to_
 
 
 @both
-async def test_an_empty_transaction_asks_nobody(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_an_empty_transaction_asks_nobody(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with producer.transaction():
             pass
         assert cluster.coordinator.apis == []
@@ -158,23 +158,25 @@ async def test_an_empty_transaction_asks_nobody(second: bool, quick: Quick) -> N
 
 
 @both
-async def test_offsets_are_committed_with_it(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_offsets_are_committed_with_it(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with producer.transaction() as tx:
             await tx.send_offsets({PLACE: OffsetAndMetadata(7, "note", 3)}, GroupMetadata("g", 5, "member", "instance"))
             await tx.send_offsets({PLACE: 8}, "g")
-        assert cluster.coordinator.apis == ([OFFSETS, OFFSETS, END] if second else [GROUP, OFFSETS, OFFSETS, END])
+        assert cluster.coordinator.apis == (
+            [OFFSETS, OFFSETS, END] if transaction_v2 else [GROUP, OFFSETS, OFFSETS, END]
+        )
         sent = cluster.coordinator.of(OFFSETS)[0]
         assert (sent.generation_id, sent.member_id, sent.group_instance_id) == (5, "member", "instance")
         (partition,) = sent.topics[0].partitions
         assert (partition.committed_offset, partition.committed_metadata) == (7, "note")
         versions = [version for api, version, _ in cluster.coordinator.journal if api is OFFSETS]
-        assert versions == ([5, 5] if second else [4, 4])
+        assert versions == ([5, 5] if transaction_v2 else [4, 4])
 
 
 async def test_the_oldest_requests_of_transactions_will_do(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=False)
+        cluster.allow_transactions(transaction_v2=False)
         for api in (INIT, END, ADD, GROUP, OFFSETS):
             cluster.node.ranges[api] = (0, 0)
         cluster.node.ranges[ApiKey.PRODUCE] = (0, 3)
@@ -291,7 +293,7 @@ async def test_closing_aborts_what_is_open(quick: Quick) -> None:
 
 async def test_the_start_waits_for_the_end_of_what_an_instance_left_open(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         cluster.coordinator.codes[INIT] = [ErrorCode.CONCURRENT_TRANSACTIONS] * 3
         async with Producer(cluster.bootstrap_servers, transactional_id="tx", **quick) as producer:
             assert is_healthy(producer)
@@ -307,7 +309,7 @@ async def test_the_start_waits_for_the_end_of_what_an_instance_left_open(quick: 
 )
 async def test_a_refused_start_fails_at_once_and_leaves_nothing(code: ErrorCode, kind: type, quick: Quick) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         cluster.coordinator.codes[INIT] = [code]
         producer = Producer(cluster.bootstrap_servers, transactional_id="tx", **quick)
         with pytest.raises(kind):
@@ -332,21 +334,21 @@ async def test_a_broker_without_transactions_is_named_at_the_start(quick: Quick)
 @pytest.mark.parametrize(
     "code", [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR]
 )
-async def test_what_passes_is_asked_again(second: bool, code: ErrorCode, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_what_passes_is_asked_again(transaction_v2: bool, code: ErrorCode, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         for api in (ADD, GROUP, OFFSETS, END):
             cluster.coordinator.codes[api] = [code, code]
         async with producer.transaction() as tx:
             await producer.send("t", b"a")
             await tx.send_offsets({PLACE: 1}, "g")
         expected = [OFFSETS] * 3 + [END] * 3
-        assert cluster.coordinator.apis == (expected if second else [ADD] * 3 + [GROUP] * 3 + expected)
+        assert cluster.coordinator.apis == (expected if transaction_v2 else [ADD] * 3 + [GROUP] * 3 + expected)
         assert cluster.values() == [b"a"]
 
 
 @both
-async def test_a_coordinator_that_moved_is_found_again_at_each_step(second: bool, quick: Quick) -> None:
-    async with transactional(second, nodes=2, **quick) as (cluster, producer):
+async def test_a_coordinator_that_moved_is_found_again_at_each_step(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, nodes=2, **quick) as (cluster, producer):
         async with producer.transaction() as tx:
             cluster.coordinator.node_id = 2
             await producer.send("t", b"a")
@@ -357,8 +359,8 @@ async def test_a_coordinator_that_moved_is_found_again_at_each_step(second: bool
 
 
 @both
-async def test_a_commit_whose_answer_was_lost_is_asked_again(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_a_commit_whose_answer_was_lost_is_asked_again(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with anyio.create_task_group() as group:
 
             async def relent() -> None:
@@ -378,8 +380,8 @@ async def test_a_commit_whose_answer_was_lost_is_asked_again(second: bool, quick
 
 
 @both
-async def test_a_batch_that_fails_turns_the_commit_into_an_abort(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_a_batch_that_fails_turns_the_commit_into_an_abort(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         cluster.node.on_partition = Script(ErrorCode.INVALID_RECORD)
         with pytest.raises(TransactionAborted, match="INVALID_RECORD") as caught:
             async with producer.transaction():
@@ -404,14 +406,14 @@ async def test_after_a_broken_sequence_the_first_protocol_asks_for_a_new_epoch_w
 
 @both
 async def test_a_coordinator_that_forgot_the_producer_is_asked_for_a_new_epoch_instead_of_an_end(
-    second: bool, quick: Quick
+    transaction_v2: bool, quick: Quick
 ) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         cluster.coordinator.codes[OFFSETS] = [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
         with pytest.raises(TransactionAborted):
             async with producer.transaction() as tx:
                 await tx.send_offsets({PLACE: 1}, "g")
-        assert cluster.coordinator.apis == ([OFFSETS, INIT] if second else [GROUP, OFFSETS, INIT])
+        assert cluster.coordinator.apis == ([OFFSETS, INIT] if transaction_v2 else [GROUP, OFFSETS, INIT])
         assert is_healthy(producer)
 
 
@@ -419,8 +421,8 @@ async def test_a_coordinator_that_forgot_the_producer_is_asked_for_a_new_epoch_i
 @pytest.mark.parametrize(
     "code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TRANSACTION_ABORTABLE]
 )
-async def test_refused_offsets_abort(second: bool, code: ErrorCode, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_refused_offsets_abort(transaction_v2: bool, code: ErrorCode, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         cluster.coordinator.codes[OFFSETS] = [code]
         with pytest.raises(TransactionAborted, match=code.name):
             async with producer.transaction() as tx:
@@ -532,8 +534,8 @@ def raise_in_block() -> None:
 
 
 @both
-async def test_a_fenced_producer_stops_for_good(second: bool, quick: Quick) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+async def test_a_fenced_producer_stops_for_good(transaction_v2: bool, quick: Quick) -> None:
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
         cluster.coordinator.codes[END] = [ErrorCode.PRODUCER_FENCED]
         with pytest.raises(FencedError, match="newer producer"):
             async with producer.transaction():
@@ -639,9 +641,9 @@ async def test_cancelled_offsets_leave_nothing_but_an_abort(quick: Quick) -> Non
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fails", [False, True], ids=["committing", "aborting"])
 async def test_a_task_that_is_cancelled_at_any_step_leaves_a_producer_that_goes_on(
-    second: bool, way: str, fails: bool, quick: Quick
+    transaction_v2: bool, way: str, fails: bool, quick: Quick
 ) -> None:
-    async with transactional(second, **quick) as (cluster, producer):
+    async with transactional(transaction_v2, **quick) as (cluster, producer):
 
         async def work() -> None:
             async with producer.transaction() as tx:

@@ -13,7 +13,7 @@ import pytest_asyncio
 from aiokwire.broker import Broker
 from aiokwire.errors import FencedError, KafkaError, TransactionAborted
 from aiokwire.producer import Producer, Transaction
-from aiokwire.producer.transaction_requests import Identity, identity_after_timeout
+from aiokwire.producer.transactions.requests import ProducerIdentity, identity_after_timeout
 from aiokwire.protocol.messages import describe_transactions
 
 Bytes = Producer[bytes, bytes]
@@ -88,7 +88,7 @@ async def test_a_producer_whose_successor_took_over_stays_fenced(broker: Broker)
 
 
 @pytest.mark.parametrize(
-    ("state", "producer_id", "epoch", "second", "expected"),
+    ("state", "producer_id", "epoch", "transaction_v2", "expected"),
     [
         ("CompleteAbort", 7, 4, False, 4),
         ("CompleteAbort", 7, 4, True, 4),
@@ -103,11 +103,11 @@ async def test_a_producer_whose_successor_took_over_stays_fenced(broker: Broker)
     ],
 )
 def test_a_timeout_is_told_from_a_newer_instance_by_state_and_epoch(
-    state: str, producer_id: int, epoch: int, second: bool, expected: int | None
+    state: str, producer_id: int, epoch: int, transaction_v2: bool, expected: int | None
 ) -> None:
     described = describe_transactions.TransactionState(
         transactional_id="x", transaction_state=state, producer_id=producer_id, producer_epoch=epoch
     )
     answer = describe_transactions.DescribeTransactionsResponse(transaction_states=[described])
-    found = identity_after_timeout(Identity("x", 7, 3), answer, second=second)
-    assert (None if found is None else found.epoch) == expected
+    found = identity_after_timeout(ProducerIdentity("x", 7, 3), answer, transaction_v2=transaction_v2)
+    assert (None if found is None else found.producer_epoch) == expected

@@ -29,7 +29,7 @@ from aiokwire.spark.sink_columns import sink_columns
 from aiokwire.spark.writing import Joining, write
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-TICKET = TransactionTicket("sink", 7, 3, second=True)
+TICKET = TransactionTicket("sink", 7, 3, transaction_v2=True)
 COLUMNS = sink_columns(StructType().add("key", StringType()).add("value", StringType()), "t")
 
 

@@ -11,7 +11,7 @@ from aiokwire.producer import TransactionTicket
 from aiokwire.spark.messages import Whole, Written, ticket_of, whole
 from aiokwire.types import TopicPartition
 
-TICKET = TransactionTicket("sink", 7, 3, second=True)
+TICKET = TransactionTicket("sink", 7, 3, transaction_v2=True)
 FIRST = Written(0, 5, {("t", 0): 2, ("t", 2): 3}, TICKET, 4, "query")
 SECOND = Written(1, 1, {("t", 1): 1}, TICKET, 4, "query")
 
@@ -33,7 +33,7 @@ def test_nothing_is_to_be_done_for_a_batch_that_was_committed() -> None:
 BROKEN: list[tuple[list[Written | None], str]] = [
     ([FIRST, None], "1 of 2 tasks did not say"),
     ([FIRST, dataclasses.replace(SECOND, batch_id=5)], "the tasks wrote batch 4 and 5, Spark commits batch 4"),
-    ([FIRST, dataclasses.replace(SECOND, ticket=TICKET._replace(epoch=4))], "not write to one transaction"),
+    ([FIRST, dataclasses.replace(SECOND, ticket=TICKET._replace(producer_epoch=4))], "not write to one transaction"),
     ([FIRST, dataclasses.replace(SECOND, ticket=None)], "not write to one transaction"),
     ([FIRST, dataclasses.replace(SECOND, repeated=True)], "not write to one transaction"),
     ([FIRST, dataclasses.replace(SECOND, rows=2)], "task 1 had 2 rows and 1 acknowledgements"),

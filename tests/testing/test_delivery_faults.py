@@ -66,7 +66,7 @@ async def test_22_a_sequence_wraps_within_a_batch_and_under_retries(kafka_broker
             await anyio.lowlevel.checkpoint()
         (partition,) = producer._accumulator.topics["one"].partitions
         partition.producer_id = producer._dispatcher.idempotence.producer_id
-        partition.producer_epoch = producer._dispatcher.idempotence.epoch
+        partition.producer_epoch = producer._dispatcher.idempotence.producer_epoch
         partition.next_sequence = 2**31 - 20  # as after so many records
         deliveries = [producer.submit_nowait("one", b"%04d" % number) for number in range(100)]
         assert [(await delivery).partition for delivery in deliveries] == [0] * 100

@@ -194,7 +194,7 @@ async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, m
 
     def stamp_near_the_end(self: Idempotence, partition: Partition, batch: Batch) -> None:
         if partition.producer_id < 0:
-            partition.producer_id, partition.producer_epoch = self.producer_id, self.epoch
+            partition.producer_id, partition.producer_epoch = self.producer_id, self.producer_epoch
             partition.next_sequence = 2**31 - 4
         stamp(self, partition, batch)
 

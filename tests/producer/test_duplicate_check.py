@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.producer.proof import is_own, needs_proof
+from aiokwire.producer.duplicate_check import is_own, may_be_duplicate
 from aiokwire.protocol.messages.produce import PartitionProduceResponse
 from aiokwire.records import Record
 from aiokwire.types import TimestampType
@@ -28,7 +28,7 @@ def record(
     ],
 )
 def test_what_may_be_a_duplicate_is_doubted(code: ErrorCode, time: int, needed: bool) -> None:
-    assert needs_proof(PartitionProduceResponse(error_code=code, log_append_time_ms=time)) is needed
+    assert may_be_duplicate(PartitionProduceResponse(error_code=code, log_append_time_ms=time)) is needed
 
 
 def test_the_log_has_to_say_the_same_at_other_offsets() -> None:

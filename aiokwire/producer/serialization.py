@@ -13,14 +13,14 @@ from typing import Any
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.hooks import Hooks
 from aiokwire.producer.config import ProducerConfig, Serializer
-from aiokwire.producer.plug import ask_headers, overrides
+from aiokwire.producer.hooks import ask_headers, overrides
 from aiokwire.types import Headers
 
 # object, topic, headers -> bytes, or what gives them when it is awaited
 _Full = Callable[[Any, str, Headers], Any]
 
 
-class Preparation:
+class RecordSerializer:
     """The serializers and hook of one producer."""
 
     def __init__(self, config: ProducerConfig[Any, Any], hooks: Hooks | None) -> None:
@@ -33,7 +33,7 @@ class Preparation:
         """Whether there is anything to do per record."""
         return self._key is not None or self._value is not None or self._hooks is not None
 
-    def at_once(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
+    def serialize(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
         """(value, key, headers) to be accepted; an awaitable of them where a serializer takes its time.
 
         Raises: InvalidArgument: a serializer failed.
@@ -48,18 +48,18 @@ class Preparation:
             _forget(value)
             raise
         if inspect.isawaitable(value) or inspect.isawaitable(key):
-            return _Later(self, topic, value, key, partition, headers)
+            return _PendingRecord(self, topic, value, key, partition, headers)
         return self.finish(topic, value, key, partition, headers)
 
-    def nowait(
+    def serialize_nowait(
         self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
     ) -> tuple[Any, Any, Headers | None]:
-        """The same where nobody can wait.
+        """Serialize where the caller cannot wait.
 
         Raises: InvalidArgument: a serializer is asynchronous, or failed.
         """
-        ready = self.at_once(topic, value, key, partition, headers)
-        if isinstance(ready, _Later):
+        ready = self.serialize(topic, value, key, partition, headers)
+        if isinstance(ready, _PendingRecord):
             ready.drop()
             raise InvalidArgument(
                 f"{ready.who}: an asynchronous serializer needs to be awaited: use `await producer.send(...)` or "
@@ -76,13 +76,19 @@ class Preparation:
         return value, key, headers
 
 
-class _Later:
+class _PendingRecord:
     """A record one of whose serializers is not done."""
 
     def __init__(
-        self, preparation: Preparation, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
+        self,
+        serializer: RecordSerializer,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        headers: Headers | None,
     ) -> None:
-        self._preparation = preparation
+        self._serializer = serializer
         self._rest = (topic, partition, headers)
         self._value = value
         self._key = key
@@ -102,7 +108,7 @@ class _Later:
         except BaseException:
             self.drop()
             raise
-        return self._preparation.finish(topic, value, key, partition, headers)
+        return self._serializer.finish(topic, value, key, partition, headers)
 
     def drop(self) -> None:
         """Nobody will await it."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiokwire.records import Record
 
 
-def needs_proof(entry: produce.PartitionProduceResponse) -> bool:
+def may_be_duplicate(entry: produce.PartitionProduceResponse) -> bool:
     """Whether an acknowledgement may be that of another batch.
 
     A broker tells the time of the batch that it has only with a duplicate, and on topics where it sets the time.
@@ -42,7 +42,7 @@ def _is_same(ours: Record, theirs: Record) -> bool:
     return ours.key == theirs.key and ours.value == theirs.value and tuple(ours.headers) == tuple(theirs.headers)
 
 
-class Proof:
+class DuplicateCheck:
     """Reads batches back from their leaders."""
 
     def __init__(self, client: Client, timeout: float) -> None:
@@ -66,7 +66,7 @@ class Proof:
             else:
                 done(None)
 
-        self._client.spawn(find_out, name=f"producer: proof of {batch.topic}[{batch.partition}]")
+        self._client.spawn(find_out, name=f"producer: duplicate check of {batch.topic}[{batch.partition}]")
 
     async def _check(
         self, batch: Batch, entry: produce.PartitionProduceResponse, records: Callable[[], list[Record]]

@@ -1,4 +1,4 @@
-"""The requests of a transaction, and what their answers say: plain functions, used by `transaction.py`."""
+"""The requests of a transaction, and what their answers say: plain functions, used by `coordinator.py`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 # The feature, and its level from which a broker adds partitions by itself and bumps the epoch with each end (KIP-890).
 FEATURE = "transaction.version"
-SECOND = 2
+TRANSACTION_V2 = 2
 # The newest versions that belong to the first protocol.
-FIRST_END_TXN = 4
-FIRST_OFFSET_COMMIT = 4
-FIRST_PRODUCE = 11
+LAST_END_TXN_VERSION_OF_V1 = 4
+LAST_OFFSET_COMMIT_VERSION_OF_V1 = 4
+LAST_PRODUCE_VERSION_OF_V1 = 11
 # Adding partitions: from 4 on the request is the brokers' own.
-CLIENTS_ADD_PARTITIONS = 3
+LAST_ADD_PARTITIONS_VERSION_OF_CLIENTS = 3
 # Since when a producer may show the id and epoch that it has (KIP-360), and its place in its group (KIP-447).
-INIT_WITH_IDENTITY = 3
-OFFSETS_WITH_MEMBER = 3
+FIRST_INIT_VERSION_WITH_IDENTITY = 3
+FIRST_OFFSET_COMMIT_VERSION_WITH_MEMBER = 3
 OFFSETS_TOPIC = "__consumer_offsets"
 # States in which the coordinator ends a transaction.
 COMPLETING = frozenset({"PrepareAbort", "PrepareEpochFence"})
@@ -37,36 +37,36 @@ Code = tuple[int, str]
 Chooser = Callable[[ApiVersions], int]
 
 
-class Identity(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """Who writes."""
 
     transactional_id: str
     producer_id: int
-    epoch: int
+    producer_epoch: int
 
 
-def uses_second(versions: ApiVersions) -> bool:
-    """Whether the cluster of this broker runs the second protocol."""
-    return versions.finalized_features.get(FEATURE, 0) >= SECOND
+def uses_transaction_v2(versions: ApiVersions) -> bool:
+    """Whether the cluster of this broker runs transaction V2."""
+    return versions.finalized_features.get(FEATURE, 0) >= TRANSACTION_V2
 
 
-def newest_produce(second: bool) -> int | None:
+def max_produce_version(transaction_v2: bool) -> int | None:
     """The newest version of Produce that the protocol allows; None: any."""
-    return None if second else FIRST_PRODUCE
+    return None if transaction_v2 else LAST_PRODUCE_VERSION_OF_V1
 
 
-def initialize(me: Identity, timeout_ms: int) -> tuple[init_producer_id.InitProducerIdRequest, Chooser]:
+def initialize(me: ProducerIdentity, timeout_ms: int) -> tuple[init_producer_id.InitProducerIdRequest, Chooser]:
     """Ask for producer id and epoch; an id of -1 fences whoever has the transactional id now."""
     request = init_producer_id.InitProducerIdRequest(
         transactional_id=me.transactional_id,
         transaction_timeout_ms=timeout_ms,
         producer_id=me.producer_id,
-        producer_epoch=me.epoch,
+        producer_epoch=me.producer_epoch,
     )
 
     def version(versions: ApiVersions) -> int:
         picked = versions.pick(init_producer_id.InitProducerIdRequest)
-        if picked < INIT_WITH_IDENTITY:
+        if picked < FIRST_INIT_VERSION_WITH_IDENTITY:
             request.producer_id = request.producer_epoch = -1
         return picked
 
@@ -74,7 +74,7 @@ def initialize(me: Identity, timeout_ms: int) -> tuple[init_producer_id.InitProd
 
 
 def add_partitions(
-    me: Identity, partitions: Iterable[TopicPartition]
+    me: ProducerIdentity, partitions: Iterable[TopicPartition]
 ) -> tuple[add_partitions_to_txn.AddPartitionsToTxnRequest, Chooser]:
     """Make partitions part of the transaction."""
     topics: dict[str, list[int]] = {}
@@ -83,13 +83,13 @@ def add_partitions(
     request = add_partitions_to_txn.AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=me.transactional_id,
         v3_and_below_producer_id=me.producer_id,
-        v3_and_below_producer_epoch=me.epoch,
+        v3_and_below_producer_epoch=me.producer_epoch,
         v3_and_below_topics=[
             add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=numbers)
             for name, numbers in topics.items()
         ],
     )
-    return request, _capped(add_partitions_to_txn.AddPartitionsToTxnRequest, CLIENTS_ADD_PARTITIONS)
+    return request, _capped(add_partitions_to_txn.AddPartitionsToTxnRequest, LAST_ADD_PARTITIONS_VERSION_OF_CLIENTS)
 
 
 def codes_of_partitions(answer: add_partitions_to_txn.AddPartitionsToTxnResponse) -> Iterator[Code]:
@@ -99,19 +99,23 @@ def codes_of_partitions(answer: add_partitions_to_txn.AddPartitionsToTxnResponse
             yield result.partition_error_code, f"{topic.name}[{result.partition_index}]"
 
 
-def add_offsets(me: Identity, group_id: str) -> tuple[add_offsets_to_txn.AddOffsetsToTxnRequest, Chooser]:
+def add_offsets(me: ProducerIdentity, group_id: str) -> tuple[add_offsets_to_txn.AddOffsetsToTxnRequest, Chooser]:
     """Make a group's offsets part of the transaction."""
     request = add_offsets_to_txn.AddOffsetsToTxnRequest(
         transactional_id=me.transactional_id,
         producer_id=me.producer_id,
-        producer_epoch=me.epoch,
+        producer_epoch=me.producer_epoch,
         group_id=group_id,
     )
     return request, _capped(add_offsets_to_txn.AddOffsetsToTxnRequest, None)
 
 
 def commit_offsets(
-    me: Identity, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, second: bool
+    me: ProducerIdentity,
+    group: GroupMetadata,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    *,
+    transaction_v2: bool,
 ) -> tuple[txn_offset_commit.TxnOffsetCommitRequest, Chooser]:
     """Offsets that count when the transaction is committed. To brokers that do not check the member it is not named."""
     topics: dict[str, list[txn_offset_commit.TxnOffsetCommitRequestPartition]] = {}
@@ -127,7 +131,7 @@ def commit_offsets(
         transactional_id=me.transactional_id,
         group_id=group.group_id,
         producer_id=me.producer_id,
-        producer_epoch=me.epoch,
+        producer_epoch=me.producer_epoch,
         generation_id=group.generation,
         member_id=group.member_id,
         group_instance_id=group.group_instance_id,
@@ -136,11 +140,11 @@ def commit_offsets(
             for name, entries in topics.items()
         ],
     )
-    limit = None if second else FIRST_OFFSET_COMMIT
+    limit = None if transaction_v2 else LAST_OFFSET_COMMIT_VERSION_OF_V1
 
     def version(versions: ApiVersions) -> int:
         picked = versions.pick(txn_offset_commit.TxnOffsetCommitRequest, limit)
-        if picked < OFFSETS_WITH_MEMBER:
+        if picked < FIRST_OFFSET_COMMIT_VERSION_WITH_MEMBER:
             request.generation_id, request.member_id, request.group_instance_id = -1, "", None
         if picked < 2:
             for topic in request.topics:
@@ -158,15 +162,18 @@ def codes_of_offsets(answer: txn_offset_commit.TxnOffsetCommitResponse) -> Itera
             yield partition.error_code, f"{topic.name}[{partition.partition_index}]"
 
 
-def end(me: Identity, *, commit: bool, second: bool) -> tuple[end_txn.EndTxnRequest, Chooser]:
+def end(me: ProducerIdentity, *, commit: bool, transaction_v2: bool) -> tuple[end_txn.EndTxnRequest, Chooser]:
     """Commit or abort."""
     request = end_txn.EndTxnRequest(
-        transactional_id=me.transactional_id, producer_id=me.producer_id, producer_epoch=me.epoch, committed=commit
+        transactional_id=me.transactional_id,
+        producer_id=me.producer_id,
+        producer_epoch=me.producer_epoch,
+        committed=commit,
     )
-    return request, _capped(end_txn.EndTxnRequest, None if second else FIRST_END_TXN)
+    return request, _capped(end_txn.EndTxnRequest, None if transaction_v2 else LAST_END_TXN_VERSION_OF_V1)
 
 
-def describe(me: Identity) -> tuple[describe_transactions.DescribeTransactionsRequest, Chooser]:
+def describe(me: ProducerIdentity) -> tuple[describe_transactions.DescribeTransactionsRequest, Chooser]:
     """Ask which partitions are part of the open transaction."""
     kind = describe_transactions.DescribeTransactionsRequest
     return kind(transactional_ids=[me.transactional_id]), lambda versions: versions.pick(kind)
@@ -179,17 +186,17 @@ def codes_of_description(answer: describe_transactions.DescribeTransactionsRespo
 
 
 def identity_after_timeout(
-    me: Identity, answer: describe_transactions.DescribeTransactionsResponse, *, second: bool
-) -> Identity | None:
+    me: ProducerIdentity, answer: describe_transactions.DescribeTransactionsResponse, *, transaction_v2: bool
+) -> ProducerIdentity | None:
     """What a coordinator made of our identity when it aborted our transaction because its time was over (KIP-588).
 
-    It raises the epoch by one; one that does so with each end of the second protocol, too, by two. None: the state is
+    It raises the epoch by one; with transaction V2, which raises it with each end, by two. None: the state is
     another one. An instance that takes over while our transaction is open raises the epoch once more.
     """
     for state in answer.transaction_states:
         is_ours = state.transaction_state == "CompleteAbort" and state.producer_id == me.producer_id
-        if is_ours and 1 <= state.producer_epoch - me.epoch <= (2 if second else 1):
-            return Identity(me.transactional_id, state.producer_id, state.producer_epoch)
+        if is_ours and 1 <= state.producer_epoch - me.producer_epoch <= (2 if transaction_v2 else 1):
+            return ProducerIdentity(me.transactional_id, state.producer_id, state.producer_epoch)
     return None
 
 
@@ -199,7 +206,7 @@ def is_completing(answer: describe_transactions.DescribeTransactionsResponse) ->
 
 
 def partitions_of(answer: describe_transactions.DescribeTransactionsResponse) -> set[TopicPartition]:
-    """What was written to; the partitions of groups' offsets are not told."""
+    """What was written to; the offsets topic is left out."""
     return {
         TopicPartition(topic.topic, number)
         for state in answer.transaction_states

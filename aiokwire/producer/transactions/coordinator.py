@@ -1,6 +1,6 @@
-"""The conversation with the coordinators: each request of a transaction, repeated until it has its effect.
+"""The requests of a producer to its transaction coordinator and group coordinators, repeated until they take effect.
 
-`transaction.py` says when; `outcomes.py` what an answer means; `transaction_requests.py` has the bytes.
+`driver.py` decides when, `errors.py` what an error code leads to; `requests.py` has the bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
 from aiokwire.errors import ClosedError, KafkaError, ProtocolViolation, UnsupportedVersion, error_for
-from aiokwire.producer import transaction_requests as requests
 from aiokwire.producer.idempotence import TransactionalIdentity, require_producer_id
-from aiokwire.producer.outcomes import Outcome, gravest, outcome_of_error
+from aiokwire.producer.transactions import requests
+from aiokwire.producer.transactions.errors import ErrorAction, action_for_error, most_severe
 from aiokwire.protocol import Request, Response
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -29,16 +29,16 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 FIRST_PAUSE = 0.005
 
 
-class StepFailed(Exception):
-    """A step of a transaction did not succeed: what follows from it, and why."""
+class CoordinatorRequestFailed(Exception):
+    """A request of a transaction failed: what the driver does about it, and why."""
 
-    def __init__(self, outcome: Outcome, error: KafkaError) -> None:
+    def __init__(self, action: ErrorAction, error: KafkaError) -> None:
         super().__init__(str(error))
-        self.outcome = outcome
+        self.action = action
         self.error = error
 
 
-class Steps:
+class TransactionCoordinatorClient:
     """Requests to the coordinators of one transactional id."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Steps:
     ) -> None:
         assert config.transactional_id is not None
         self.transactional_id = config.transactional_id
-        self.second = False  # which protocol the cluster said it runs when it was asked last
+        self.transaction_v2 = False  # whether the cluster runs transaction V2 (KIP-890), by its last answer
         self._client = client
         self._config = config
         self._identity = identity
@@ -59,39 +59,41 @@ class Steps:
         return f"transactional id {self.transactional_id!r}"
 
     @property
-    def _me(self) -> requests.Identity:
-        return requests.Identity(self.transactional_id, self._identity.producer_id, self._identity.epoch)
+    def _me(self) -> requests.ProducerIdentity:
+        return requests.ProducerIdentity(
+            self.transactional_id, self._identity.producer_id, self._identity.producer_epoch
+        )
 
     async def obtain_identity(self, deadline: Deadline) -> None:
         """InitProducerId: from the first time on with what we have, so that a newer instance is not fenced by us.
 
-        Raises: StepFailed.
+        Raises: CoordinatorRequestFailed.
         """
         request, choose = requests.initialize(self._me, self._config.transaction_timeout_ms)
 
         def version(versions: ApiVersions) -> int:
-            self.second = requests.uses_second(versions)
+            self.transaction_v2 = requests.uses_transaction_v2(versions)
             return choose(versions)
 
         answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
         try:
             require_producer_id(answer)
         except ProtocolViolation as error:
-            raise StepFailed(Outcome.FATAL, error) from error
+            raise CoordinatorRequestFailed(ErrorAction.FATAL, error) from error
         self._identity.adopt(answer.producer_id, answer.producer_epoch)
 
     async def add_partitions(self, places: list[TopicPartition], deadline: Deadline, still: Callable[[], bool]) -> None:
-        """AddPartitionsToTxn, which the second protocol does without; while `still()`.
+        """AddPartitionsToTxn, which transaction V2 does not need; while `still()`.
 
-        Raises: StepFailed.
+        Raises: CoordinatorRequestFailed.
         """
         request, version = requests.add_partitions(self._me, places)
         await self._ask(request, version, self._coordinator, deadline, requests.codes_of_partitions, still)
 
     async def add_offsets(self, group_id: str, deadline: Deadline) -> None:
-        """AddOffsetsToTxn, which the second protocol does without.
+        """AddOffsetsToTxn, which transaction V2 does not need.
 
-        Raises: StepFailed.
+        Raises: CoordinatorRequestFailed.
         """
         request, version = requests.add_offsets(self._me, group_id)
         await self._ask(request, version, self._coordinator, deadline, requests.code_of)
@@ -102,26 +104,26 @@ class Steps:
         group: GroupMetadata,
         deadline: Deadline,
         *,
-        second: bool,
+        transaction_v2: bool,
     ) -> None:
         """TxnOffsetCommit.
 
-        Raises: StepFailed.
+        Raises: CoordinatorRequestFailed.
         """
         to = Coordinator(CoordinatorKind.GROUP, group.group_id)
-        request, version = requests.commit_offsets(self._me, group, offsets, second=second)
+        request, version = requests.commit_offsets(self._me, group, offsets, transaction_v2=transaction_v2)
         await self._ask(request, version, to, deadline, requests.codes_of_offsets)
 
     async def partitions(self, deadline: Deadline) -> set[TopicPartition] | None:
         """DescribeTransactions: what the open transaction was written to; None where the brokers cannot tell (before
         Kafka 3.0).
 
-        Raises: StepFailed.
+        Raises: CoordinatorRequestFailed.
         """
         request, version = requests.describe(self._me)
         try:
             answer = await self._ask(request, version, self._coordinator, deadline, requests.codes_of_description)
-        except StepFailed as failed:
+        except CoordinatorRequestFailed as failed:
             if isinstance(failed.error, UnsupportedVersion):
                 return None
             raise
@@ -136,25 +138,25 @@ class Steps:
         while True:
             try:
                 answer = await self._ask(request, version, self._coordinator, deadline, requests.codes_of_description)
-            except StepFailed:
+            except CoordinatorRequestFailed:
                 return False
             if not requests.is_completing(answer) or deadline.expired:
                 break
             await self._client.pause(min(self._config.retry_backoff_ms / 1000, deadline.remaining))
-        found = requests.identity_after_timeout(self._me, answer, second=self.second)
+        found = requests.identity_after_timeout(self._me, answer, transaction_v2=self.transaction_v2)
         if found is not None:
-            self._identity.adopt(found.producer_id, found.epoch)
+            self._identity.adopt(found.producer_id, found.producer_epoch)
         return found is not None
 
-    async def tell_end(self, deadline: Deadline, *, commit: bool, second: bool) -> None:
-        """EndTxn; the second protocol gives the next epoch with it.
+    async def end_transaction(self, deadline: Deadline, *, commit: bool, transaction_v2: bool) -> None:
+        """EndTxn; transaction V2 returns the next epoch with it.
 
-        Raises: StepFailed.
+        Raises: CoordinatorRequestFailed.
         """
-        request, choose = requests.end(self._me, commit=commit, second=second)
+        request, choose = requests.end(self._me, commit=commit, transaction_v2=transaction_v2)
 
         def version(versions: ApiVersions) -> int:
-            self.second = requests.uses_second(versions)
+            self.transaction_v2 = requests.uses_transaction_v2(versions)
             return choose(versions)
 
         answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
@@ -172,7 +174,7 @@ class Steps:
     ) -> ResponseT:
         """One request until it has its effect. It is repeated while `still()`.
 
-        Raises: StepFailed: it will not have it.
+        Raises: CoordinatorRequestFailed: it will not have it.
         """
         initial, longest = self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000
         backoff = Backoff(min(initial, FIRST_PAUSE), longest, rng=self._rng)
@@ -180,19 +182,19 @@ class Steps:
             try:
                 answer = await self._client.request(request, to=to, timeout=deadline.remaining, version=version)
             except ClosedError as error:
-                raise StepFailed(Outcome.FATAL, error) from error
+                raise CoordinatorRequestFailed(ErrorAction.FATAL, error) from error
             except KafkaError as error:
-                raise StepFailed(outcome_of_error(request.API, error), error) from error
-            outcome, code, about = gravest(request.API, codes_of(answer))
-            if outcome is Outcome.DONE:
+                raise CoordinatorRequestFailed(action_for_error(request.API, error), error) from error
+            action, code, about = most_severe(request.API, codes_of(answer))
+            if action is ErrorAction.DONE:
                 return answer
             what = f"{self.who}: {type(request).__name__}{' for ' + about if about else ''}"
             said = error_for(code, what, request=type(request).__name__)
-            if outcome > Outcome.COORDINATOR:
-                raise StepFailed(outcome, said)
-            if outcome is Outcome.COORDINATOR:
+            if action > ErrorAction.COORDINATOR:
+                raise CoordinatorRequestFailed(action, said)
+            if action is ErrorAction.COORDINATOR:
                 self._client.coordinators.forget(to.kind, to.key)
             if deadline.expired or not still():
                 late = deadline.error(said)
-                raise StepFailed(outcome_of_error(request.API, late), late)
+                raise CoordinatorRequestFailed(action_for_error(request.API, late), late)
             await self._client.pause(min(backoff.next(), deadline.remaining))

@@ -1,8 +1,8 @@
 """Transactions of one producer (KIP-98, 360, 447, 588, 654, 890): who may write when, and how each one ends.
 
-`Transactions` is the only driver of the machine in `states.py`; it talks to the coordinators through `steps.py`, and
-`scope.py` is its face to programs. The dispatcher asks it whether a batch may leave, the settlement tells it what
-failed.
+`Transactions` is the only driver of the machine in `states.py`; it calls the coordinators through
+`coordinator.py`; `block.py` is what programs hold. The dispatcher asks it whether a batch may leave, and the batch
+results report what failed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from aiokwire.errors import (
     TransactionStateError,
 )
 from aiokwire.machine import Machine
-from aiokwire.producer import transaction_requests as requests
 from aiokwire.producer.events import ProducerFailed, TransactionAbortRequired
 from aiokwire.producer.idempotence import TransactionalIdentity
-from aiokwire.producer.ongoing import Fate, Ongoing, run_to_the_end
-from aiokwire.producer.outcomes import Outcome, outcome_of_error
-from aiokwire.producer.shared import JoinedSteps, TransactionTicket
-from aiokwire.producer.states import TRANSITIONS, WRITING, TransactionEvent, TransactionState
-from aiokwire.producer.steps import StepFailed, Steps
+from aiokwire.producer.transactions import requests
+from aiokwire.producer.transactions.coordinator import CoordinatorRequestFailed, TransactionCoordinatorClient
+from aiokwire.producer.transactions.errors import ErrorAction, action_for_error
+from aiokwire.producer.transactions.open_transaction import OpenTransaction, TransactionOutcome, run_to_the_end
+from aiokwire.producer.transactions.shared import JoinedCoordinatorClient, TransactionTicket
+from aiokwire.producer.transactions.states import TRANSITIONS, WRITING, TransactionEvent, TransactionState
 from aiokwire.protocol import ApiKey, Response
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
@@ -65,22 +65,22 @@ class Transactions:
         self._client = client
         self._config = config
         self._dispatcher = dispatcher
-        self._coordinators = (
-            Steps(client, config, self.identity, dispatcher.rng)
+        self._coordinator = (
+            TransactionCoordinatorClient(client, config, self.identity, dispatcher.rng)
             if joins is None
-            else JoinedSteps(client, config, self.identity, dispatcher.rng, joins)
+            else JoinedCoordinatorClient(client, config, self.identity, dispatcher.rng, joins)
         )
         self._machine = Machine(
             f"transactional id {config.transactional_id}", TRANSITIONS, TransactionState.UNINITIALIZED
         )
-        self._ongoing: Ongoing | None = None
-        self._steps = 0  # requests under way that belong to the transaction
+        self._transaction: OpenTransaction | None = None
+        self._requests = 0  # requests under way that belong to the transaction
         self._adding = False
         self._changed = anyio.Event()  # set, and replaced, when a step, a batch or a state ends
 
     @property
     def _who(self) -> str:
-        return self._coordinators.who
+        return self._coordinator.who
 
     @property
     def state(self) -> TransactionState:
@@ -88,38 +88,40 @@ class Transactions:
         return self._machine.state
 
     @property
-    def newest_produce(self) -> int | None:
+    def max_produce_version(self) -> int | None:
         """The newest version of Produce that the open transaction may use."""
-        return requests.newest_produce(self._ongoing.second if self._ongoing is not None else self._coordinators.second)
+        return requests.max_produce_version(
+            self._transaction.transaction_v2 if self._transaction is not None else self._coordinator.transaction_v2
+        )
 
-    # --- what the dispatcher and the settlement ask and tell ----------------------------------------------------------
+    # --- called by the dispatcher and the batch results ---------------------------------------------------------------
 
     def may_write(self, partition: Partition) -> bool:
         """Whether the partition is part of the open transaction; when it is not yet, it is made so."""
-        ongoing = self._ongoing
-        if ongoing is None or self.state not in WRITING:
+        transaction = self._transaction
+        if transaction is None or self.state not in WRITING:
             return False
         place = TopicPartition(partition.topic, partition.index)
-        if place in ongoing.partitions:
+        if place in transaction.partitions:
             return True
-        if ongoing.second:  # its leader makes it so
-            ongoing.partitions.add(place)
+        if transaction.transaction_v2:  # its leader makes it so
+            transaction.partitions.add(place)
             return True
-        if place not in ongoing.asked:
-            ongoing.wanted.add(place)
+        if place not in transaction.asked:
+            transaction.wanted.add(place)
             if not self._adding:
                 self._adding = True
-                self._client.spawn(self._add_partitions, ongoing, name="producer: partitions of the transaction")
+                self._client.spawn(self._add_partitions, transaction, name="producer: partitions of the transaction")
         return False
 
     def on_failed(self, batch: Batch, error: KafkaError) -> None:
         """A batch was given up, so the transaction is not whole; leaving its block says so, no log has to."""
         batch.mark_observed()
-        if self._ongoing is None or self.ended is not None or isinstance(error, ClosedError):
+        if self._transaction is None or self.ended is not None or isinstance(error, ClosedError):
             return
-        outcome = outcome_of_error(ApiKey.PRODUCE, error)
-        if outcome >= Outcome.FENCED and not self._may_have_timed_out(outcome):
-            self._dispatcher.loop.call_soon(self._fail, outcome, error)
+        action = action_for_error(ApiKey.PRODUCE, error)
+        if action >= ErrorAction.FENCED and not self._may_have_timed_out(action):
+            self._dispatcher.loop.call_soon(self._fail, action, error)
         else:
             self._lose(error)
 
@@ -150,9 +152,9 @@ class Transactions:
         self._shut(TransactionStateError("no record is taken before start() is done"))
         deadline = Deadline(self._config.default_api_timeout, f"{self._who}: getting a producer id")
         try:
-            await self._coordinators.obtain_identity(deadline)
-        except StepFailed as failed:
-            self._fail(failed.outcome, failed.error)
+            await self._coordinator.obtain_identity(deadline)
+        except CoordinatorRequestFailed as failed:
+            self._fail(failed.action, failed.error)
             raise failed.error from None
         self._rest()
 
@@ -164,7 +166,7 @@ class Transactions:
         if self.state is TransactionState.FATAL_ERROR:
             raise self._fatal()
 
-    def begin(self) -> Ongoing:
+    def begin(self) -> OpenTransaction:
         """Open a transaction.
 
         Raises: TransactionStateError: one is open already; FencedError, TransactionFailed: the producer has failed.
@@ -177,33 +179,33 @@ class Transactions:
             )
         self._fire(TransactionEvent.BEGIN)
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: a transaction (transaction_timeout_ms)")
-        self._ongoing = Ongoing(deadline, second=self._coordinators.second)
+        self._transaction = OpenTransaction(deadline, transaction_v2=self._coordinator.transaction_v2)
         self._dispatcher.accumulator.open(self._dispatcher.loop)
-        return self._ongoing
+        return self._transaction
 
-    async def commit(self, ongoing: Ongoing) -> None:
+    async def commit(self, transaction: OpenTransaction) -> None:
         """Deliver what was accepted, then commit. Cancelled before the coordinator is asked, it leaves the transaction
         to be aborted; from then on it ends first.
 
         Raises: TransactionAborted: something was lost, so it was aborted; FencedError, TransactionFailed: fatal.
         """
-        self._require(ongoing)
+        self._require(transaction)
         if self.state is TransactionState.IN_TRANSACTION:
             self._fire(TransactionEvent.COMMIT)
             self._shut(TransactionStateError("the transaction is being committed: it takes no more"))
             try:
-                await self._deliver_all(ongoing)
-                await self._check_time(ongoing)
+                await self._deliver_all(transaction)
+                await self._check_time(transaction)
             except KafkaError as error:
                 self._lose(error)
             except BaseException:
                 self._lose(TransactionAborted("the commit was cancelled before all records were delivered"))
                 raise
         if self.state is TransactionState.COMMITTING_TRANSACTION:
-            await run_to_the_end(self._client, lambda: self._commit(ongoing), "producer: commit")
+            await run_to_the_end(self._client, lambda: self._commit(transaction), "producer: commit")
         if self.state is TransactionState.ABORTABLE_ERROR:
-            reason = ongoing.error
-            await self.abort(ongoing)
+            reason = transaction.error
+            await self.abort(transaction)
             self.check()
             raise TransactionAborted(
                 f"{self._who}: the transaction was aborted, because {reason}; repeat its work in a new one",
@@ -211,155 +213,161 @@ class Transactions:
             ) from reason
         self.check()
 
-    def give_up(self, ongoing: Ongoing, error: KafkaError) -> None:
+    def give_up(self, transaction: OpenTransaction, error: KafkaError) -> None:
         """The transaction is not whole, for a reason of its program's own."""
-        self._require(ongoing)
+        self._require(transaction)
         self._lose(error)
 
-    async def abort(self, ongoing: Ongoing, timeout: float | None = None) -> None:
+    async def abort(self, transaction: OpenTransaction, timeout: float | None = None) -> None:
         """Abort; what is not delivered fails with TransactionAborted. It ends within the transaction time-out,
         cancelled or not. A failure makes the state fatal, and is logged."""
-        if ongoing is not self._ongoing or not self._machine.can(TransactionEvent.ABORT):
+        if transaction is not self._transaction or not self._machine.can(TransactionEvent.ABORT):
             return
         self._fire(TransactionEvent.ABORT)
-        self._end_writing(TransactionAborted(f"{self._who}: the transaction was aborted", reason=ongoing.error))
+        self._end_writing(TransactionAborted(f"{self._who}: the transaction was aborted", reason=transaction.error))
         limit = min(self._config.transaction_timeout, self._config.default_api_timeout)
         deadline = Deadline(limit if timeout is None else min(limit, timeout), f"{self._who}: aborting")
-        await run_to_the_end(self._client, lambda: self._abort(ongoing, deadline), "producer: abort")
+        await run_to_the_end(self._client, lambda: self._abort(transaction, deadline), "producer: abort")
 
     async def close(self, timeout: float) -> None:
         """Nothing stays open: a transaction that is, is aborted; one that ends gets `timeout` seconds for that."""
-        ongoing = self._ongoing
-        if ongoing is None:
+        transaction = self._transaction
+        if transaction is None:
             return
-        await self.abort(ongoing, timeout)
+        await self.abort(transaction, timeout)
         with anyio.move_on_after(timeout):
-            while self._ongoing is not None:
+            while self._transaction is not None:
                 await self._changed.wait()
 
     # --- the steps ----------------------------------------------------------------------------------------------------
 
     async def send_offsets(
-        self, ongoing: Ongoing, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
+        self, transaction: OpenTransaction, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> None:
         """See `Transaction.send_offsets`."""
-        self._require(ongoing)
+        self._require(transaction)
         if self.state is TransactionState.ABORTABLE_ERROR:
-            raise self._has_to_abort(ongoing)
+            raise self._has_to_abort(transaction)
         if self.state is not TransactionState.IN_TRANSACTION:
             raise TransactionStateError(f"{self._who} is in state {self.state.name}: it takes no more offsets")
         if not offsets:
             return
         try:
-            with self._step():
-                if group.group_id not in ongoing.groups:
-                    ongoing.groups.add(group.group_id)
-                    if not ongoing.second:
-                        await self._coordinators.add_offsets(group.group_id, ongoing.deadline)
-                await self._coordinators.commit_offsets(offsets, group, ongoing.deadline, second=ongoing.second)
-        except StepFailed as failed:
-            if failed.outcome >= Outcome.FENCED and not self._may_have_timed_out(failed.outcome):
-                self._fail(failed.outcome, failed.error)
+            with self._request():
+                if group.group_id not in transaction.groups:
+                    transaction.groups.add(group.group_id)
+                    if not transaction.transaction_v2:
+                        await self._coordinator.add_offsets(group.group_id, transaction.deadline)
+                await self._coordinator.commit_offsets(
+                    offsets, group, transaction.deadline, transaction_v2=transaction.transaction_v2
+                )
+        except CoordinatorRequestFailed as failed:
+            if failed.action >= ErrorAction.FENCED and not self._may_have_timed_out(failed.action):
+                self._fail(failed.action, failed.error)
                 raise self._fatal() from failed.error
-            self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
-            raise self._has_to_abort(ongoing) from failed.error
+            self._lose(failed.error, unknown_id=failed.action is ErrorAction.NEW_EPOCH)
+            raise self._has_to_abort(transaction) from failed.error
         except BaseException:
             self._lose(TransactionAborted("send_offsets was cancelled: whether the offsets arrived is not known"))
             raise
 
-    async def _add_partitions(self, ongoing: Ongoing) -> None:
+    async def _add_partitions(self, transaction: OpenTransaction) -> None:
         """Make partitions part of the transaction until none is wanted; then their batches may leave."""
         try:
-            with self._step():
-                while ongoing.wanted and self.state in WRITING:
-                    batch = sorted(ongoing.wanted)
-                    ongoing.asked.update(batch)
-                    ongoing.wanted.clear()
-                    await self._coordinators.add_partitions(batch, ongoing.deadline, lambda: self.state in WRITING)
-                    ongoing.partitions.update(batch)
+            with self._request():
+                while transaction.wanted and self.state in WRITING:
+                    batch = sorted(transaction.wanted)
+                    transaction.asked.update(batch)
+                    transaction.wanted.clear()
+                    await self._coordinator.add_partitions(batch, transaction.deadline, lambda: self.state in WRITING)
+                    transaction.partitions.update(batch)
                     self._dispatcher.soon()
-        except StepFailed as failed:
-            if failed.outcome >= Outcome.FENCED and not self._may_have_timed_out(failed.outcome):
-                self._fail(failed.outcome, failed.error)
+        except CoordinatorRequestFailed as failed:
+            if failed.action >= ErrorAction.FENCED and not self._may_have_timed_out(failed.action):
+                self._fail(failed.action, failed.error)
             else:
-                self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
+                self._lose(failed.error, unknown_id=failed.action is ErrorAction.NEW_EPOCH)
         finally:
             self._adding = False
 
-    async def _deliver_all(self, ongoing: Ongoing) -> None:
+    async def _deliver_all(self, transaction: OpenTransaction) -> None:
         """Raises: RequestTimedOut: not within the transaction's time."""
-        with anyio.move_on_after(ongoing.deadline.remaining):
+        with anyio.move_on_after(transaction.deadline.remaining):
             await self._dispatcher.flush()
-            while self._steps:
+            while self._requests:
                 await self._changed.wait()
             return
-        raise ongoing.deadline.error()
+        raise transaction.deadline.error()
 
-    async def _check_time(self, ongoing: Ongoing) -> None:
+    async def _check_time(self, transaction: OpenTransaction) -> None:
         """Do nothing unless the coordinator aborted the transaction because its time was over (KIP-588).
 
         Raises: RequestTimedOut: it did; the producer has its new identity already.
         """
-        if not ongoing.touched or not ongoing.deadline.expired:
+        if not transaction.touched or not transaction.deadline.expired:
             return
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: describing the transaction")
-        if await self._coordinators.has_timed_out(deadline):
-            ongoing.timed_out = True
+        if await self._coordinator.has_timed_out(deadline):
+            transaction.timed_out = True
             raise RequestTimedOut(
                 f"the coordinator aborted it when it was open longer than {self._config.transaction_timeout:.3f} s "
                 f"(transaction_timeout_ms)"
             )
 
-    def _may_have_timed_out(self, outcome: Outcome) -> bool:
+    def _may_have_timed_out(self, action: ErrorAction) -> bool:
         """Whether "fenced" may mean that the coordinator aborted the transaction when its time was over (KIP-588). It
         is aborted then, which finds out."""
-        return outcome is Outcome.FENCED and self._ongoing is not None and self._ongoing.deadline.expired
+        return action is ErrorAction.FENCED and self._transaction is not None and self._transaction.deadline.expired
 
-    async def _commit(self, ongoing: Ongoing) -> None:
+    async def _commit(self, transaction: OpenTransaction) -> None:
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: committing")
-        ongoing.fate = Fate.UNKNOWN  # until there is an answer
+        transaction.outcome = TransactionOutcome.UNKNOWN  # until there is an answer
         try:
-            if ongoing.touched:
-                await self._coordinators.tell_end(deadline, commit=True, second=ongoing.second)
-        except StepFailed as failed:
-            if failed.outcome >= Outcome.FENCED:
-                self._fail(failed.outcome, failed.error, ", and whether the transaction was committed is not known")
+            if transaction.touched:
+                await self._coordinator.end_transaction(
+                    deadline, commit=True, transaction_v2=transaction.transaction_v2
+                )
+        except CoordinatorRequestFailed as failed:
+            if failed.action >= ErrorAction.FENCED:
+                self._fail(failed.action, failed.error, ", and whether the transaction was committed is not known")
             else:
-                ongoing.fate = Fate.OPEN
-                self._lose(failed.error, unknown_id=failed.outcome is Outcome.NEW_EPOCH)
+                transaction.outcome = TransactionOutcome.OPEN
+                self._lose(failed.error, unknown_id=failed.action is ErrorAction.NEW_EPOCH)
         else:
-            ongoing.fate = Fate.COMMITTED
+            transaction.outcome = TransactionOutcome.COMMITTED
             self._rest()
 
-    async def _abort(self, ongoing: Ongoing, deadline: Deadline) -> None:
+    async def _abort(self, transaction: OpenTransaction, deadline: Deadline) -> None:
         try:
-            await self._tell_abort(ongoing, deadline)
-        except StepFailed as failed:
-            self._fail(failed.outcome, failed.error)
+            await self._tell_abort(transaction, deadline)
+        except CoordinatorRequestFailed as failed:
+            self._fail(failed.action, failed.error)
             logger.error("aborting a transaction failed; the coordinator will do it: %s", self._fatal())
         else:
-            ongoing.fate = Fate.ABORTED
+            transaction.outcome = TransactionOutcome.ABORTED
             self._rest()
 
-    async def _tell_abort(self, ongoing: Ongoing, deadline: Deadline) -> None:
+    async def _tell_abort(self, transaction: OpenTransaction, deadline: Deadline) -> None:
         new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE) or self._dispatcher.sequences_broken
-        if not ongoing.timed_out:
+        if not transaction.timed_out:
             with suppress(RequestTimedOut):
-                await self._check_time(ongoing)
-        if ongoing.unknown_id or ongoing.timed_out:
+                await self._check_time(transaction)
+        if transaction.unknown_id or transaction.timed_out:
             new_epoch = True
-        elif ongoing.touched:
-            before = self.identity.epoch
+        elif transaction.touched:
+            before = self.identity.producer_epoch
             try:
-                await self._coordinators.tell_end(deadline, commit=False, second=ongoing.second)
-            except StepFailed as failed:
-                if failed.outcome is not Outcome.NEW_EPOCH:
+                await self._coordinator.end_transaction(
+                    deadline, commit=False, transaction_v2=transaction.transaction_v2
+                )
+            except CoordinatorRequestFailed as failed:
+                if failed.action is not ErrorAction.NEW_EPOCH:
                     raise
                 new_epoch = True
-            new_epoch = new_epoch and self.identity.epoch == before
+            new_epoch = new_epoch and self.identity.producer_epoch == before
         if new_epoch:
             self._fire(TransactionEvent.INITIALIZE)
-            await self._coordinators.obtain_identity(deadline)
+            await self._coordinator.obtain_identity(deadline)
 
     async def _is_quiet(self, limit: float) -> bool:
         """Wait until nothing of the transaction is under way, so that nothing can arrive after its end; whether it came
@@ -369,7 +377,7 @@ class Transactions:
             while True:
                 changed = self._changed
                 self._dispatcher.withdrawal.drop_waiting(self.ended)
-                if not self._steps and not self._dispatcher.flying:
+                if not self._requests and not self._dispatcher.flying:
                     return True
                 await changed.wait()
         return False
@@ -385,16 +393,16 @@ class Transactions:
         self._changed = anyio.Event()
 
     @contextmanager
-    def _step(self) -> Generator[None]:
-        self._steps += 1
+    def _request(self) -> Generator[None]:
+        self._requests += 1
         try:
             yield
         finally:
-            self._steps -= 1
+            self._requests -= 1
             self._signal()
 
     def _shut(self, reason: KafkaError) -> None:
-        """The producer takes no records; callers are told why."""
+        """The producer takes no records; callers get the reason."""
         self._dispatcher.accumulator.close(reason)
 
     def _end_writing(self, reason: KafkaError) -> None:
@@ -404,7 +412,7 @@ class Transactions:
 
     def _rest(self) -> None:
         """Between transactions."""
-        self._ongoing = None
+        self._transaction = None
         self.ended = None
         self._shut(
             TransactionStateError(
@@ -415,13 +423,13 @@ class Transactions:
 
     def _lose(self, error: KafkaError, *, unknown_id: bool = False) -> None:
         """The open transaction is not whole any more."""
-        ongoing = self._ongoing
-        if ongoing is None or not self._machine.can(TransactionEvent.ERROR):
+        transaction = self._transaction
+        if transaction is None or not self._machine.can(TransactionEvent.ERROR):
             return
-        ongoing.error = error.with_traceback(None)
-        ongoing.unknown_id = unknown_id
+        transaction.error = error.with_traceback(None)
+        transaction.unknown_id = unknown_id
         self._fire(TransactionEvent.ERROR)
-        ended = self._has_to_abort(ongoing)
+        ended = self._has_to_abort(transaction)
         self._end_writing(ended)
         if self._dispatcher.events.wanted:
             self._dispatcher.events.publish(TransactionAbortRequired(self._config.transactional_id or "", error))
@@ -432,13 +440,13 @@ class Transactions:
         if self.ended is ended:
             self._dispatcher.withdrawal.drop_waiting(ended)
 
-    def _fail(self, outcome: Outcome, error: KafkaError, consequence: str = "") -> None:
+    def _fail(self, action: ErrorAction, error: KafkaError, consequence: str = "") -> None:
         """The producer can do no more."""
         if not self._machine.can(TransactionEvent.FAIL):
             return
         reason = error.with_traceback(None)
         fatal: KafkaError
-        if outcome is Outcome.FENCED:
+        if action is ErrorAction.FENCED:
             fatal = FencedError(
                 f"{self._who}: a newer producer has taken over, or the coordinator aborted a transaction that was open "
                 f"longer than {self._config.transaction_timeout:.3f} s{consequence}; this producer must stop: {reason}",
@@ -450,7 +458,7 @@ class Transactions:
                 reason=reason,
             )
         fatal.__cause__ = reason
-        self._ongoing = None
+        self._transaction = None
         self._end_writing(fatal)
         self._fire(TransactionEvent.FAIL)
         self._dispatcher.withdrawal.fail_all(fatal)
@@ -460,16 +468,16 @@ class Transactions:
         assert self.ended is not None
         return self.ended.with_traceback(None)
 
-    def _has_to_abort(self, ongoing: Ongoing) -> TransactionAborted:
+    def _has_to_abort(self, transaction: OpenTransaction) -> TransactionAborted:
         return TransactionAborted(
-            f"{self._who}: the transaction has to be aborted, because {ongoing.error}; leave its block, then repeat "
-            f"its work in a new one",
-            reason=ongoing.error,
+            f"{self._who}: the transaction has to be aborted, because {transaction.error}; leave its block, then "
+            f"repeat its work in a new one",
+            reason=transaction.error,
         )
 
-    def _require(self, ongoing: Ongoing) -> None:
+    def _require(self, transaction: OpenTransaction) -> None:
         self.check()
-        if ongoing is not self._ongoing:
+        if transaction is not self._transaction:
             raise TransactionStateError(
                 f"{self._who}: this transaction has ended: it was aborted, or its producer closed"
             )

@@ -13,7 +13,7 @@ from aiokwire.errors import ClosedError, KafkaError
 from aiokwire.types import TopicPartition
 
 
-class Fate(enum.Enum):
+class TransactionOutcome(enum.Enum):
     """What became of a transaction."""
 
     OPEN = enum.auto()  # it will surely not be committed by this producer, unless it asks for that yet
@@ -22,12 +22,12 @@ class Fate(enum.Enum):
     UNKNOWN = enum.auto()  # the coordinator was asked to commit, and what it did is not known
 
 
-class Ongoing:
+class OpenTransaction:
     """What exists only while a transaction is open."""
 
-    def __init__(self, deadline: Deadline, *, second: bool) -> None:
+    def __init__(self, deadline: Deadline, *, transaction_v2: bool) -> None:
         self.deadline = deadline
-        self.second = second  # the protocol in which it is run to its end
+        self.transaction_v2 = transaction_v2  # the protocol (KIP-890) in which it also ends
         self.partitions: set[TopicPartition] = set()  # part of it
         self.wanted: set[TopicPartition] = set()  # to be made part of it before their batches leave
         self.asked: set[TopicPartition] = set()
@@ -35,11 +35,11 @@ class Ongoing:
         self.error: KafkaError | None = None  # why it can only be aborted
         self.unknown_id = False  # the coordinator does not know our producer id any more
         self.timed_out = False  # the coordinator aborted it, and the producer has the identity after that
-        self.fate = Fate.OPEN
+        self.outcome = TransactionOutcome.OPEN
 
     @property
     def touched(self) -> bool:
-        """Whether the coordinator may know of it, so that it has to be told of the end."""
+        """Whether the coordinator may know of it, so that it must be asked to end it."""
         return bool(self.partitions or self.asked or self.groups)
 
 

@@ -17,8 +17,8 @@ from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError, TransactionFailed
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.idempotence import TransactionalIdentity
-from aiokwire.producer.outcomes import Outcome
-from aiokwire.producer.steps import StepFailed, Steps
+from aiokwire.producer.transactions.coordinator import CoordinatorRequestFailed, TransactionCoordinatorClient
+from aiokwire.producer.transactions.errors import ErrorAction
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
@@ -27,12 +27,12 @@ class TransactionTicket(NamedTuple):
 
     transactional_id: str
     producer_id: int
-    epoch: int
-    second: bool
-    """Which protocol of transactions the cluster runs (KIP-890)."""
+    producer_epoch: int
+    transaction_v2: bool
+    """Whether the cluster runs transaction V2 (KIP-890)."""
 
 
-class JoinedSteps(Steps):
+class JoinedCoordinatorClient(TransactionCoordinatorClient):
     """The talk with the coordinator of a producer that joins: it neither begins nor ends anything."""
 
     def __init__(
@@ -48,14 +48,14 @@ class JoinedSteps(Steps):
 
     async def obtain_identity(self, deadline: Deadline) -> None:
         """Take the ticket's identity; again where a sequence broke, so that the error of that is what counts."""
-        self.second = self._ticket.second
-        self._identity.adopt(self._ticket.producer_id, self._ticket.epoch)
+        self.transaction_v2 = self._ticket.transaction_v2
+        self._identity.adopt(self._ticket.producer_id, self._ticket.producer_epoch)
 
     async def has_timed_out(self, deadline: Deadline) -> bool:
         """Not asked: whoever opened the transaction gets a new identity."""
         return False
 
-    async def tell_end(self, deadline: Deadline, *, commit: bool, second: bool) -> None:
+    async def end_transaction(self, deadline: Deadline, *, commit: bool, transaction_v2: bool) -> None:
         """Nothing: all that was accepted is delivered, or given up; who opened the transaction ends it."""
 
 
@@ -67,7 +67,7 @@ class SharedTransactions:
         self._client = client
         self._config = config
         self._identity = TransactionalIdentity(lambda partition: False)
-        self._steps = Steps(client, config, self._identity, client.rng)
+        self._coordinator = TransactionCoordinatorClient(client, config, self._identity, client.rng)
 
     async def open(self) -> TransactionTicket:
         """Fence whoever had the transactional id before, abort what they left open, and get a new epoch.
@@ -75,11 +75,13 @@ class SharedTransactions:
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
         try:
-            await self._steps.obtain_identity(self._deadline("getting a producer id"))
-        except StepFailed as failed:
+            await self._coordinator.obtain_identity(self._deadline("getting a producer id"))
+        except CoordinatorRequestFailed as failed:
             raise failed.error from None
         me = self._identity
-        return TransactionTicket(self._steps.transactional_id, me.producer_id, me.epoch, self._steps.second)
+        return TransactionTicket(
+            self._coordinator.transactional_id, me.producer_id, me.producer_epoch, self._coordinator.transaction_v2
+        )
 
     async def commit(
         self,
@@ -100,11 +102,11 @@ class SharedTransactions:
         try:
             if wrote is not None:
                 await self._check_writers(wrote, deadline)
-            if not ticket.second:
-                await self._steps.add_offsets(group.group_id, deadline)
-            await self._steps.commit_offsets(offsets, group, deadline, second=ticket.second)
-            await self._steps.tell_end(deadline, commit=True, second=ticket.second)
-        except StepFailed as failed:
+            if not ticket.transaction_v2:
+                await self._coordinator.add_offsets(group.group_id, deadline)
+            await self._coordinator.commit_offsets(offsets, group, deadline, transaction_v2=ticket.transaction_v2)
+            await self._coordinator.end_transaction(deadline, commit=True, transaction_v2=ticket.transaction_v2)
+        except CoordinatorRequestFailed as failed:
             raise self._explained(failed) from failed.error
 
     async def abort(self, ticket: TransactionTicket) -> None:
@@ -116,29 +118,29 @@ class SharedTransactions:
         """
         self._adopt(ticket)
         try:
-            await self._steps.obtain_identity(self._deadline("aborting"))
-        except StepFailed as failed:
-            if failed.outcome is not Outcome.FENCED:
+            await self._coordinator.obtain_identity(self._deadline("aborting"))
+        except CoordinatorRequestFailed as failed:
+            if failed.action is not ErrorAction.FENCED:
                 raise failed.error from None
 
     async def _check_writers(self, wrote: Collection[TopicPartition], deadline: Deadline) -> None:
-        """Raises: TransactionFailed, StepFailed."""
-        found = await self._steps.partitions(deadline)
+        """Raises: TransactionFailed, CoordinatorRequestFailed."""
+        found = await self._coordinator.partitions(deadline)
         strangers = set() if found is None else found.difference(wrote)
         if strangers:
             raise TransactionFailed(
-                f"{self._steps.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, and "
-                "no producer that is known says so: an attempt that was given up, or one that is still running"
+                f"{self._coordinator.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, "
+                "and no producer that is known says so: an attempt that was given up, or one that is still running"
             )
 
     def _adopt(self, ticket: TransactionTicket) -> None:
-        self._identity.adopt(ticket.producer_id, ticket.epoch)
-        self._steps.second = ticket.second
+        self._identity.adopt(ticket.producer_id, ticket.producer_epoch)
+        self._coordinator.transaction_v2 = ticket.transaction_v2
 
     def _deadline(self, what: str) -> Deadline:
-        return Deadline(self._config.default_api_timeout, f"{self._steps.who}: {what}")
+        return Deadline(self._config.default_api_timeout, f"{self._coordinator.who}: {what}")
 
-    def _explained(self, failed: StepFailed) -> KafkaError:
-        if failed.outcome is Outcome.FENCED:
+    def _explained(self, failed: CoordinatorRequestFailed) -> KafkaError:
+        if failed.action is ErrorAction.FENCED:
             return failed.error
-        return TransactionFailed(f"{self._steps.who}: the commit failed: {failed.error}")
+        return TransactionFailed(f"{self._coordinator.who}: the commit failed: {failed.error}")

@@ -1,6 +1,6 @@
 """The producer's side of `Hooks`: calls the user's methods, and keeps their faults away from the records.
 
-Where no hook of a producer's is overridden there is no `Plug`, and nothing is called.
+Where no hook of a producer's is overridden there is no `HookCaller`, and nothing is called.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def overrides(hooks: Hooks | None, *names: str) -> bool:
     return hooks is not None and any(getattr(type(hooks), name) is not getattr(Hooks, name) for name in names)
 
 
-class Plug:
-    """What the dispatcher, senders and settlement tell, batch by batch."""
+class HookCaller:
+    """Calls the hooks per batch: what the dispatcher, senders and batch results report, batch by batch."""
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
 
     @classmethod
     def of(cls, hooks: Hooks | None) -> Self | None:
-        """A plug, when a hook per batch is overridden."""
+        """A caller if a hook per batch is overridden, else None."""
         return cls(hooks) if hooks is not None and overrides(hooks, *_PER_BATCH) else None
 
     def sealed(self, batch: Batch) -> None:

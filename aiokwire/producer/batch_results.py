@@ -22,18 +22,18 @@ from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import DONE, IN_FLIGHT, SEALED, Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
+from aiokwire.producer.duplicate_check import DuplicateCheck, may_be_duplicate
 from aiokwire.producer.events import ProducerEvent, report_failed
+from aiokwire.producer.hooks import HookCaller
 from aiokwire.producer.idempotence import Idempotence, next_sequence, refuse_number
-from aiokwire.producer.plug import Plug
-from aiokwire.producer.proof import Proof, needs_proof
 from aiokwire.producer.responses import Verdict, verdict_of
-from aiokwire.producer.steps import FIRST_PAUSE
+from aiokwire.producer.transactions.coordinator import FIRST_PAUSE
 from aiokwire.protocol.messages import produce
 from aiokwire.records import Record, read_batches
 from aiokwire.types import Compression, Headers
 
 if TYPE_CHECKING:
-    from aiokwire.producer.transaction import Transactions
+    from aiokwire.producer.transactions.driver import Transactions
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -111,12 +111,12 @@ def pass_numbers_on(batch: Batch, parts: Sequence[Batch]) -> None:
         sequence = next_sequence(sequence, part.count)
 
 
-class Settlement:
+class BatchResults:
     """Carries out what `responses.py` decides.
 
     `requeue(partition, when)` is told that a partition has a batch to send again from that moment on, `refresh(topic,
     reason)` that its metadata is stale. With `transactions`, a batch that fails ends the open one. With
-    `proof`, what may be a duplicate must be in the log as it was sent.
+    `duplicate_check`, what may be a duplicate must be in the log as it was sent.
     """
 
     def __init__(
@@ -131,9 +131,9 @@ class Settlement:
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
         throttled_until: Callable[[int], float],
         transactions: Transactions | None = None,
-        plug: Plug | None = None,
+        hooks: HookCaller | None = None,
         events: Events[ProducerEvent] | None = None,
-        proof: Proof | None = None,
+        duplicate_check: DuplicateCheck | None = None,
     ) -> None:
         self._accumulator = accumulator
         self._idempotence = idempotence
@@ -144,9 +144,9 @@ class Settlement:
         self._on_leader = on_leader
         self._throttled_until = throttled_until
         self._transactions = transactions
-        self._plug = plug
+        self._hooks = hooks
         self._events = Events[ProducerEvent]() if events is None else events
-        self._proof = proof
+        self._duplicate_check = duplicate_check
         self._backoffs: dict[Partition, Backoff] = {}
 
     # --- by answer --------------------------------------------------------------------------------------------------
@@ -161,8 +161,8 @@ class Settlement:
             transactional=self._transactions is not None,
         )
         delivered = verdict in (Verdict.DELIVERED, Verdict.DUPLICATE)
-        if delivered and self._proof is not None and needs_proof(entry):
-            self._prove(self._proof, partition, batch, entry)
+        if delivered and self._duplicate_check is not None and may_be_duplicate(entry):
+            self._check_duplicate(self._duplicate_check, partition, batch, entry)
             return
         if verdict is Verdict.DELIVERED:
             self.deliver(partition, batch, entry.base_offset, entry.log_append_time_ms)
@@ -190,8 +190,8 @@ class Settlement:
         if batch.state != DONE:
             batch.complete(base_offset, append_time)
             self._accumulator.finish(batch)
-            if self._plug is not None:
-                self._plug.delivered(batch)
+            if self._hooks is not None:
+                self._hooks.delivered(batch)
         self._accumulator.release(batch)
         partition.retry_at = 0.0
         if self._backoffs:
@@ -311,7 +311,13 @@ class Settlement:
 
     # --- parts ------------------------------------------------------------------------------------------------------
 
-    def _prove(self, proof: Proof, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
+    def _check_duplicate(
+        self,
+        duplicate_check: DuplicateCheck,
+        partition: Partition,
+        batch: Batch,
+        entry: produce.PartitionProduceResponse,
+    ) -> None:
         """The batch counts as being on its way until the log was looked at."""
 
         def done(error: KafkaError | None) -> None:
@@ -321,7 +327,7 @@ class Settlement:
                 self.give_up(partition, batch, error)
             self._requeue(partition, 0.0)
 
-        proof.start(batch, entry, lambda: records_of(batch), done)
+        duplicate_check.start(batch, entry, lambda: records_of(batch), done)
 
     def _arrive(self, partition: Partition, batch: Batch) -> None:
         if batch in partition.in_flight:
@@ -334,8 +340,8 @@ class Settlement:
             return  # every record of it was cancelled: nothing is lost
         if self._transactions is not None:
             self._transactions.on_failed(batch, error)
-        if self._plug is not None:
-            self._plug.failed(batch)
+        if self._hooks is not None:
+            self._hooks.failed(batch)
         report_failed(self._events, batch)
 
     def _break_sequence(self, partition: Partition, batch: Batch) -> None:

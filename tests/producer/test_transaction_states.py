@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.machine import InvalidTransition, Machine
-from aiokwire.producer.states import TRANSITIONS, TransactionEvent, TransactionState
+from aiokwire.producer.transactions.states import TRANSITIONS, TransactionEvent, TransactionState
 
 FINAL = TransactionState.FATAL_ERROR
 

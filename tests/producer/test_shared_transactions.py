@@ -140,16 +140,16 @@ async def test_the_commit_of_a_transaction_that_took_place_can_be_repeated() -> 
         assert await committed(servers) == [b"a"]
 
 
-@pytest.mark.parametrize("second", [False, True])
-async def test_who_asks_the_coordinator_for_what(second: bool) -> None:
+@pytest.mark.parametrize("transaction_v2", [False, True])
+async def test_who_asks_the_coordinator_for_what(transaction_v2: bool) -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=second)
+        cluster.allow_transactions(transaction_v2=transaction_v2)
         cluster.leaders["t"] = [1, 1]
         async with shared(cluster.bootstrap_servers) as (_, transactions):
             ticket = await transactions.open()
             await write(cluster.bootstrap_servers, ticket, 0, b"a")
             await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(1)}, GROUP)
-        of_the_first = [] if second else [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN]
+        of_the_first = [] if transaction_v2 else [ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN]
         assert cluster.coordinator.apis == [
             ApiKey.INIT_PRODUCER_ID,
             *of_the_first,
@@ -157,13 +157,13 @@ async def test_who_asks_the_coordinator_for_what(second: bool) -> None:
             ApiKey.END_TXN,
         ]
         (end,) = cluster.coordinator.of(ApiKey.END_TXN)
-        assert (end.producer_id, end.producer_epoch, end.committed) == (ticket.producer_id, ticket.epoch, True)
+        assert (end.producer_id, end.producer_epoch, end.committed) == (ticket.producer_id, ticket.producer_epoch, True)
         assert cluster.values(0) == [b"a"]
 
 
 async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
     async with scripted_cluster() as cluster:
-        cluster.allow_transactions(second=True)
+        cluster.allow_transactions(transaction_v2=True)
         async with shared(cluster.bootstrap_servers) as (_, transactions):
             ticket = await transactions.open()
 
@@ -177,7 +177,11 @@ async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
             assert ApiKey.END_TXN not in cluster.coordinator.apis
             await transactions.abort(ticket)
         first, last = cluster.coordinator.of(ApiKey.INIT_PRODUCER_ID)
-        assert (first.producer_id, last.producer_id, last.producer_epoch) == (-1, ticket.producer_id, ticket.epoch)
+        assert (first.producer_id, last.producer_id, last.producer_epoch) == (
+            -1,
+            ticket.producer_id,
+            ticket.producer_epoch,
+        )
 
 
 async def test_a_second_writer_whose_batch_has_the_same_size_is_found_out() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aiokwire.producer.ongoing import Fate
+from aiokwire.producer.transactions.open_transaction import TransactionOutcome
 from aiokwire.types import OffsetAndMetadata, TopicPartition, TransactionalReader
 
 Positions = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
-class Progress:
+class InputOffsets:
     """What a reader hands over in the course of a transaction."""
 
     def __init__(self, reader: TransactionalReader, since: Positions | None) -> None:
@@ -21,7 +21,7 @@ class Progress:
         self._held = dict(reader.positions())
         self._since = self._held if since is None else dict(since)
 
-    def made(self) -> dict[TopicPartition, OffsetAndMetadata]:
+    def moved(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The positions that moved."""
         return {
             place: now
@@ -33,12 +33,12 @@ class Progress:
         """Partitions that were taken from the reader: how much of them it handed over is not known any more."""
         return sorted(self._held.keys() - self._reader.positions().keys())
 
-    def settle(self, fate: Fate) -> None:
+    def resume_reader(self, outcome: TransactionOutcome) -> None:
         """Go on, go back, or go on where the group stands, after the transaction."""
-        if fate is Fate.COMMITTED:
+        if outcome is TransactionOutcome.COMMITTED:
             return
-        if fate is Fate.UNKNOWN:
-            self._reader.resume_from_committed({place: self._since.get(place) for place in self.made()})
+        if outcome is TransactionOutcome.UNKNOWN:
+            self._reader.resume_from_committed({place: self._since.get(place) for place in self.moved()})
         else:
             places = {*self._since, *self._reader.positions()}
             self._reader.rewind({place: self._since.get(place) for place in places})

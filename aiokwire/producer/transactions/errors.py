@@ -1,0 +1,123 @@
+"""What a broker's answer means for a transaction: one table by API and error code, and one decision.
+
+Pure: `driver.py` asks and acts.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import AuthorizationError, BrokerError, FencedError, KafkaError, RetriableError, UnsupportedVersion
+from aiokwire.protocol import ApiKey
+
+
+class ErrorAction(enum.IntEnum):
+    """What follows; of several codes in one answer the most_severe counts."""
+
+    DONE = 0
+    RETRY = 1  # the same request after a pause
+    COORDINATOR = 2  # the same, after looking up the coordinator again
+    ABORTABLE = 3  # the transaction has to be aborted, then the producer can continue
+    NEW_EPOCH = 4  # the same, and the coordinator no longer knows the producer id: InitProducerId instead of EndTxn
+    FENCED = 5  # a newer instance took over
+    FATAL = 6
+
+
+# What the codes mean wherever they come from.
+_ALWAYS = {
+    ErrorCode.NONE: ErrorAction.DONE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorAction.COORDINATOR,
+    ErrorCode.NOT_COORDINATOR: ErrorAction.COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS: ErrorAction.RETRY,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorAction.RETRY,
+    ErrorCode.TRANSACTION_ABORTABLE: ErrorAction.ABORTABLE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: ErrorAction.NEW_EPOCH,
+    ErrorCode.UNKNOWN_PRODUCER_ID: ErrorAction.NEW_EPOCH,
+    ErrorCode.PRODUCER_FENCED: ErrorAction.FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH: ErrorAction.FENCED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: ErrorAction.FATAL,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorAction.FATAL,
+    ErrorCode.INVALID_TXN_STATE: ErrorAction.FATAL,
+    ErrorCode.UNSUPPORTED_VERSION: ErrorAction.FATAL,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: ErrorAction.FATAL,
+}
+
+# What they mean in the answers of one API, where that differs.
+BY_API: dict[ApiKey, dict[ErrorCode, ErrorAction]] = {
+    ApiKey.INIT_PRODUCER_ID: {
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING: ErrorAction.FATAL,
+        ErrorCode.UNKNOWN_PRODUCER_ID: ErrorAction.FATAL,
+        ErrorCode.TRANSACTION_ABORTABLE: ErrorAction.FATAL,  # there is no transaction to abort
+        ErrorCode.INVALID_TRANSACTION_TIMEOUT: ErrorAction.FATAL,
+    },
+    ApiKey.ADD_PARTITIONS_TO_TXN: {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.RETRY,
+        ErrorCode.OPERATION_NOT_ATTEMPTED: ErrorAction.RETRY,  # another partition's code says what is wrong
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE,
+    },
+    ApiKey.ADD_OFFSETS_TO_TXN: {ErrorCode.GROUP_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE},
+    ApiKey.TXN_OFFSET_COMMIT: {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.RETRY,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE,
+        ErrorCode.OFFSET_METADATA_TOO_LARGE: ErrorAction.ABORTABLE,
+        ErrorCode.INVALID_COMMIT_OFFSET_SIZE: ErrorAction.ABORTABLE,
+        # the consumer lost its partitions: others will do its work
+        ErrorCode.ILLEGAL_GENERATION: ErrorAction.ABORTABLE,
+        ErrorCode.UNKNOWN_MEMBER_ID: ErrorAction.ABORTABLE,
+        ErrorCode.FENCED_INSTANCE_ID: ErrorAction.ABORTABLE,
+        ErrorCode.REBALANCE_IN_PROGRESS: ErrorAction.ABORTABLE,
+        ErrorCode.STALE_MEMBER_EPOCH: ErrorAction.ABORTABLE,
+        ErrorCode.FENCED_MEMBER_EPOCH: ErrorAction.ABORTABLE,
+    },
+    ApiKey.FIND_COORDINATOR: {ErrorCode.GROUP_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE},
+    # What was written is asked for before a commit, which does not take place then.
+    ApiKey.DESCRIBE_TRANSACTIONS: {ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: ErrorAction.ABORTABLE},
+    # Never the answer to a commit that took place: the coordinator aborted the transaction when its time was over.
+    ApiKey.END_TXN: {ErrorCode.INVALID_TXN_STATE: ErrorAction.ABORTABLE},
+    # A batch that failed: the coordinator has the last word on who is fenced and what is open.
+    ApiKey.PRODUCE: {
+        ErrorCode.INVALID_PRODUCER_EPOCH: ErrorAction.ABORTABLE,
+        ErrorCode.UNKNOWN_PRODUCER_ID: ErrorAction.ABORTABLE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING: ErrorAction.ABORTABLE,
+        ErrorCode.INVALID_TXN_STATE: ErrorAction.ABORTABLE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: ErrorAction.ABORTABLE,
+    },
+}
+# APIs whose other refusals concern only this transaction; elsewhere nobody knows what the coordinator did.
+_ABORTABLE_BY_DEFAULT = frozenset({ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.PRODUCE})
+
+
+def action_for(api: ApiKey, code: int) -> ErrorAction:
+    """What an error code of an API means for the transaction."""
+    known = ErrorCode.of(code)
+    if known == code:
+        action = BY_API[api].get(known, _ALWAYS.get(known))
+        if action is not None:
+            return action
+        if known.retriable and api is not ApiKey.PRODUCE:
+            return ErrorAction.RETRY
+    return ErrorAction.ABORTABLE if api in _ABORTABLE_BY_DEFAULT else ErrorAction.FATAL
+
+
+def most_severe(api: ApiKey, codes: Iterable[tuple[int, str]]) -> tuple[ErrorAction, int, str]:
+    """Of an answer's codes with what each is about: what follows, from which code, about what."""
+    found = [(action_for(api, code), code, about) for code, about in codes]
+    return max(found, key=lambda each: each[0], default=(ErrorAction.DONE, 0, ""))
+
+
+def action_for_error(api: ApiKey, error: KafkaError) -> ErrorAction:
+    """What it means that a request got no answer to read, or that a batch failed.
+
+    After a deadline: a transaction that is still open can be aborted; how EndTxn ended is not known.
+    """
+    if isinstance(error, (AuthorizationError, FencedError, UnsupportedVersion)):
+        return action_for(api if api is ApiKey.PRODUCE else ApiKey.FIND_COORDINATOR, error.code)
+    if api in (ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID):
+        return ErrorAction.FATAL
+    if isinstance(error, BrokerError) and not isinstance(error, RetriableError):
+        return action_for(api, error.code)
+    return ErrorAction.ABORTABLE
