@@ -50,9 +50,7 @@ def plan_init(
     if not known and not repeated:
         return Decision(ErrorCode.PRODUCER_FENCED)
     if current.state is TransactionState.ONGOING:
-        # Who names himself is the transaction's own producer: it must be able to ask again with the same epoch.
-        fenced = plan_fence(current, now_ms, last_epoch=NO_EPOCH if expected is None else current.epoch)
-        return Decision(ErrorCode.CONCURRENT_TRANSACTIONS, fenced)
+        return Decision(ErrorCode.CONCURRENT_TRANSACTIONS, plan_fence(current, now_ms))
     fresh = {"partitions": frozenset[TopicPartition](), "started_ms": -1, "timeout_ms": timeout_ms}
     if repeated:
         return Decision(ErrorCode.NONE, current.after(TransactionEvent.INIT, now_ms, **fresh))
@@ -164,14 +162,14 @@ def _is_repeated(current: Transaction, who: Identity) -> bool:
     return current.previous_producer_id == who.producer_id and who.epoch == EXHAUSTED_EPOCH and current.epoch == 0
 
 
-def plan_fence(current: Transaction, now_ms: int, *, last_epoch: int = NO_EPOCH) -> Transaction:
-    """What an ongoing transaction becomes when the broker aborts it: its producer's epoch is out of date.
+def plan_fence(current: Transaction, now_ms: int) -> Transaction:
+    """Return what an ongoing transaction becomes when the broker aborts it: its producer's epoch is out of date.
 
-    With KIP-890 it goes up by two, so that the producer's own EndTxn does not look like a repeated one.
+    The epoch before is remembered: the transaction's own producer may name it to receive the raised one, by
+    InitProducerId, or by a late EndTxn (abort) with KIP-890.
     """
-    two = current.client_version >= EPOCH_BUMPS_SINCE and last_epoch == NO_EPOCH
-    epoch = min(current.epoch + (2 if two else 1), LAST_EPOCH)
-    return current.after(TransactionEvent.FENCE, now_ms, epoch=epoch, last_epoch=last_epoch)
+    epoch = min(current.epoch + 1, LAST_EPOCH)
+    return current.after(TransactionEvent.FENCE, now_ms, epoch=epoch, last_epoch=current.epoch)
 
 
 def plan_complete(current: Transaction, now_ms: int) -> Transaction:

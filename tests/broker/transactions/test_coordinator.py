@@ -31,12 +31,27 @@ async def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fen
     assert transactions.abort_timed_out(now + 6) == 0
     assert open_transactions(broker) == {}
     assert await producer.write("t", b"later") == ErrorCode.INVALID_PRODUCER_EPOCH
-    assert await producer.end(commit=True) == ErrorCode.PRODUCER_FENCED
+    assert await producer.end(commit=True) == (ErrorCode.INVALID_TXN_STATE if newer else ErrorCode.PRODUCER_FENCED)
     assert await read(client, "t") == []
     assert await producer.init() == 0
     await producer.send("t", b"again")
     assert await producer.end(commit=True) == 0
     assert await read(client, "t") == [b"again"]
+
+
+async def test_a_newer_producer_that_aborts_late_continues_with_the_epoch_of_the_answer(
+    broker: Broker, client: RawClient
+) -> None:
+    producer = RawProducer(client, newer=True)
+    await producer.init(timeout_ms=5_000)
+    await producer.send("t", b"late")
+    epoch = producer.epoch
+    assert broker.state.transactions.abort_timed_out(anyio.current_time() + 6) == 1
+    assert await producer.end(commit=False) == 0
+    assert producer.epoch == epoch + 1
+    await producer.send("t", b"next")
+    assert await producer.end(commit=True) == 0
+    assert await read(client, "t") == [b"next"]
 
 
 async def test_each_transaction_has_its_own_time(broker: Broker, client: RawClient) -> None:

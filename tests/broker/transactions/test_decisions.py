@@ -256,8 +256,31 @@ def test_the_end_at_the_last_epoch_gives_a_new_id_and_may_be_repeated() -> None:
     assert end(complete, last, commit=False, version=2) == (WRONG, None)
 
 
-def test_a_producer_whose_transaction_timed_out_is_fenced_when_it_ends_it() -> None:
-    for version in (0, 2):
-        timed_out = plan_complete(plan_fence(transaction(S.ONGOING, client_version=version), 50), 51)
-        for commit in (True, False):
-            assert end(timed_out, commit=commit, version=version) == (FENCED, None)
+# As Kafka 4.3.1 answers the producer whose transaction the coordinator aborted: the epoch is raised by one.
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_that_timed_out_raises_the_epoch_by_one_for_both_versions(version: int) -> None:
+    timed_out = plan_complete(plan_fence(transaction(S.ONGOING, client_version=version), 50), 51)
+    assert (timed_out.state, timed_out.identity) == (ABORTED, Identity(ID, EPOCH + 1))
+
+
+def test_an_older_client_whose_transaction_timed_out_is_fenced_when_it_ends_it() -> None:
+    timed_out = plan_complete(plan_fence(transaction(S.ONGOING), 50), 51)
+    for commit in (True, False):
+        assert end(timed_out, commit=commit, version=0) == (FENCED, None)
+
+
+def test_a_newer_client_may_abort_a_transaction_that_timed_out_but_not_commit_it() -> None:
+    timed_out = plan_complete(plan_fence(transaction(S.ONGOING, client_version=2), 50), 51)
+    assert end(timed_out, commit=False, version=2) == (ErrorCode.NONE, None)
+    assert end(timed_out, commit=True, version=2) == (WRONG, None)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_client_that_names_itself_after_a_timeout_receives_the_raised_epoch(version: int) -> None:
+    timed_out = plan_complete(plan_fence(transaction(S.ONGOING, client_version=version), 50), 51)
+    code, after = init(timed_out, ME)
+    assert code is ErrorCode.NONE
+    assert after is not None
+    assert (after.state, after.identity) == (S.EMPTY, Identity(ID, EPOCH + 1))
