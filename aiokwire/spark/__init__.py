@@ -1,13 +1,12 @@
 """Kafka as a source and a sink of Spark, through PySpark's Python data sources. Needs the extra `spark`.
 
-options    what users may say                     datasource  what Spark calls
-offsets    Spark's offsets JSON                   schema      columns and their types
-planning   which offsets, split into tasks        batch, stream  readers
-scan       a task's offsets to Arrow batches      session     one client per process
-writer     what Spark calls to write              writing     a task's rows to the brokers
-exactly_once  a batch as one transaction          messages    what tasks tell, and whether it is whole
-ledger     which batches were committed           owners      one task for each partition
-decoding   keys and values as strings, JSON, Avro  dead_letters  those that cannot be decoded
+options, kafka_options  options, checked           offsets   Spark's offsets JSON
+session   one client per process                   daemon    workers that start quickly
+compat    what this PySpark lacks                  failures  errors in one sentence
+
+source/   reads      sink/   writes                decode/   keys and values as columns
+archive/ replay/ audit/ sql/                       the verbs of `aiokwire spark`
+pipelines/ declared queries, and the front door of all verbs   jobs/ what verbs share
 
 Importing it loads neither Spark nor the client: Spark imports `pyspark_aiokwire` when it looks for data sources.
 """
@@ -17,19 +16,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aiokwire.spark.datasource import AiokwireSource
-    from aiokwire.spark.owners import one_owner
+    from aiokwire.spark.sink.partition_owner import one_owner
+    from aiokwire.spark.source.datasource import AiokwireSource
 
 __all__ = ["AiokwireSource", "one_owner"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "AiokwireSource":
-        from aiokwire.spark.datasource import AiokwireSource
+        from aiokwire.spark.source.datasource import AiokwireSource
 
         return AiokwireSource
     if name == "one_owner":
-        from aiokwire.spark.owners import one_owner
+        from aiokwire.spark.sink.partition_owner import one_owner
 
         return one_owner
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

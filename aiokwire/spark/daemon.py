@@ -10,12 +10,14 @@ import pyspark.worker  # noqa: F401 - what a worker runs
 from pyspark import daemon
 from pyspark.sql.worker import plan_data_source_read, write_into_data_source  # noqa: F401 - made the tasks of sources
 
-from aiokwire.spark import batch, compat, writer  # noqa: F401 - what the tasks call
+from aiokwire.spark import compat
+from aiokwire.spark.sink import writer  # noqa: F401 - what the tasks call
+from aiokwire.spark.source import batch  # noqa: F401 - what the tasks call
 
 if compat.HAS_STREAM_WRITES:
-    from aiokwire.spark import stream_writer  # noqa: F401
+    from aiokwire.spark.sink import stream_writer  # noqa: F401
 if compat.HAS_STREAM_READS:
-    from aiokwire.spark import stream  # noqa: F401
+    from aiokwire.spark.source import stream  # noqa: F401
 
 if __name__ == "__main__":
     daemon.manager()

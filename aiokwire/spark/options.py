@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from aiokwire.consumer import ConsumerConfig
 from aiokwire.errors import ConfigurationError
 from aiokwire.producer import ProducerConfig
-from aiokwire.spark.decoding_options import Decoding, Format, Mode, Side
+from aiokwire.spark.decode.options import Decoding, Format, Mode, Side
 from aiokwire.spark.kafka_options import PREFIX, client_options, parse_bool
 from aiokwire.spark.offsets import EARLIEST, LATEST, Kind, Place, parse_assign, parse_by_partition
 from aiokwire.types import TopicPartition

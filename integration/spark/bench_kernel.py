@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from aiokwire.records import rows_of
-from aiokwire.spark.convert import Converter
-from aiokwire.spark.fetching import Piece
 from aiokwire.spark.options import SourceOptions, parse_source
-from aiokwire.spark.planning import Range
-from aiokwire.spark.scan import Scan, arrow_batches
 from aiokwire.spark.session import Session, session_for
+from aiokwire.spark.source.convert import Converter
+from aiokwire.spark.source.fetching import Piece
+from aiokwire.spark.source.planning import Range
+from aiokwire.spark.source.scan import Scan, arrow_batches
 from aiokwire.types import Compression
 from integration.bench.__main__ import broker
 from integration.spark.bench_topics import PARTITIONS, Topics, values

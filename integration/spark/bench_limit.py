@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from aiokwire.spark.scan import ROWS_PER_BATCH
+from aiokwire.spark.source.scan import ROWS_PER_BATCH
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class _Reader(DataSourceReader):
 def _batch(schema: StructType, partition: int) -> pa.RecordBatch:
     import pyarrow as pa
 
-    from aiokwire.spark.schema import arrow_schema
+    from aiokwire.spark.source.schema import arrow_schema
 
     rows = ROWS_PER_BATCH
     columns: dict[str, Any] = {

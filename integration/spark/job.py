@@ -22,11 +22,11 @@ from pyspark import TaskContext
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from aiokwire.errors import KafkaError
-from aiokwire.spark.exactly_once import BATCH_ID, QUERY_ID
-from aiokwire.spark.messages import Written
 from aiokwire.spark.options import parse_sink
-from aiokwire.spark.sink import TransactionalSink
-from aiokwire.spark.sink_columns import sink_columns
+from aiokwire.spark.sink.columns import sink_columns
+from aiokwire.spark.sink.commit_messages import Written
+from aiokwire.spark.sink.exactly_once import BATCH_ID, QUERY_ID
+from aiokwire.spark.sink.sink import TransactionalSink
 
 FAILED: Final = 3
 COLUMNS: Final = StructType().add("key", StringType()).add("value", StringType()).add("partition", IntegerType())

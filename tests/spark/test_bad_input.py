@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from aiokwire.errors import ConnectionFailed, RequestTimedOut
 from aiokwire.spark import compat
-from aiokwire.spark.batch import BatchReader
 from aiokwire.spark.options import parse_source
+from aiokwire.spark.source.batch import BatchReader
 from tests.spark.conftest import Kafka, Reads, broker_process, columns_of
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("no_sessions")]

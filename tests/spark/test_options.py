@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.decoding_options import Format, Mode, Side
+from aiokwire.spark.decode.options import Format, Mode, Side
 from aiokwire.spark.offsets import Kind, Place
 from aiokwire.spark.options import (
     COLUMNS,

@@ -1,13 +1,13 @@
-"""Pipelines that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
+"""Jobs that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
-launch     the session, the driver's questions to the cluster      stopping  a clean end, asked for by anybody
-progress   how far it is, and what came of it                      manifest  which files are part of an archive
-auditing   `audit`                                                  querying  `sql`
-lagging    how far queries are behind, by their checkpoints
-scope      what is read, in offsets                                 watching  tasks as progress
+The front door of `archive`, `replay`, `audit`, `sql` and `lag`, whose modules are in folders of their own, and of
+declared pipelines, which are here:
 
-archive    topics to Parquet: _layout (names), _writing (tasks), _commit, _compact, _verify
-replay     an archive to topics: _plan (rounds), _reading (tasks), _frames (other Parquet)
+declaration  sources, steps, sinks                 values      what users give, checked
+toml_file    declarations from files               graph       do they fit together?
+sql_tables   tables that a query names             explain     drawings
+topics       what the brokers say                  frames      records as tables and back
+checkpoint   whose it is                           pipeline    `run`
 
 Importing it loads nothing: names are looked up when they are first used.
 """
@@ -15,30 +15,28 @@ Importing it loads nothing: names are looked up when they are first used.
 from __future__ import annotations
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aiokwire.spark.pipelines.archive import Archived, archive
-    from aiokwire.spark.pipelines.archive_compact import Compacted, compact
-    from aiokwire.spark.pipelines.archive_verify import Verified, verify
-    from aiokwire.spark.pipelines.auditing.auditor import audit
-    from aiokwire.spark.pipelines.auditing.html import audit_as_html
-    from aiokwire.spark.pipelines.auditing.report import AuditReport, audit_as_json, audit_verdict
-    from aiokwire.spark.pipelines.auditing.table import audit_tables
+    from aiokwire.spark.archive.archive import Archived, archive
+    from aiokwire.spark.archive.compact import Compacted, compact
+    from aiokwire.spark.archive.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
+    from aiokwire.spark.archive.verify import Verified, verify
+    from aiokwire.spark.audit.audit import audit
+    from aiokwire.spark.audit.html import audit_as_html
+    from aiokwire.spark.audit.report import AuditReport, audit_as_json, audit_verdict
+    from aiokwire.spark.audit.table import audit_tables
+    from aiokwire.spark.jobs.lag import PartitionLag, find_lag, lag, read_positions
+    from aiokwire.spark.jobs.progress import Progress, print_summary
+    from aiokwire.spark.jobs.spark_session import ask, spark_session
+    from aiokwire.spark.jobs.stopping import JobFailed, Stop, Stopped
+    from aiokwire.spark.jobs.watching import watch
     from aiokwire.spark.pipelines.declaration import Pipeline
-    from aiokwire.spark.pipelines.lagging import PartitionLag, find_lag, lag, read_positions
-    from aiokwire.spark.pipelines.launch import ask, spark_session
-    from aiokwire.spark.pipelines.manifest import Archive, ArchiveDamaged, DataFile, Manifest, read_archive
     from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
-    from aiokwire.spark.pipelines.progress import Progress, print_summary
-    from aiokwire.spark.pipelines.querying.output import RowForm, Shown, take_rows, write_parquet, write_rows
-    from aiokwire.spark.pipelines.querying.query import Query, sql
-    from aiokwire.spark.pipelines.replay import Replayed, replay
-    from aiokwire.spark.pipelines.replay_plan import Selection
-    from aiokwire.spark.pipelines.stopping import JobFailed, Stop, Stopped
-    from aiokwire.spark.pipelines.watching import watch
+    from aiokwire.spark.replay.plan import Selection
+    from aiokwire.spark.replay.replay import Replayed, replay
+    from aiokwire.spark.sql.output import RowForm, Shown, take_rows, write_parquet, write_rows
+    from aiokwire.spark.sql.query import Query, sql
 
 __all__ = [
     "Archive",
@@ -87,44 +85,32 @@ __all__ = [
     "write_rows",
 ]
 
-# Where each name is; a pipeline's own names stand in a line of its own.
+# The module of each name.
 _HOMES = {
-    "auditing.auditor": ("audit",),
-    "auditing.html": ("audit_as_html",),
-    "auditing.report": ("AuditReport", "audit_as_json", "audit_verdict"),
-    "auditing.table": ("audit_tables",),
-    "archive": ("Archived", "archive"),
-    "archive_compact": ("Compacted", "compact"),
-    "archive_verify": ("Verified", "verify"),
-    "declaration": ("Pipeline",),
-    "lagging": ("PartitionLag", "find_lag", "lag", "read_positions"),
-    "launch": ("ask", "spark_session"),
-    "manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
-    "pipeline": ("Prepared", "RunSummary", "prepare", "run"),
-    "progress": ("Progress", "print_summary"),
-    "querying.output": ("RowForm", "Shown", "take_rows", "write_parquet", "write_rows"),
-    "querying.query": ("Query", "sql"),
-    "watching": ("watch",),
-    "replay": ("Replayed", "replay"),
-    "replay_plan": ("Selection",),
-    "stopping": ("JobFailed", "Stop", "Stopped"),
+    "archive.archive": ("Archived", "archive"),
+    "archive.compact": ("Compacted", "compact"),
+    "archive.manifest": ("Archive", "ArchiveDamaged", "DataFile", "Manifest", "read_archive"),
+    "archive.verify": ("Verified", "verify"),
+    "audit.audit": ("audit",),
+    "audit.html": ("audit_as_html",),
+    "audit.report": ("AuditReport", "audit_as_json", "audit_verdict"),
+    "audit.table": ("audit_tables",),
+    "jobs.lag": ("PartitionLag", "find_lag", "lag", "read_positions"),
+    "jobs.progress": ("Progress", "print_summary"),
+    "jobs.spark_session": ("ask", "spark_session"),
+    "jobs.stopping": ("JobFailed", "Stop", "Stopped"),
+    "jobs.watching": ("watch",),
+    "pipelines.declaration": ("Pipeline",),
+    "pipelines.pipeline": ("Prepared", "RunSummary", "prepare", "run"),
+    "replay.plan": ("Selection",),
+    "replay.replay": ("Replayed", "replay"),
+    "sql.output": ("RowForm", "Shown", "take_rows", "write_parquet", "write_rows"),
+    "sql.query": ("Query", "sql"),
 }
-
-
-class _FrontDoor(types.ModuleType):
-    """Keeps the pipelines' functions in reach, which have the names of their modules: the import system makes each
-    module an attribute here when it loads."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, types.ModuleType) and name in __all__):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _FrontDoor
 
 
 def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
         if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            return getattr(importlib.import_module(f"aiokwire.spark.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

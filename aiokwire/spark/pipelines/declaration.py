@@ -2,11 +2,11 @@
 
     topics -> sources -> steps (SQL over sources and other steps) -> sinks -> topics, Parquet, the console
 
-A TOML file makes them (`declaration_toml`), and so does Python:
+A TOML file makes them (`toml_file`), and so does Python:
 
     Pipeline.read("orders", json="id int, amount double").sql("select ...").write("totals", delivery="exactly-once")
 
-Each value checks itself; what they make together is checked by `declaration_graph`.
+Each value checks itself; what they make together is checked by `graph`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec
 
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.options import Delivery, parse_sink, parse_source
-from aiokwire.spark.pipelines.declaration_values import (
+from aiokwire.spark.pipelines.values import (
     NAME,
     TABLE,
     check_bool,

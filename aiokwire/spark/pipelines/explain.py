@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink, Source, Step
-from aiokwire.spark.pipelines.declaration_graph import find, inputs
+from aiokwire.spark.pipelines.graph import find, inputs
 
 Schemas: TypeAlias = Mapping[str, str]
 

@@ -21,21 +21,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from aiokwire.errors import KafkaError
-from aiokwire.spark import exactly_once
+from aiokwire.spark.jobs.cluster import SHUFFLE, folder_notes, is_local, size_shuffles, waiting_note
+from aiokwire.spark.jobs.progress import Progress
+from aiokwire.spark.jobs.spark_session import check_session, on_loop, spark_session
+from aiokwire.spark.jobs.stopping import LOOK, JobFailed, Stop, told
 from aiokwire.spark.options import parse_sink
-from aiokwire.spark.owners import one_owner
-from aiokwire.spark.pipelines import declaration_graph
-from aiokwire.spark.pipelines.cluster import SHUFFLE, folder_notes, is_local, size_shuffles, waiting_note
+from aiokwire.spark.pipelines import graph
+from aiokwire.spark.pipelines.checkpoint import Folder, claim
 from aiokwire.spark.pipelines.declaration import DEFAULT_BOOTSTRAP, Pipeline, Sink
-from aiokwire.spark.pipelines.declaration_toml import load
 from aiokwire.spark.pipelines.explain import as_mermaid, as_svg, as_text
-from aiokwire.spark.pipelines.launch import check_session, on_loop, spark_session
-from aiokwire.spark.pipelines.pipeline_checkpoint import Folder, claim
-from aiokwire.spark.pipelines.pipeline_frames import as_records, check_mode, schema_text, tables
-from aiokwire.spark.pipelines.pipeline_topics import Survey, survey
-from aiokwire.spark.pipelines.progress import Progress
-from aiokwire.spark.pipelines.querying.plans import quiet_errors
-from aiokwire.spark.pipelines.stopping import LOOK, JobFailed, Stop, told
+from aiokwire.spark.pipelines.frames import as_records, check_mode, schema_text, tables
+from aiokwire.spark.pipelines.toml_file import load
+from aiokwire.spark.pipelines.topics import Survey, survey
+from aiokwire.spark.sink import exactly_once
+from aiokwire.spark.sink.partition_owner import one_owner
+from aiokwire.spark.sql.plans import quiet_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,7 +113,7 @@ def prepare(
     found = found.set(bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger)
     found = found.set(name=found.name or "pipeline", bootstrap=found.bootstrap or DEFAULT_BOOTSTRAP)
     found = found.set(checkpoint=found.checkpoint or f"checkpoints/{found.name}")
-    declaration_graph.check(found)
+    graph.check(found)
     return Prepared(found, survey(found) if brokers else None)
 
 
@@ -207,7 +207,7 @@ def _analyse(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, str], s
 
 
 def _place(sink: Sink, frames: Mapping[str, DataFrame]) -> str:
-    place = declaration_graph.find(sink.from_, frames)
+    place = graph.find(sink.from_, frames)
     assert place is not None, "the graph was checked"
     return place
 

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from aiokwire.errors import ConfigurationError, ConnectionFailed, KafkaError
-from aiokwire.spark import lookup
-from aiokwire.spark.pipelines import Pipeline, Progress, Stop, pipeline_topics, prepare, run
+from aiokwire.spark.pipelines import Pipeline, Progress, Stop, prepare, run, topics
 from aiokwire.spark.pipelines import pipeline as running
 from aiokwire.spark.pipelines.pipeline import Tally
+from aiokwire.spark.source import lookup
 from tests.spark.conftest import Kafka, Reads
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("no_sessions")]
@@ -158,7 +158,7 @@ def test_a_query_starts_when_the_sources_of_the_one_before_run(
 def test_what_the_brokers_do_not_have_is_told_before_spark_starts(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (lookup, pipeline_topics):
+    for module in (lookup, topics):
         monkeypatch.setattr(module, "TOPIC_PATIENCE", 0.3)
     source, sink = kafka.topic(1), kafka.topic(1)
     good = Pipeline.read(source, name="a").set(name="p", bootstrap=kafka.servers)

@@ -1,0 +1,287 @@
+"""`archive`: topics to Parquet, each record once, also for those who only look into the directory.
+
+    ends of the logs -> a round: offsets -> a Spark job that writes files -> commit -> the group is told -> next round
+
+The manifests say how far it is: there is no checkpoint beside them. Each round reads offsets that were fixed before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from aiokwire.cluster import Client
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.archive import manifest as manifests
+from aiokwire.spark.archive.commit import commit, recover
+from aiokwire.spark.archive.layout import Layout
+from aiokwire.spark.archive.manifest import FOLDER, Archive, Manifest
+from aiokwire.spark.archive.tasks import Writing, Written, write_task
+from aiokwire.spark.jobs.filesystem import Store
+from aiokwire.spark.jobs.progress import Progress
+from aiokwire.spark.jobs.spark_session import ask, spark_session, tell_group
+from aiokwire.spark.jobs.stopping import Stop, Stopped, tasks
+from aiokwire.spark.offsets import Offsets, to_json
+from aiokwire.spark.options import COLUMNS, SourceOptions, parse_source
+from aiokwire.spark.source import planning
+from aiokwire.spark.source.batch import on_loss
+from aiokwire.spark.source.lookup import Lookup
+from aiokwire.spark.source.planning import Range
+from aiokwire.spark.source.schema import ddl
+from aiokwire.types import TopicPartition
+
+if TYPE_CHECKING:
+    import os
+
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("aiokwire.spark")
+
+LOCK: Final = f"{FOLDER}/.lock"
+CODECS: Final = ("snappy", "zstd", "lz4", "gzip", "none")
+
+# A round: what is done again after a kill, and how often a manifest is written.
+ROUND_RECORDS: Final = 20_000_000
+FILE_BYTES: Final = 256 << 20
+# What a task has at least before a partition is cut for the sake of idle cores.
+TASK_RECORDS: Final = 250_000
+
+_ISOLATION: Final = "kafka.isolation.level"
+
+
+@dataclasses.dataclass(frozen=True)
+class Archived:
+    """What a run has archived."""
+
+    path: str
+    records: int
+    files: int
+    bytes: int
+    """Of the files."""
+    rounds: int
+    seconds: float
+    offsets: dict[str, Any]
+    """Where the archive goes on: `{"orders": {"0": 1234}}`."""
+    stopped: bool
+    """Whether somebody asked for the end before it was reached."""
+
+
+def archive(
+    topics: str | Sequence[str],
+    path: str | os.PathLike[str],
+    *,
+    bootstrap: str,
+    options: Mapping[str, str] | None = None,
+    hourly: bool = False,
+    compression: str = "snappy",
+    file_bytes: int = FILE_BYTES,
+    round_records: int = ROUND_RECORDS,
+    every: float | None = None,
+    commit_group: str | None = None,
+    spark: SparkSession | None = None,
+    stop: Stop | None = None,
+    progress: Progress | None = None,
+) -> Archived:
+    """Write what topics have and an archive has not to Parquet.
+
+    It goes on where the archive at `path` ends, and ends where the logs did when it began; with `every`, it looks again
+    after so many seconds, until it is stopped. `options` are those of the Spark source; those that say where to
+    start count for an archive that is begun. It reads with `read_committed` unless they say otherwise. `commit_group`
+    is a group whose offsets follow the archive, for tools that show lag.
+
+    Raises: ConfigurationError: an option, or an archive that was begun otherwise or of other topics of these names;
+        LostData: offsets that were not archived are gone, with `onDataLoss=fail`; JobFailed: Spark's job failed.
+    """
+    source = _source(topics, bootstrap, options or {})
+    if compression not in CODECS:
+        raise ConfigurationError(f"compression must be one of {', '.join(CODECS)}, not {compression!r}")
+    if file_bytes < 1 or round_records < 1:
+        raise ConfigurationError("file_bytes and round_records must be positive")
+    store = Store.at(path)
+    session = spark_session("aiokwire archive", given=spark)
+    layout = Layout(hourly, ddl(source.columns, source.decoding), source.consumer.isolation.name.lower())
+    writing = Writing(
+        store, source, _columns(session, layout), layout, compression, file_bytes, uuid.uuid4().hex[:12], {}
+    )
+    with store.alone(LOCK):
+        run = _Run(session, writing, round_records, commit_group, stop or Stop(), progress or Progress("", quiet=True))
+        return run.until_done(every)
+
+
+def _source(topics: str | Sequence[str], bootstrap: str, options: Mapping[str, str]) -> SourceOptions:
+    """The options of the source, with what an archive needs."""
+    given = {name.lower(): text for name, text in options.items()}
+    if "columns" in given:
+        raise ConfigurationError("an archive has all columns: leave out columns (includeHeaders=false is possible)")
+    names = [topics] if isinstance(topics, str) else list(topics)
+    if names:
+        given["subscribe"] = ",".join(names)
+    given.setdefault("kafka.bootstrap.servers", bootstrap)
+    given.setdefault(_ISOLATION, "read_committed")
+    headers = given.pop("includeheaders", "true").strip().lower() != "false"
+    kept = [name for name in COLUMNS if name not in ("topic", "partition") and (headers or name != "headers")]
+    return parse_source({**given, "columns": ",".join(kept)}, streaming=False)
+
+
+def _columns(spark: SparkSession, layout: Layout) -> Any:
+    return spark.createDataFrame([], layout.schema).schema
+
+
+class _Run:
+    """One call of `archive`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        writing: Writing,
+        round_records: int,
+        commit_group: str | None,
+        stop: Stop,
+        progress: Progress,
+    ) -> None:
+        self._spark = spark
+        self._writing = writing
+        self._options = writing.options
+        self._store = writing.store
+        self._round_records = round_records
+        self._commit_group = commit_group
+        self._stop = stop
+        self._progress = progress
+        self._archive = recover(writing.store)
+        writing.layout.check(self._archive.layout, writing.store.root)
+        self._written: list[Written] = []
+        self._rounds = 0
+
+    def until_done(self, every: float | None) -> Archived:
+        """All rounds."""
+        began = time.perf_counter()
+        try:
+            self._to_the_end()
+            while every is not None:
+                self._progress.update(self._records, note=f"{self._rounds} rounds, waiting")
+                self._stop.pause(every)
+                self._stop.check()
+                self._to_the_end()
+        except Stopped:
+            logger.info("stopped after %d rounds", self._rounds)
+        files = [each.file for each in self._written]
+        return Archived(
+            path=self._store.root,
+            records=self._records,
+            files=len(files),
+            bytes=sum(each.bytes for each in files),
+            rounds=self._rounds,
+            seconds=time.perf_counter() - began,
+            offsets=to_json(self._archive.ends),
+            stopped=self._stop.requested,
+        )
+
+    @property
+    def _records(self) -> int:
+        return sum(each.file.records for each in self._written)
+
+    def _to_the_end(self) -> None:
+        """Rounds, until the archive has what the logs have now."""
+        plan = ask(self._options.consumer, self._plan)
+        start = plan.start
+        while start != plan.end:
+            self._stop.check()
+            end = planning.admit(start, plan.end, self._round_records)
+            self._round(planning.ranges_between(start, end), plan.topic_ids, planning.lag(start, plan.end))
+            start = end
+        self._tell_group(plan.start)
+
+    def _tell_group(self, chosen: Iterable[TopicPartition]) -> None:
+        ends = self._archive.ends
+        done = {tp: ends[tp] for tp in chosen if tp in ends}
+        if self._commit_group is not None and done:
+            tell_group(self._options.consumer, self._commit_group, done)
+
+    async def _plan(self, client: Client) -> Plan:
+        lookup = Lookup(client, self._options)
+        partitions, topic_ids = await lookup.partitions()
+        check_topics(self._archive, {name: each.hex() for name, each in topic_ids.items()})
+        earliest, latest = await lookup.earliest(partitions), await lookup.latest(partitions)
+        end = await lookup.resolve(self._options.end, partitions, earliest, latest, is_end=True)
+        known = self._archive.ends
+        start: Offsets
+        if any(tp in known for tp in partitions):
+            start = {tp: known.get(tp, earliest[tp]) for tp in partitions}  # new partitions from their start
+        else:
+            start = await lookup.resolve(self._options.start, partitions, earliest, latest, is_end=False)
+        check_not_behind(known, latest)
+        start, losses = planning.without_lost(start, earliest, latest)
+        end, cut_off = planning.until_end(end, latest)
+        on_loss(losses + cut_off, self._options.on_data_loss)
+        return Plan(start, {tp: max(end[tp], start[tp]) for tp in start}, topic_ids)
+
+    def _round(self, ranges: Sequence[Range], topic_ids: Mapping[str, bytes], left: int) -> None:
+        shares = shares_of(ranges, self._options, self._spark.sparkContext.defaultParallelism)
+        job = functools.partial(write_task, dataclasses.replace(self._writing, topic_ids=topic_ids))
+        context = self._spark.sparkContext
+
+        def work() -> list[list[Written]]:
+            return context.parallelize(shares, len(shares)).map(job).collect()
+
+        def tick() -> None:
+            done, total = tasks(self._spark)
+            note = f"round {self._rounds + 1}: task {done} of {total}"
+            self._progress.update(self._records, self._records + left, note)
+
+        written = [each for found in self._stop.job(self._spark, work, tick=tick) for each in found]
+        manifest = Manifest(
+            number=self._archive.number + 1,
+            ranges=tuple(ranges),
+            files=(),
+            topic_ids={name: each.hex() for name, each in topic_ids.items()},
+            layout=self._writing.layout.to_json(),
+        )
+        commit(self._store, manifest, written)
+        self._archive = manifests.load(self._store)
+        self._written += written
+        self._rounds += 1
+        self._tell_group(each.tp for each in ranges)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be archived now."""
+
+    start: Offsets
+    end: Offsets
+    topic_ids: Mapping[str, bytes]
+
+
+# --- decisions ------------------------------------------------------------------------------------------------------
+
+
+def shares_of(ranges: Sequence[Range], options: SourceOptions, cores: int) -> list[tuple[Range, ...]]:
+    """What each task of a round reads: every core has something, if there is enough for all of them."""
+    total = sum(each.size for each in ranges)
+    least = options.min_partitions or min(cores, max(1, total // TASK_RECORDS))
+    return planning.split(ranges, min_tasks=least, max_records=options.max_records_per_partition)
+
+
+def check_topics(archive: Archive, topic_ids: Mapping[str, str]) -> None:
+    """Raises: ConfigurationError: a topic is another one than that of the archive."""
+    for name, known in archive.topic_ids.items():
+        if topic_ids.get(name, known) != known:
+            raise ConfigurationError(
+                f"topic {name!r} was deleted and made anew since it was archived: its offsets begin again, and need an "
+                "archive of their own"
+            )
+
+
+def check_not_behind(known: Offsets, latest: Offsets) -> None:
+    """Raises: ConfigurationError: a log ends before the archive does."""
+    for tp, offset in known.items():
+        if offset > latest.get(tp, offset):
+            raise ConfigurationError(
+                f"the archive has {tp} up to offset {offset}, but its log ends at {latest[tp]}: it was cut off or made "
+                "anew, and needs an archive of its own"
+            )

@@ -1,0 +1,86 @@
+"""What is other on a cluster than on one machine: executors that come later or not at all, shuffles, folders.
+
+Used by `pipeline`. On one machine (`local[...]`) nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+from aiokwire.spark.jobs.stopping import LOOK
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.spark.jobs.progress import Progress
+    from aiokwire.spark.jobs.stopping import Stop
+
+SHUFFLE: Final = "spark.sql.shuffle.partitions"
+# What Spark takes where nothing is set.
+_SPARKS_DEFAULT: Final = "200"
+# How long executors are waited for before the size of shuffles is left to Spark, and after the last one (seconds).
+EXECUTOR_PATIENCE: Final = 60.0
+SETTLED: Final = 2.0
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark runs in one process of this machine."""
+    return master == "local" or master.startswith("local[")
+
+
+def count_executors(spark: SparkSession) -> int:
+    """The executors that have registered with this driver; on one machine the driver is one."""
+    context: Any = spark.sparkContext
+    registered = int(context._jsc.sc().getExecutorMemoryStatus().size())  # the driver is among them
+    return registered if is_local(context.master) else registered - 1
+
+
+def waiting_note(spark: SparkSession) -> str:
+    """What a job waits for that has no executor; empty where there is one."""
+    if count_executors(spark):
+        return ""
+    return f"waits for an executor: {spark.sparkContext.master} has no worker with free cores and memory"
+
+
+def size_shuffles(spark: SparkSession, given: Collection[str], stop: Stop, progress: Progress) -> None:
+    """On a cluster, set as many partitions in a shuffle as its executors have cores; what was set before stays.
+
+    A query with state keeps the number in its checkpoint, so that executors are waited for first. `given`: the settings
+    that the pipeline has.
+    """
+    context = spark.sparkContext
+    if is_local(str(context.master)) or SHUFFLE in given or context.getConf().contains(SHUFFLE):
+        return
+    if spark.conf.get(SHUFFLE) != _SPARKS_DEFAULT or context.getConf().get("spark.dynamicAllocation.enabled") == "true":
+        return
+    if _wait_for_executors(spark, stop, progress):
+        spark.conf.set(SHUFFLE, str(context.defaultParallelism))
+
+
+def _wait_for_executors(spark: SparkSession, stop: Stop, progress: Progress) -> bool:
+    """Whether there are executors, and no more of them came for a moment."""
+    began = changed = time.perf_counter()
+    before = 0
+    while not stop.requested and (now := time.perf_counter()) - began < EXECUTOR_PATIENCE:
+        count = count_executors(spark)
+        if count != before:
+            before, changed = count, now
+        if count and now - changed >= SETTLED:
+            return True
+        progress.update(note=waiting_note(spark))
+        stop.pause(LOOK)
+    return before > 0
+
+
+def folder_notes(folders: Collection[str], master: str, default_file_system: str) -> list[str]:
+    """Warnings about folders that are another one on each machine of a cluster."""
+    if is_local(master) or not default_file_system.startswith("file:"):
+        return []
+    relative = sorted(folder for folder in folders if "://" not in folder and not folder.startswith(("/", "file:")))
+    return [
+        f"{folder!r} is a relative folder of the driver's machine, and each executor has another one: give a URI that "
+        "all of them reach, such as hdfs://... or s3a://..., or a folder that is mounted at the same path everywhere"
+        for folder in relative
+    ]

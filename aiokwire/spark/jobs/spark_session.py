@@ -1,0 +1,175 @@
+"""What every pipeline begins with: a Spark session, and the driver's questions to the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.group import GroupOffsets
+from aiokwire.spark.jobs.cluster import is_local
+from aiokwire.spark.jobs.interpreters import (
+    DRIVER_PYTHON,
+    PYTHON,
+    check_driver_python,
+    choose_python,
+    warn_of_driver_python,
+)
+from aiokwire.spark.session import session_for
+from aiokwire.spark.sink import writing
+from aiokwire.threads import start_thread
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from aiokwire.cluster import Client, ClientConfig
+
+T = TypeVar("T")
+
+logger = logging.getLogger("aiokwire.spark")
+
+_CONF: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+}
+# For what runs on this machine alone: nothing listens where others could reach it, and workers are quick to start.
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "aiokwire.spark.daemon",
+}
+
+
+def spark_session(
+    name: str,
+    *,
+    given: SparkSession | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session that is given or active, or a new one on this machine, or on `master`.
+
+    Raises: ConfigurationError: the session is of Spark Connect, or Spark does not start, as without Java.
+    """
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    active = given or SparkSession.getActiveSession()
+    if active is not None:
+        return check_session(active, name)
+    place = master or os.environ.get("MASTER") or "local[*]"
+    os.environ[PYTHON] = choose_python(os.environ, conf or {}, sys.executable)
+    warn_of_driver_python(os.environ, place)
+    own_python = {os.environ[PYTHON], os.environ.get(DRIVER_PYTHON, sys.executable)} == {sys.executable}
+    local = is_local(place)
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder: Any = SparkSession.builder
+    builder = builder.appName(name).master(place)
+    settings = _CONF | (_LOCAL if local else {}) | dict(conf or {})
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        with home_without_zip() if local and own_python else contextlib.nullcontext():
+            spark: SparkSession = builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
+    except Py4JError as error:  # such as a master that removed the application, as no executor could start
+        said = next(iter(str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()), "")
+        raise ConfigurationError(f"Spark does not start on {place}: {said}; its own log has more") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def check_session(spark: SparkSession, name: str) -> SparkSession:
+    """The session, if pipelines can run on it.
+
+    Raises: ConfigurationError: it is of Spark Connect, or its Python is a notebook server.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise ConfigurationError(
+            f"{name} does not run on Spark Connect, which keeps Spark's JVM from its clients: use a session of "
+            "SparkSession.builder.master(...) instead of remote(...), or the commands of `aiokwire spark`; the format "
+            "aiokwire itself (read, readStream, write, writeStream) works on Spark Connect"
+        )
+    check_driver_python(os.environ)
+    return spark
+
+
+@contextlib.contextmanager
+def home_without_zip() -> Iterator[None]:
+    """Within the block, Spark starts from a home that is the installed PySpark without its `pyspark.zip`.
+
+    Spark puts that archive first in the path of each Python process that it starts, and nothing in it is compiled: each
+    process would compile PySpark again, for most of a second. Does nothing where `SPARK_HOME` is set.
+    """
+    import pyspark
+
+    installed = pathlib.Path(pyspark.__file__).parent
+    if "SPARK_HOME" in os.environ or not (installed / "jars").is_dir():
+        yield
+        return
+    home = pathlib.Path(tempfile.mkdtemp(prefix="aiokwire-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)  # Spark reads it as long as it runs
+    for each in installed.iterdir():
+        if each.name != "python":
+            (home / each.name).symlink_to(each)
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
+
+
+def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """What the cluster says to the driver; also where a loop is running already, as in a notebook.
+
+    Raises: KafkaError: what the question raises, or no broker could be reached.
+    """
+
+    def answer() -> T:
+        session = session_for(config)
+        return session.wait(question(session.client))
+
+    return _away_from_loops(answer)
+
+
+def on_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine to its end on a loop of its own; also where a loop is running already."""
+    return _away_from_loops(lambda: writing.run(main))
+
+
+def _away_from_loops(work: Callable[[], T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    return start_thread(work, name="aiokwire-ask").result()
+
+
+def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:
+    """Commit how far a pipeline is, for those who look at lag. Its own memory is what counts, so a failure is only
+    told."""
+    offsets = {tp: OffsetAndMetadata(offset) for tp, offset in ends.items()}
+
+    async def commit(client: Client) -> None:
+        await GroupOffsets(client, group).commit(offsets, GroupMetadata(group), timeout=config.request_timeout)
+
+    try:
+        ask(config, commit)
+    except KafkaError as error:
+        logger.warning("group %r was not told how far the pipeline is: %s", group, error)

@@ -1,0 +1,221 @@
+"""How far a stream goes: what the driver remembers between microbatches, and what it asks the cluster for each.
+
+Used by `stream`. The rules are in `planning`; here are the questions and the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+
+from aiokwire.errors import KafkaError
+from aiokwire.group import GroupOffsets
+from aiokwire.spark.failures import one_sentence
+from aiokwire.spark.offsets import Offsets, from_json, to_json
+from aiokwire.spark.options import SourceOptions
+from aiokwire.spark.session import session_for
+from aiokwire.spark.source import planning
+from aiokwire.spark.source.batch import Task, on_loss, tasks_of
+from aiokwire.spark.source.lookup import Lookup
+from aiokwire.spark.source.planning import Loss
+from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+
+T = TypeVar("T")
+Kept = dict[str, Any]  # an offset as Spark keeps it
+
+logger = logging.getLogger(__name__)
+
+
+def _run(options: SourceOptions, coroutine: Coroutine[Any, Any, T]) -> T:
+    try:
+        session = session_for(options.consumer)
+    except BaseException:
+        coroutine.close()
+        raise
+    return session.wait(coroutine)
+
+
+class Progress:
+    """One query's. Lives in one process of the driver, and is used by one thread."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._initial: Kept | None = None  # Spark asks twice, and must be told the same
+        self._frozen: Offsets | None = None  # where an AvailableNow run ends
+        self._latest: Offsets = {}
+        self._ids: dict[str, bytes] = {}  # of the topics, as they were when last looked at
+        self._made_anew: set[str] = set()  # topics of which the next microbatch begins at the start
+        self._last_trigger = -math.inf  # the loop's clock
+        self._committed: Offsets = {}  # what the group was told
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run to the end on the process's loop.
+
+        Raises: KafkaError: what the coroutine raises, or no broker could be reached.
+        """
+        with one_sentence():
+            return _run(self._options, coroutine)
+
+    @property
+    def _lookup(self) -> Lookup:
+        return Lookup(session_for(self._options.consumer).client, self._options)
+
+    # --- how far ------------------------------------------------------------------------------------------------------
+
+    async def initial(self) -> Kept:
+        """Where a query without a checkpoint begins."""
+        if self._initial is None:
+            lookup = self._lookup
+            partitions, self._ids = await lookup.partitions()
+            earliest = await lookup.earliest(partitions)
+            latest = await lookup.latest(partitions)
+            if self._frozen is not None:  # what came since is for the next run
+                latest |= {tp: offset for tp, offset in self._frozen.items() if tp in latest}
+            start = await lookup.resolve(self._options.start, partitions, earliest, latest, is_end=False)
+            start, losses = planning.without_lost(start, earliest, latest)
+            on_loss(losses, self._options.on_data_loss)
+            self._initial = self._keep(start)
+        return self._initial
+
+    async def freeze(self) -> None:
+        """What comes from here on is for the next run."""
+        partitions, self._ids = await self._lookup.partitions()
+        self._frozen = await self._lookup.latest(partitions)
+
+    async def next_end(self, kept: Kept, limit: ReadLimit) -> Kept:
+        """Where the microbatch that begins at `kept` ends; `kept` itself when there is nothing, or not enough."""
+        start, ids = from_json(kept)
+        await self._tell_group(start)
+        available = await self._available()
+        self._note_new_topics(start, ids)
+        begin = await self._begin(start, available)
+        end = available
+        if not isinstance(limit, ReadAllAvailable):
+            end = await self._admit(begin, available)
+        if self._must_wait(planning.lag(begin, available)) or (end == start and not self._made_anew):
+            return kept
+        self._last_trigger = asyncio.get_running_loop().time()
+        return self._keep(end)
+
+    async def _available(self) -> Offsets:
+        if self._frozen is not None:
+            self._latest = self._frozen
+            return dict(self._frozen)
+        partitions, topic_ids = await self._lookup.partitions()
+        self._latest = await self._lookup.latest(partitions)
+        self._made_anew |= {name for name, known in topic_ids.items() if self._ids.get(name, known) != known}
+        self._ids = topic_ids
+        return dict(self._latest)
+
+    def _note_new_topics(self, start: Mapping[TopicPartition, int], ids: Mapping[str, str]) -> None:
+        """Topics that were deleted and made anew: what was not read of the old ones is lost.
+
+        Raises: LostData: with `onDataLoss=fail`.
+        """
+        now = {name: topic_id.hex() for name, topic_id in self._ids.items()}
+        self._made_anew |= {name for name, known in ids.items() if now.get(name, known) != known}
+        losses = [
+            Loss(*tp, offset, offset, "the topic was deleted and made anew")
+            for tp, offset in start.items()
+            if tp.topic in self._made_anew
+        ]
+        on_loss(losses, self._options.on_data_loss)
+
+    async def _begin(self, start: Mapping[TopicPartition, int], available: Mapping[TopicPartition, int]) -> Offsets:
+        """Where each partition begins: new ones at their start, as well as those of which data was lost."""
+        gone = [
+            Loss(*tp, start[tp], start[tp], "the partition is not there any more") for tp in set(start) - set(available)
+        ]
+        back = [
+            Loss(*tp, start[tp], start[tp], f"the log ends at {end}, which was made anew or cut off")
+            for tp, end in available.items()
+            if start.get(tp, 0) > end and tp.topic not in self._made_anew
+        ]
+        on_loss(gone + back, self._options.on_data_loss)
+        fresh = [tp for tp, end in available.items() if self._is_fresh(tp, start, end)]
+        return {tp: start[tp] for tp in available if tp in start} | await self._lookup.earliest(fresh)
+
+    def _is_fresh(self, tp: TopicPartition, start: Mapping[TopicPartition, int], end: int) -> bool:
+        return tp.topic in self._made_anew or start.get(tp, end + 1) > end
+
+    async def _admit(self, begin: Offsets, available: Offsets) -> Offsets:
+        options = self._options
+        end = available
+        if options.max_offsets_per_trigger is not None:
+            end = planning.admit(begin, end, options.max_offsets_per_trigger)
+        if options.max_bytes_per_trigger is not None:
+            lagging = {tp: begin[tp] for tp in end if begin[tp] < end[tp]}
+            sizes = await self._lookup.bytes_per_offset(lagging)
+            end = planning.admit_bytes(begin, end, options.max_bytes_per_trigger, sizes)
+        return end
+
+    def _must_wait(self, offsets: int) -> bool:
+        if self._frozen is not None:
+            return False  # nothing more is coming
+        waited = asyncio.get_running_loop().time() - self._last_trigger
+        least = self._options.min_offsets_per_trigger
+        return planning.must_wait(
+            offsets=offsets, least=least, waited=waited, max_delay=self._options.max_trigger_delay
+        )
+
+    def _keep(self, offsets: Mapping[TopicPartition, int]) -> Kept:
+        ids = {}
+        if self._options.track_topic_ids:
+            topics = {tp.topic for tp in offsets}
+            ids = {name: topic_id.hex() for name, topic_id in self._ids.items() if name in topics}
+        return to_json(offsets, ids)
+
+    def report(self) -> Kept | None:
+        """The ends as they were last seen."""
+        return self._keep(self._latest) if self._latest else None
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    async def tasks(self, start_kept: Kept, end_kept: Kept) -> list[Task]:
+        """A microbatch's; also of one that an earlier run began."""
+        start, start_ids = from_json(start_kept)
+        end, end_ids = from_json(end_kept)
+        lookup = self._lookup
+        if not self._ids:
+            _, self._ids = await lookup.partitions()
+        self._made_anew |= {name for name, known in start_ids.items() if end_ids.get(name, known) != known}
+        fresh = [tp for tp, offset in end.items() if self._is_fresh(tp, start, offset)]
+        begin = start | await lookup.earliest(fresh)
+        self._made_anew.clear()
+        ranges = planning.ranges_between(begin, end)
+        earliest = await lookup.earliest([each.tp for each in ranges])
+        latest = await lookup.latest([each.tp for each in ranges])
+        begin, losses = planning.without_lost({each.tp: each.start for each in ranges}, earliest, latest)
+        until, cut_off = planning.until_end({tp: end[tp] for tp in begin}, latest)
+        on_loss(losses + cut_off, self._options.on_data_loss)
+        ranges = planning.ranges_between(begin, until)
+        sizes: dict[TopicPartition, float] = {}
+        if self._options.max_bytes_per_partition is not None:
+            sizes = await lookup.bytes_per_offset({each.tp: each.start for each in ranges})
+        return tasks_of(ranges, self._options, sizes, self._ids)
+
+    # --- the group ----------------------------------------------------------------------------------------------------
+
+    async def committed(self, kept: Kept) -> None:
+        """Spark says that a microbatch is done."""
+        await self._tell_group(from_json(kept)[0])
+
+    async def _tell_group(self, done: Offsets) -> None:
+        """Commit for those who look at lag. Spark's checkpoint is what counts, so a failure is only told."""
+        group = self._options.commit_group
+        if group is None or done == self._committed:
+            return
+        session = session_for(self._options.consumer)
+        offsets = {tp: OffsetAndMetadata(offset) for tp, offset in done.items()}
+        try:
+            timeout = self._options.consumer.request_timeout
+            await GroupOffsets(session.client, group).commit(offsets, GroupMetadata(group), timeout=timeout)
+        except KafkaError as error:
+            logger.warning("group %r was not told how far the stream is: %s", group, error)
+        else:
+            self._committed = done

@@ -1,0 +1,223 @@
+"""What the driver asks the cluster: which partitions there are, and where their logs begin, end, or pass a time.
+
+Used by the readers. Decisions about the answers are in `planning`.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import anyio
+
+from aiokwire.backoff import Deadline
+from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ConfigurationError, UnsupportedVersion, error_for
+from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import fetch, metadata
+from aiokwire.records import scan_batches
+from aiokwire.spark.offsets import Kind, Offsets, Place
+from aiokwire.spark.options import SourceOptions, Topics
+from aiokwire.spark.source.fetching import LANE, LAST_VERSION_BY_NAME
+from aiokwire.types import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+# How long a topic that nobody knows is waited for (seconds): it may have been created a moment ago.
+TOPIC_PATIENCE: Final = 3.0
+TOPIC_PAUSE: Final = 0.1
+
+_PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
+
+# What of a log is looked at to learn how many bytes an offset takes.
+PROBE_BYTES: Final = 256 * 1024
+
+
+class Lookup:
+    """Questions about one job's topics."""
+
+    def __init__(self, client: Client, options: SourceOptions) -> None:
+        self._client = client
+        self._options = options
+        self._timeout = options.consumer.default_api_timeout
+
+    # --- partitions ---------------------------------------------------------------------------------------------------
+
+    async def partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
+        """The job's partitions as they are now, and its topics' ids as far as they have any.
+
+        Partitions that `assign` names and the cluster does not have are left out, as spark-sql-kafka does.
+
+        Raises: ConfigurationError: a topic that the job names is not there, or none of the partitions.
+        """
+        chosen = self._options.topics
+        described = await self._described(chosen)
+        if dead_letter_topic := self._options.decoding.dead_letter_topic:
+            await self._described(Topics(names=(dead_letter_topic,)))
+        found = sorted(
+            TopicPartition(name, each.partition_index) for name, topic in described.items() for each in topic.partitions
+        )
+        if chosen.partitions:
+            found = _assigned(chosen.partitions, found)
+        ids = {name: topic.topic_id for name, topic in described.items() if topic.topic_id != ZERO_UUID}
+        return found, ids
+
+    async def _described(self, chosen: Topics) -> dict[str, metadata.MetadataResponseTopic]:
+        """The topics as they are now. Asked each time: what the client remembers may be of an earlier query."""
+        if chosen.pattern:
+            pattern = re.compile(chosen.pattern)
+            answer = await self._client.request(metadata.MetadataRequest(topics=None), timeout=self._timeout)
+            return {
+                topic.name: topic
+                for topic in answer.topics
+                if topic.name is not None and not topic.is_internal and pattern.fullmatch(topic.name)
+            }
+        names = sorted({tp.topic for tp in chosen.partitions} or set(chosen.names))
+        deadline = Deadline(min(TOPIC_PATIENCE, self._timeout), "looking for topics")
+        while True:
+            answer = await self._ask(names)
+            missing = [topic for topic in answer.topics if not topic.partitions]
+            if not missing:
+                return {topic.name: topic for topic in answer.topics if topic.name is not None}
+            if deadline.expired or missing[0].error_code in _PERMANENT:
+                raise _not_there(missing[0])
+            await anyio.sleep(TOPIC_PAUSE)
+
+    async def _ask(self, names: Sequence[str]) -> metadata.MetadataResponse:
+        topics = [metadata.MetadataRequestTopic(name=name) for name in names]
+        request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        try:
+            return await self._client.request(request, timeout=self._timeout)
+        except UnsupportedVersion:  # before 0.11 brokers decide alone whether asking makes a topic
+            return await self._client.request(metadata.MetadataRequest(topics=topics), timeout=self._timeout)
+
+    # --- offsets ------------------------------------------------------------------------------------------------------
+
+    async def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        return await self._at(dict.fromkeys(partitions, EARLIEST))
+
+    async def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The ends; with read_committed, those of what no open transaction holds back."""
+        return await self._at(dict.fromkeys(partitions, LATEST))
+
+    async def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        isolation = self._options.consumer.isolation
+        answers = await list_offsets(self._client, times, isolation=isolation, timeout=self._timeout)
+        return {tp: answer.offset for tp, answer in answers.items()}
+
+    async def resolve(
+        self,
+        place: Place,
+        partitions: Collection[TopicPartition],
+        earliest: Mapping[TopicPartition, int],
+        latest: Mapping[TopicPartition, int],
+        *,
+        is_end: bool,
+    ) -> Offsets:
+        """A place as offsets. Partitions that it does not name are read from their start, or to their end.
+
+        Raises: ConfigurationError: it names a partition that is not read, or a time after the last record; times are
+            given for some partitions only.
+        """
+        if place.kind is Kind.EARLIEST:
+            return dict(earliest)
+        if place.kind is Kind.LATEST:
+            return dict(latest)
+        if place.kind is not Kind.TIMESTAMP:
+            _check_named(place, partitions, self._options.topics.partitions)
+        if place.kind is Kind.OFFSETS:
+            edges = {EARLIEST: earliest, LATEST: latest}
+            unnamed = LATEST if is_end else EARLIEST
+            offsets = {tp: place.by_partition.get(tp, unnamed) for tp in partitions}
+            return {tp: edges[offset][tp] if offset in edges else offset for tp, offset in offsets.items()}
+        times = place.timestamps(partitions)
+        found = await self._at({tp: times[tp] for tp in partitions})
+        late = sorted(tp for tp, offset in found.items() if offset < 0)
+        if late and not is_end and not self._options.fall_back_to_latest:
+            raise ConfigurationError(
+                f"{place.option}: {_some(late)} has no record at that time or later; "
+                "startingOffsetsByTimestampStrategy=latest starts at the end there"
+            )
+        return {tp: latest[tp] if offset < 0 else offset for tp, offset in found.items()}
+
+    async def later_than(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
+        """For each partition the first offset whose record is at or after this time; none where there is none."""
+        found = await self._at(dict.fromkeys(partitions, timestamp))
+        return {tp: offset for tp, offset in found.items() if offset >= 0}
+
+    # --- bytes --------------------------------------------------------------------------------------------------------
+
+    async def bytes_per_offset(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        """What an offset takes on the wire from these places on, as far as the first batches tell."""
+        found: dict[TopicPartition, float] = {}
+
+        async def probe(tp: TopicPartition, offset: int) -> None:
+            if size := await self._probe(tp, offset):
+                found[tp] = size
+
+        async with anyio.create_task_group() as group:
+            for tp, offset in places.items():
+                group.start_soon(probe, tp, offset)
+        return found
+
+    async def _probe(self, tp: TopicPartition, offset: int) -> float:
+        leader = self._client.cluster.leader(tp)
+        if leader is None:
+            return 0.0
+        topic_id = self._client.cluster.topic_id(tp.topic) or ZERO_UUID
+        connection = await self._client.connection(leader, LANE)
+        limit = LAST_VERSION_BY_NAME if topic_id == ZERO_UUID else None
+        version = connection.versions.pick(fetch.FetchRequest, limit)
+        partition = fetch.FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=PROBE_BYTES)
+        topic = fetch.FetchTopic(topic=tp.topic, topic_id=topic_id, partitions=[partition])
+        request = fetch.FetchRequest(max_bytes=PROBE_BYTES, session_epoch=-1, topics=[topic])
+        response = await connection.request(request, version=version)
+        data = next((data for topic_ in response.responses for data in topic_.partitions), None)
+        if data is None or data.error_code or not data.records:
+            return 0.0  # the task will say what is wrong
+        batches = scan_batches(data.records, stop_at_fault=True)
+        offsets = batches[-1].next_offset - batches[0].base_offset if batches else 0
+        return sum(batch.size for batch in batches) / offsets if offsets else 0.0
+
+
+def _not_there(topic: metadata.MetadataResponseTopic) -> Exception:
+    if topic.error_code in _PERMANENT:
+        return error_for(topic.error_code, f"topic {topic.name!r}", topic=topic.name, request="Metadata")
+    return ConfigurationError(f"topic {topic.name!r} is not there, or has no partitions")
+
+
+def _assigned(wanted: Collection[TopicPartition], found: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """The wanted partitions that there are.
+
+    Raises: ConfigurationError: there is none of them.
+    """
+    there = set(found)
+    missing = sorted(tp for tp in wanted if tp not in there)
+    if len(missing) == len(wanted):
+        raise ConfigurationError(f"assign names {_some(missing)}, which the cluster does not have")
+    if missing:
+        _warn_missing(_some(missing))
+    return sorted(there.intersection(wanted))
+
+
+@functools.lru_cache(maxsize=64)  # once for each: a stream looks before every microbatch
+def _warn_missing(partitions: str) -> None:
+    logger.warning("assign names %s, which the cluster does not have: the others are read", partitions)
+
+
+def _check_named(place: Place, partitions: Collection[TopicPartition], assigned: Collection[TopicPartition]) -> None:
+    """Raises: ConfigurationError: the place names a partition that is not read, or has times for some only."""
+    there, named = set(partitions), set(place.by_partition)
+    if place.kind is Kind.TIMESTAMPS and there - named:
+        raise ConfigurationError(f"{place.option} must name every partition: {_some(sorted(there - named))} is missing")
+    if unread := sorted(named - there - set(assigned)):
+        raise ConfigurationError(f"{place.option} names {_some(unread)}, which is not read")
+
+
+def _some(partitions: list[TopicPartition]) -> str:
+    more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
+    return ", ".join(map(str, partitions[:5])) + more

@@ -1,0 +1,181 @@
+"""`sql`: the topics that a query names become views, of which no more is read than it needs.
+
+text -> Spark's parser: tables -> offsets, once -> views of all columns -> Spark's optimizer: columns needed
+     -> views of these, with push-down -> the frame
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import datasource
+
+from aiokwire.admin import Admin
+from aiokwire.cluster import Client
+from aiokwire.consumer import ConsumerConfig
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.jobs.ranges import Scope, admin_options, explicit, find_scope
+from aiokwire.spark.jobs.spark_session import ask, spark_session
+from aiokwire.spark.options import parse_source
+from aiokwire.spark.sql.plans import first_lines, names_in, needed_columns, physical_plan, quiet_errors
+from aiokwire.spark.sql.tables import (
+    HEADERS,
+    Table,
+    find_tables,
+    parse_decode,
+    place_options,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_OWN: Final = frozenset({"subscribe", "assign", "subscribepattern", "columns", "includeheaders", "pushdown"})
+_HEADERS: Final = re.compile(rf"\b{HEADERS}\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """What a query reads of a topic."""
+
+    table: Table
+    scope: Scope
+    columns: tuple[str, ...]
+    """Those that it needs."""
+
+    def __str__(self) -> str:
+        offsets = f"{self.scope.size:,} offsets of {len(self.scope.end)} partitions"
+        lines = [f"{self.table.name}: topic {self.table.topic}, {offsets}"]
+        lines.append(f"  columns: {', '.join(self.columns) or 'none'}")
+        for side, decode in (("key", self.table.key), ("value", self.table.value)):
+            if side in self.columns:
+                lines.append(f"  {side}: {decode}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query that is ready to run."""
+
+    text: str
+    frame: DataFrame
+    """Runs when it is asked for rows; always over the same offsets."""
+    tables: tuple[TableRead, ...]
+
+    def explain(self) -> str:
+        """What is read, and Spark's plan, where pushed filters stand beside each source."""
+        return "\n".join([*map(str, self.tables), "", physical_plan(self.frame)])
+
+
+def sql(
+    query: str,
+    *,
+    bootstrap: str,
+    decode: Mapping[str, str] | None = None,
+    decode_keys: Mapping[str, str] | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    options: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Query:
+    """Make a query over topics ready: each topic that it names is a table with the source's columns.
+
+    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and `end`: times between
+    which topics are read. `options` are the source's; records of aborted transactions are left out unless they say
+    otherwise. The column `headers` is there where the query names it.
+
+    Raises: ConfigurationError: the query cannot be parsed or does not fit the tables, there is no such topic, or an
+        option is wrong; LostData: offsets that the options name are gone.
+    """
+    keys, values = parse_decode(decode_keys or {}), parse_decode(decode or {})
+    base = base_options(bootstrap, options or {}, start, end)
+    config = parse_source({**base, "subscribe": "any"}, streaming=False).consumer
+    session = _own_session(spark_session("aiokwire sql", given=spark, master=master, conf=conf))
+    names = names_in(session, query)
+    topics = ask(config, functools.partial(_topics, config=config))
+    tables = find_tables(names, topics, keys, values, headers=bool(_HEADERS.search(query)))
+    scopes = {each.topic: _scope(base, each.topic) for each in tables}
+    fixed = {topic: explicit(base, scope) for topic, scope in scopes.items()}
+    whole = {each.topic: _load(session, {**fixed[each.topic], **each.whole_options()}) for each in tables}
+    for each in tables:
+        _view(each, whole[each.topic], whole[each.topic].schema, each.columns)
+    needed = needed_columns(_analysed(session, query))
+    for each in tables:
+        wanted = needed.get(each.topic, set())
+        rows = _load(session, {**fixed[each.topic], **each.read_options(wanted, pushdown=tells_filters())})
+        _view(each, rows, whole[each.topic].schema, wanted)
+    read = (
+        TableRead(each, scopes[each.topic], tuple(name for name in each.columns if name in needed.get(each.topic, ())))
+        for each in tables
+    )
+    return Query(query, _analysed(session, query), tuple(read))
+
+
+def base_options(bootstrap: str, options: Mapping[str, str], start: str | None, end: str | None) -> dict[str, str]:
+    """The source's options that all tables have in common.
+
+    Raises: ConfigurationError: what the query decides by itself is given as an option.
+    """
+    for name in options:
+        if name.lower() in _OWN:
+            raise ConfigurationError(f"the query says what is read: leave out the option {name}")
+    places = place_options(start, end)
+    defaults = {"kafka.isolation.level": "read_committed"}
+    named = {name.lower() for name in options}
+    found = {name: text for name, text in defaults.items() if name not in named}
+    return {**found, **options, **places, "kafka.bootstrap.servers": bootstrap}
+
+
+def tells_filters() -> bool:
+    """Whether this PySpark tells Python sources of a query's filters: since 4.1."""
+    return hasattr(datasource, "Filter")
+
+
+def _own_session(spark: SparkSession) -> SparkSession:
+    """A session whose views are this query's alone."""
+    session = spark.newSession()
+    for name in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
+        session.conf.set(name, str(spark.conf.get(name)))
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    return session
+
+
+async def _topics(client: Client, *, config: ConsumerConfig) -> Sequence[str]:
+    del client  # the admin client has one of its own
+    async with Admin(**admin_options(config)) as admin:
+        return [each.name for each in await admin.list_topics(internal=True)]
+
+
+def _scope(base: Mapping[str, str], topic: str) -> Scope:
+    options = parse_source({**base, "subscribe": topic}, streaming=False)
+    return ask(options.consumer, functools.partial(find_scope, options=options))
+
+
+def _load(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    return session.read.format("aiokwire").options(**options).load()
+
+
+def _view(table: Table, rows: DataFrame, kinds: StructType, read: Collection[str]) -> None:
+    """A view of a topic. It has all of a table's columns, since the query may name what its plan has no use for."""
+    from pyspark.sql import functions as F
+
+    columns = [
+        F.col(name) if name in read else F.lit(None).cast(kinds[name].dataType).alias(name) for name in table.columns
+    ]
+    rows.select(*columns).createOrReplaceTempView("`" + table.name.replace("`", "``") + "`")
+
+
+def _analysed(session: SparkSession, query: str) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        with quiet_errors():
+            return session.sql(query)
+    except PySparkException as error:
+        raise ConfigurationError(f"the query does not fit its tables: {first_lines(error)}") from None

@@ -1,0 +1,68 @@
+"""Whether the parts of a pipeline fit together."""
+
+from __future__ import annotations
+
+import pytest
+
+from aiokwire.errors import ConfigurationError
+from aiokwire.spark.pipelines.declaration import Pipeline
+from aiokwire.spark.pipelines.graph import check, find, ordered, upstream
+
+BASE = Pipeline.read("orders", json="id int").set(name="p", bootstrap="a:1")
+
+
+def test_steps_come_after_what_they_read_whatever_their_order() -> None:
+    pipeline = (
+        BASE.sql("select * from middle join ORDERS using (id)", name="late")
+        .sql("select * from early", name="middle")
+        .sql("select * from orders", name="early")
+        .write("totals", from_="late")
+    )
+    check(pipeline)
+    assert [step.name for step in ordered(pipeline)] == ["early", "middle", "late"]
+
+
+def test_a_sink_may_be_of_a_source_in_any_case() -> None:
+    check(BASE.write("copy", from_="ORDERS"))
+
+
+def test_what_a_sink_is_made_of() -> None:
+    pipeline = (
+        BASE.read("rates").read("unused")
+        .sql("select * from orders", name="a")
+        .sql("select * from a join rates on true", name="b")
+        .sql("select * from unused", name="c")
+    )  # fmt: skip
+    assert [each.name for each in upstream("b", pipeline)] == ["orders", "rates", "a", "b"]
+
+
+WRONG = [
+    (Pipeline(), "the pipeline has no source"),
+    (BASE, "the pipeline has no sink"),
+    (BASE.read("Orders").write("t"), "the name 'Orders' is there twice: each source or step has its own"),
+    (BASE.sql("select 1 from orders", name="orders").write("t"), "the name 'orders' is there twice"),
+    (BASE.write("t").write("T"), "the name 'T' is there twice: each sink"),
+    (BASE.sql("select * from ordrs", name="s").write("t"), "step 's' reads from 'ordrs', .* did you mean 'orders'"),
+    (BASE.sql("select * from xyz", name="s").write("t"), "there are orders, s; a table of Spark's catalog"),
+    (BASE.sql("select * from s", name="s").write("t"), "steps go round in a circle, each reading the next: s -> s"),
+    (
+        BASE.sql("select * from b", name="a").sql("select * from a join orders", name="b").write("t"),
+        "steps go round in a circle, each reading the next: [ab] -> [ab] -> [ab]",
+    ),
+    (BASE.write("t", from_="ordrs"), "sink 't' is from 'ordrs', which is no source or step: did you mean 'orders'"),
+    (BASE.write("orders"), "sink 'orders' writes to the topic 'orders', which source 'orders' reads"),
+    (BASE.write(parquet="a", name="x").write(parquet="a/", name="y"), "sinks 'x' and 'y' write to one folder"),
+    (BASE.write("t", options={"kafka.acks": "5"}), "sink 't'"),
+    (BASE.read("b", options={"maxOffsetsPerTrigger": 0}).write("t"), "source 'b': maxOffsetsPerTrigger"),
+]
+
+
+@pytest.mark.parametrize(("pipeline", "said"), WRONG)
+def test_what_does_not_fit_is_refused(pipeline: Pipeline, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        check(pipeline)
+
+
+def test_names_are_found_in_any_case() -> None:
+    assert find("ORDERS", ["orders"]) == "orders"
+    assert find("order", ["orders"]) is None

@@ -1,0 +1,51 @@
+"""What must not be committed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from aiokwire.errors import ConfigurationError, KafkaError
+from aiokwire.producer import TransactionTicket
+from aiokwire.spark.sink.commit_messages import Whole, Written, ticket_of, whole
+from aiokwire.types import TopicPartition
+
+TICKET = TransactionTicket("sink", 7, 3, transaction_v2=True)
+FIRST = Written(0, 5, {("t", 0): 2, ("t", 2): 3}, TICKET, 4, "query")
+SECOND = Written(1, 1, {("t", 1): 1}, TICKET, 4, "query")
+
+
+def test_what_all_tasks_acknowledged_is_whole() -> None:
+    found = whole([FIRST, SECOND], 4)
+    assert found == Whole(TICKET, 6, frozenset(TopicPartition("t", number) for number in range(3)), "query")
+    assert ticket_of([None, SECOND]) == TICKET
+
+
+def test_nothing_is_to_be_done_for_a_batch_that_was_committed() -> None:
+    repeated = [dataclasses.replace(message, rows=0, counts={}, repeated=True) for message in (FIRST, SECOND)]
+    assert whole(repeated, 4) is None
+    assert ticket_of(repeated) is None
+    assert whole([], 4) is None
+    assert ticket_of([]) is None
+
+
+BROKEN: list[tuple[list[Written | None], str]] = [
+    ([FIRST, None], "1 of 2 tasks did not say"),
+    ([FIRST, dataclasses.replace(SECOND, batch_id=5)], "the tasks wrote batch 4 and 5, Spark commits batch 4"),
+    ([FIRST, dataclasses.replace(SECOND, ticket=TICKET._replace(producer_epoch=4))], "not write to one transaction"),
+    ([FIRST, dataclasses.replace(SECOND, ticket=None)], "not write to one transaction"),
+    ([FIRST, dataclasses.replace(SECOND, repeated=True)], "not write to one transaction"),
+    ([FIRST, dataclasses.replace(SECOND, rows=2)], "task 1 had 2 rows and 1 acknowledgements"),
+]
+
+
+@pytest.mark.parametrize(("messages", "said"), BROKEN)
+def test_a_batch_with_a_hole_is_not_committed(messages: list[Written | None], said: str) -> None:
+    with pytest.raises(KafkaError, match=said):
+        whole(messages, 4)
+
+
+def test_two_owners_of_a_partition_are_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"tasks 0 and 1 both wrote to t\[2\].*one_owner"):
+        whole([FIRST, dataclasses.replace(SECOND, counts={("t", 2): 1})], 4)
