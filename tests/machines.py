@@ -15,8 +15,8 @@ import aiokwire
 from aiokwire.broker.groups import states as group
 from aiokwire.broker.transactions import states as broker_transaction
 from aiokwire.consumer import positions
-from aiokwire.group import modern_states
-from aiokwire.group import states as member
+from aiokwire.group.classic import states as classic_member
+from aiokwire.group.consumer_protocol import states as consumer_protocol_member
 from aiokwire.machine import mermaid
 from aiokwire.net import states as connection
 from aiokwire.producer.transactions import states as transaction
@@ -47,12 +47,17 @@ MACHINES = [
         transaction,
         transaction.TransactionState.UNINITIALIZED,
     ),
-    Drawn("Member of a group", "A member, by the classic protocol.", member, member.MemberState.UNJOINED),
     Drawn(
-        "Member of a group, KIP-848",
-        "A member, by the consumer protocol.",
-        modern_states,
-        modern_states.ModernState.UNJOINED,
+        "Member of a group, classic protocol",
+        "A member of a group that uses the classic protocol.",
+        classic_member,
+        classic_member.ClassicProtocolState.UNJOINED,
+    ),
+    Drawn(
+        "Member of a group, consumer protocol",
+        "A member of a group that uses the consumer protocol (KIP-848).",
+        consumer_protocol_member,
+        consumer_protocol_member.ConsumerProtocolState.UNJOINED,
     ),
     Drawn("Partition of a consumer", "What a partition waits for.", positions, positions.FetchState.INITIALIZING),
     Drawn(

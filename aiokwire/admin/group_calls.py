@@ -87,12 +87,12 @@ class GroupCalls(Calls):
     async def _describe(self, group_id: str, deadline: Deadline) -> GroupDescription:
         coordinator = Coordinator(CoordinatorKind.GROUP, group_id)
         try:
-            modern = await self._client.request(
+            answer = await self._client.request(
                 consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[group_id]),
                 to=coordinator,
                 timeout=deadline.remaining,
             )
-            return groups.read_modern(modern, group_id, await self._coordinator(group_id, deadline))
+            return groups.read_consumer_protocol(answer, group_id, await self._coordinator(group_id, deadline))
         except UnsupportedVersion:
             pass  # a broker before 3.7, or one that does not have the consumer protocol switched on
         except BrokerError as error:

@@ -181,7 +181,7 @@ def _member_bytes(
     return assignment, topics, rack_id
 
 
-def read_modern(
+def read_consumer_protocol(
     response: consumer_group_describe.ConsumerGroupDescribeResponse, group_id: str, coordinator: int
 ) -> GroupDescription:
     """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be seen; ProtocolViolation:
@@ -197,11 +197,11 @@ def read_modern(
         group.group_epoch,
         group.assignment_epoch,
         coordinator,
-        tuple(_modern_member(one) for one in group.members),
+        tuple(_consumer_protocol_member(one) for one in group.members),
     )
 
 
-def _modern_member(one: consumer_group_describe.Member) -> GroupMember:
+def _consumer_protocol_member(one: consumer_group_describe.Member) -> GroupMember:
     return GroupMember(
         one.member_id,
         one.instance_id,

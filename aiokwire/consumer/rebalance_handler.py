@@ -24,12 +24,12 @@ from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
 from aiokwire.group import (
     AutoMember,
     ClassicMember,
+    ConsumerProtocolMember,
     Host,
     MemberOptions,
     Membership,
     MemberStatus,
-    ModernMember,
-    look_interval,
+    metadata_refresh_interval,
 )
 from aiokwire.types import BrokerPattern, GroupMetadata, GroupProtocol, TopicPartition
 
@@ -95,7 +95,7 @@ def new_member(client: Client, config: ConsumerConfig, host: Host, status: Membe
     """By the protocol that was asked for."""
     kinds: dict[GroupProtocol, Callable[[Client, MemberOptions, Host, MemberStatus], Membership]] = {
         GroupProtocol.CLASSIC: ClassicMember,
-        GroupProtocol.CONSUMER: ModernMember,
+        GroupProtocol.CONSUMER: ConsumerProtocolMember,
         GroupProtocol.AUTO: AutoMember,
     }
     return kinds[GroupProtocol.parse(config.group_protocol)](client, member_options(config), host, status)
@@ -169,7 +169,7 @@ class RebalanceHandler:
 
     def _subscribe(self, membership: Membership) -> None:
         topics = self._subscription.topics
-        if isinstance(membership, ModernMember):
+        if isinstance(membership, ConsumerProtocolMember):
             membership.subscribe(topics, self._broker_pattern)
         else:
             membership.subscribe(topics)
@@ -191,7 +191,7 @@ class RebalanceHandler:
             self._choose(self._pattern.topics(self._client.cluster))
         membership = new_member(self._client, self._config, self, self.status)
         self._membership = self._commits.membership = membership
-        self._reader.processed.on_read = membership.polled
+        self._reader.processed.on_read = membership.record_poll
         self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")
         if not self._is_committing:
@@ -216,7 +216,7 @@ class RebalanceHandler:
     def polled(self) -> None:
         """The application waits for partitions: a member that is out of the group joins again."""
         if self._membership is not None:
-            self._membership.polled()
+            self._membership.record_poll()
 
     @property
     def is_subscribed(self) -> bool:
@@ -354,6 +354,6 @@ class RebalanceHandler:
     async def _look_around(self) -> None:
         while True:
             await self._patterned.wait()
-            await anyio.sleep(look_interval(len(self._client.cluster.topics)))
+            await anyio.sleep(metadata_refresh_interval(len(self._client.cluster.topics)))
             if self._pattern is not None:
                 self._client.metadata.request_update("a subscription by pattern looks for topics")

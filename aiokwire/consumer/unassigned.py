@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from aiokwire.cluster import Cluster
 from aiokwire.consumer.health import GroupHealth
-from aiokwire.group import MemberState, ModernState
+from aiokwire.group import ClassicProtocolState, ConsumerProtocolState
 
-_STABLE = {MemberState.STABLE.name, ModernState.STABLE.name}
+_STABLE = {ClassicProtocolState.STABLE.name, ConsumerProtocolState.STABLE.name}
 
 
 def why_unassigned(topics: Collection[str], cluster: Cluster, group: GroupHealth | None, *, is_subscribed: bool) -> str:

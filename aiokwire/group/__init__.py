@@ -1,28 +1,26 @@
 """What belongs to a group: its members, the offsets that it committed, and who reads what. Used by the consumer.
 
-membership       what consumer and group ask of each other   classic   a member, by the classic protocol
-states, decisions, generation, leading, heartbeats, link, options, classic_requests: its parts
-modern           a member, by the consumer protocol (KIP-848); modern_states, modern_decisions, modern_requests, beats,
-                 topic_names: its parts                      auto   whichever of the two the broker speaks
-pulse            heartbeats while the loop is blocked        commit_gate          commits and joins take turns
-status           how a member is, for health and events
-offsets          kept with the group's coordinator           offset_requests      the bytes, and what answers say
-strategy         which assignors are offered, for groups of several clients; incompatibility: why there was none
-assignors        who reads what                              subscription_format  what members tell one another
+membership          the interface between consumer and member      auto                 picks the protocol
+classic/            a member that uses the classic protocol        consumer_protocol/   a member that uses KIP-848
+heartbeat_thread    heartbeats while the loop is blocked           poll_interval        enforces max.poll.interval.ms
+coordinator_client  requests to the group's coordinator            commit_gate          commits and joins take turns
+status              state of a member, for health and events
+offsets             committed offsets                              offset_requests      their requests and responses
+strategy            which assignors a member offers                assignors/           who reads what
+subscription_format what members send one another through the coordinator
 """
 
 from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
 from aiokwire.group.auto import AutoMember
-from aiokwire.group.classic import ClassicMember
+from aiokwire.group.classic.decisions import metadata_refresh_interval
+from aiokwire.group.classic.member import ClassicMember
+from aiokwire.group.classic.states import ClassicProtocolEvent, ClassicProtocolState
 from aiokwire.group.commit_gate import CommitGate
-from aiokwire.group.decisions import look_interval
-from aiokwire.group.membership import Host, Membership
-from aiokwire.group.modern import ModernMember
-from aiokwire.group.modern_states import ModernState
+from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
+from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
+from aiokwire.group.heartbeat_thread import Beat, HeartbeatThread
+from aiokwire.group.membership import Host, MemberOptions, Membership
 from aiokwire.group.offsets import GroupOffsets
-from aiokwire.group.options import MemberOptions
-from aiokwire.group.pulse import Beat, Pulse
-from aiokwire.group.states import MemberEvent, MemberState
 from aiokwire.group.status import (
     CoordinatorFound,
     CoordinatorLost,
@@ -47,23 +45,23 @@ __all__ = [
     "AutoMember",
     "Beat",
     "ClassicMember",
+    "ClassicProtocolEvent",
+    "ClassicProtocolState",
     "CommitGate",
+    "ConsumerProtocolMember",
+    "ConsumerProtocolState",
     "CoordinatorFound",
     "CoordinatorLost",
     "GroupEvent",
     "GroupOffsets",
+    "HeartbeatThread",
     "Host",
     "LoopBlocked",
-    "MemberEvent",
     "MemberOptions",
-    "MemberState",
     "MemberStatus",
     "MemberSubscription",
     "Membership",
-    "ModernMember",
-    "ModernState",
     "PartitionInfo",
-    "Pulse",
     "RebalanceEnded",
     "RebalanceStarted",
     "Strategy",
@@ -72,5 +70,5 @@ __all__ = [
     "decode_subscription",
     "encode_assignment",
     "encode_subscription",
-    "look_interval",
+    "metadata_refresh_interval",
 ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from aiokwire.cluster import Client
-from aiokwire.group.classic import ClassicMember
-from aiokwire.group.membership import Host, Membership
-from aiokwire.group.modern import ModernMember
-from aiokwire.group.modern_states import ModernState
-from aiokwire.group.options import MemberOptions
+from aiokwire.group.classic.member import ClassicMember
+from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
+from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
+from aiokwire.group.membership import Host, MemberOptions, Membership
 from aiokwire.group.status import MemberStatus
 from aiokwire.types import GroupMetadata
 
@@ -16,7 +15,7 @@ class AutoMember:
     """See `Membership`."""
 
     def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
-        self._modern = ModernMember(client, options, host, status, may_fall_back=True)
+        self._modern = ConsumerProtocolMember(client, options, host, status, may_fall_back=True)
         self._classic = ClassicMember(client, options, host, status)
         self.commits = self._classic.commits  # open unless that one joins
         self._member: Membership = self._modern
@@ -32,9 +31,9 @@ class AutoMember:
         self._modern.subscribe(topics)
         self._classic.subscribe(topics)
 
-    def polled(self) -> None:
+    def record_poll(self) -> None:
         """See `Membership`."""
-        self._member.polled()
+        self._member.record_poll()
 
     def rejoin(self, reason: str) -> None:
         """See `Membership`."""
@@ -47,7 +46,7 @@ class AutoMember:
     async def run(self) -> None:
         """See `Membership`."""
         await self._modern.run()
-        if self._modern.state is ModernState.UNSERVED and not self._leaving:
+        if self._modern.state is ConsumerProtocolState.UNSERVED and not self._leaving:
             self._member = self._classic
             await self._classic.run()
 

@@ -1,17 +1,33 @@
 """What a consumer and its group ask of each other, whichever protocol the group speaks. Nothing here does anything.
 
 consumer (Host)  <-- revoke, lose, assign, fail --  Membership (classic, KIP-848)
-                 -- subscribe, polled, leave -->
+                 -- subscribe, record_poll, leave -->
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import Protocol
 
 from aiokwire.errors import KafkaError
 from aiokwire.group.commit_gate import CommitGate
+from aiokwire.group.strategy import Strategy
 from aiokwire.types import GroupMetadata, TopicPartition
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemberOptions:
+    """How a member takes part in its group; the consumer derives it from `ConsumerConfig`. Times in seconds."""
+
+    group_id: str
+    strategy: Strategy
+    instance_id: str | None = None
+    rack_id: str | None = None
+    remote_assignor: str | None = None  # of the coordinator, with the consumer protocol; None: whichever it prefers
+    session_timeout: float = 45.0
+    heartbeat_interval: float = 3.0
+    max_poll_interval: float = 300.0  # also how long the group waits for this member in a rebalance
 
 
 class Host(Protocol):
@@ -34,7 +50,7 @@ class Host(Protocol):
         end of each rebalance."""
 
     def fail(self, error: KafkaError, *, final: bool) -> None:
-        """Have the reader's next await raise. Not `final`: the membership tries again when `polled` is called."""
+        """Have the reader's next await raise. Not `final`: the membership tries again when `record_poll` is called."""
 
     def progressed_at(self, now: float) -> float:
         """When the application last came for records or waited for them; `now` while it waits. Called at least at
@@ -52,7 +68,7 @@ class Membership(Protocol):
     def subscribe(self, topics: frozenset[str]) -> None:
         """The subscription changed: rejoin."""
 
-    def polled(self) -> None:
+    def record_poll(self) -> None:
         """The application came for records: a member that left because it did not, or that was refused, joins again.
         Cheap: called at every await of a reader."""
 

@@ -10,16 +10,21 @@ from typing import Final
 
 import anyio
 
-from aiokwire.group.modern_states import ModernState
-from aiokwire.group.states import MemberState
+from aiokwire.group.classic.states import ClassicProtocolState
+from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
 from aiokwire.watchdog import BlockedLoop
 
-STABLE: Final = frozenset({MemberState.STABLE, ModernState.STABLE})
+STABLE: Final = frozenset({ClassicProtocolState.STABLE, ConsumerProtocolState.STABLE})
 # Not in the group, and not on the way into it.
 OUT: Final = frozenset(
     {
-        *(MemberState.IDLE, MemberState.FAILED, MemberState.LEFT),
-        *(ModernState.IDLE, ModernState.UNSERVED, ModernState.FAILED, ModernState.LEFT),
+        *(ClassicProtocolState.IDLE, ClassicProtocolState.FAILED, ClassicProtocolState.LEFT),
+        *(
+            ConsumerProtocolState.IDLE,
+            ConsumerProtocolState.UNSERVED,
+            ConsumerProtocolState.FAILED,
+            ConsumerProtocolState.LEFT,
+        ),
     }
 )
 
@@ -79,7 +84,7 @@ class MemberStatus:
     def __init__(self, group_id: str, publish: Callable[[GroupEvent], None] = _nobody) -> None:
         self._group_id = group_id
         self._publish = publish
-        self.state: MemberState | ModernState | None = None  # None: it has not begun
+        self.state: ClassicProtocolState | ConsumerProtocolState | None = None  # None: it has not begun
         self.coordinator: int | None = None  # that answered last; None while none does
         self.trouble = ""  # why none does
         self.heartbeat_at: float | None = None  # when one was answered last
@@ -90,7 +95,7 @@ class MemberStatus:
         self.blocked: BlockedLoop | None = None  # the last time in which the loop was blocked
         self.blocked_until: float | None = None
 
-    def moved(self, state: MemberState | ModernState, generation: int) -> None:
+    def moved(self, state: ClassicProtocolState | ConsumerProtocolState, generation: int) -> None:
         """The member is in another state."""
         now = anyio.current_time()
         self.state = state
@@ -110,7 +115,7 @@ class MemberStatus:
             self.coordinator, self.trouble = node_id, ""
             self._publish(CoordinatorFound(self._group_id, node_id))
 
-    def beaten(self, node_id: int) -> None:
+    def heartbeat_answered(self, node_id: int) -> None:
         """It answered a heartbeat."""
         self.heartbeat_at = anyio.current_time()
         self.answered(node_id)

@@ -101,7 +101,7 @@ async def member(servers: str, turns: Turns, seconds: float, stop: Stop, **optio
         return await waiting(reader, turns, seconds)
 
 
-async def modern_member(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
+async def consumer_protocol_member(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
     return await member(servers, turns, seconds, stop, group_protocol="consumer")
 
 
@@ -140,7 +140,7 @@ async def all_down_without_group(servers: str, turns: Turns, seconds: float, sto
 
 CASES: Final = {
     "idle member (classic)": member,
-    "idle member (KIP-848)": modern_member,
+    "idle member (KIP-848)": consumer_protocol_member,
     "idle, no group": without_group,
     "nothing assigned": unassigned,
     "member without a partition": spare_member,

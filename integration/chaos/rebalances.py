@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable
 
-_LOGGER = "aiokwire.group.classic"
+_LOGGER = "aiokwire.group.classic.member"
 
 
 class Rebalances(logging.Handler):

@@ -16,7 +16,7 @@ from aiokwire.protocol.messages import consumer_protocol_assignment as assignmen
 from aiokwire.protocol.messages import consumer_protocol_subscription as subscriptions
 from aiokwire.protocol.messages import describe_groups as describe
 from aiokwire.types import OffsetAndMetadata, TopicPartition
-from tests.broker.grouped import ModernMember, RawMember, close, settle
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, settle
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 GONE = TopicPartition("gone", 0)
@@ -61,9 +61,9 @@ async def classic_member(
     return member
 
 
-async def modern_member(broker: Broker, group: str = "g") -> ModernMember:
+async def consumer_protocol_member(broker: Broker, group: str = "g") -> ConsumerProtocolMember:
     client = (await RawMember.connect(broker, node=broker.faults.coordinator(group))).client
-    member = ModernMember(broker, client, "modern", group)
+    member = ConsumerProtocolMember(broker, client, "consumer", group)
     assert await member.beat(join=True) is ErrorCode.NONE
     await settle(member)
     return member
@@ -113,7 +113,7 @@ async def test_a_classic_group_is_described_with_what_its_members_have(broker: B
 
 
 async def test_a_group_of_the_consumer_protocol_is_described_with_its_targets(broker: Broker, admin: Admin) -> None:
-    member = await modern_member(broker)
+    member = await consumer_protocol_member(broker)
     described = await admin.describe_group("g")
     assert (described.type, described.state, described.assignor) == ("consumer", "Stable", "uniform")
     assert described.epoch == described.assignment_epoch == member.epoch
@@ -165,7 +165,7 @@ async def test_offsets_are_written_and_read_with_their_notes(admin: Admin) -> No
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_offsets_of_a_group_with_members_are_left_alone(broker: Broker, admin: Admin, protocol: str) -> None:
-    member = await (classic_member(broker) if protocol == "classic" else modern_member(broker))
+    member = await (classic_member(broker) if protocol == "classic" else consumer_protocol_member(broker))
     with pytest.raises(InvalidRequestError) as caught:
         await admin.alter_group_offsets("g", {T0: 1})
     assert caught.value.code is ErrorCode.NON_EMPTY_GROUP
@@ -178,7 +178,7 @@ async def test_offsets_of_a_group_with_members_are_left_alone(broker: Broker, ad
 async def test_lag_is_told_for_what_was_committed_and_what_is_assigned(
     broker: Broker, admin: Admin, protocol: str
 ) -> None:
-    member = await (classic_member(broker) if protocol == "classic" else modern_member(broker))
+    member = await (classic_member(broker) if protocol == "classic" else consumer_protocol_member(broker))
     assert await member.commit(4) is ErrorCode.NONE
     lag = await admin.group_lag("g")
     assert (lag[T0].end, lag[T0].lag) == (RECORDS, RECORDS - 4)

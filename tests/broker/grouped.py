@@ -158,7 +158,7 @@ async def started(broker: Broker, count: int, group: str = "g", *, static: bool 
     return members
 
 
-async def close(*members: RawMember | ModernMember) -> None:
+async def close(*members: RawMember | ConsumerProtocolMember) -> None:
     for one in members:
         await one.client.close()
 
@@ -166,7 +166,7 @@ async def close(*members: RawMember | ModernMember) -> None:
 Parts = dict[str, list[int]]
 
 
-class ModernMember:
+class ConsumerProtocolMember:
     """A member of the consumer protocol."""
 
     def __init__(
@@ -261,7 +261,7 @@ class ModernMember:
         return ErrorCode.of(answer.error_code), offsets
 
 
-async def settle(*members: ModernMember) -> None:
+async def settle(*members: ConsumerProtocolMember) -> None:
     """Heartbeats of everybody until nothing moves any more."""
     while True:
         before = [(one.epoch, one.owned) for one in members]

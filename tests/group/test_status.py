@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.group import (
+    ClassicProtocolState,
+    ConsumerProtocolState,
     CoordinatorFound,
     CoordinatorLost,
     GroupEvent,
     LoopBlocked,
-    MemberState,
     MemberStatus,
-    ModernState,
     RebalanceEnded,
     RebalanceStarted,
 )
@@ -26,23 +26,27 @@ def told() -> list[GroupEvent]:
 
 async def test_a_rebalance_begins_once_and_ends_when_the_member_is_stable(told: list[GroupEvent]) -> None:
     status = MemberStatus("g", told.append)
-    for state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE, MemberState.RECONCILING):
+    for state in (
+        ClassicProtocolState.PREPARING_REBALANCE,
+        ClassicProtocolState.COMPLETING_REBALANCE,
+        ClassicProtocolState.RECONCILING,
+    ):
         status.moved(state, -1)
     assert status.rebalancing_since is not None
-    status.moved(MemberState.STABLE, 3)
+    status.moved(ClassicProtocolState.STABLE, 3)
     assert told[0] == RebalanceStarted("g")
     assert isinstance(told[1], RebalanceEnded)
     assert (told[1].generation, len(told)) == (3, 2)
     assert status.rebalancing_since is None
     assert status.rebalance_took == told[1].seconds >= 0
-    status.moved(MemberState.STABLE, 3)
+    status.moved(ClassicProtocolState.STABLE, 3)
     assert len(told) == 2
 
 
 async def test_a_rebalance_that_a_member_does_not_live_to_see_is_no_last_one(told: list[GroupEvent]) -> None:
     status = MemberStatus("g", told.append)
-    status.moved(ModernState.JOINING, -1)
-    status.moved(ModernState.LEFT, -1)
+    status.moved(ConsumerProtocolState.JOINING, -1)
+    status.moved(ConsumerProtocolState.LEFT, -1)
     assert [type(event) for event in told] == [RebalanceStarted, RebalanceEnded]
     assert status.rebalance_took is None
 
@@ -53,7 +57,7 @@ async def test_a_coordinator_is_lost_once_and_found_when_it_answers(told: list[G
     assert told == []
     assert status.trouble == "nobody there"
     status.answered(1)
-    status.beaten(1)
+    status.heartbeat_answered(1)
     assert status.heartbeat_at is not None
     status.lost("gone")
     status.lost("still gone")

@@ -16,7 +16,7 @@ from aiokwire.group.assignors import (
     RangeAssignor,
     StickyAssignor,
 )
-from aiokwire.group.decisions import plan_reconciliation, plan_revocation
+from aiokwire.group.classic.decisions import plan_reconciliation, plan_revocation
 from aiokwire.group.strategy import OWNS, Strategy, TeamStickyAssignor, auto_assignors
 from aiokwire.group.subscription_format import MemberSubscription, decode_subscription
 from aiokwire.types import TopicPartition

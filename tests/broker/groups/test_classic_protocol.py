@@ -10,7 +10,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import join_group, leave_group, list_offsets
-from tests.broker.grouped import ModernMember, RawMember, close, started
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, started
 from tests.broker.raw import RawClient
 
 
@@ -364,7 +364,7 @@ async def test_names_that_no_record_can_hold_are_refused(broker: Broker) -> None
     one.instance = None
     one.send_join(protocols=(("p" * 32_767, b""),))
     assert await one.take_join() is ErrorCode.INVALID_REQUEST
-    modern = ModernMember(broker, one.client, "m" * 32_767)
-    assert await modern.beat(join=True) is ErrorCode.INVALID_REQUEST
+    consumer = ConsumerProtocolMember(broker, one.client, "m" * 32_767)
+    assert await consumer.beat(join=True) is ErrorCode.INVALID_REQUEST
     assert broker.state.groups.ids() == []
     await close(one)

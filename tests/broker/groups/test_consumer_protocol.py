@@ -13,7 +13,7 @@ from aiokwire.broker import Broker
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import consumer_group_heartbeat as messages
 from aiokwire.protocol.messages import leave_group
-from tests.broker.grouped import ModernMember, Parts, RawMember, close, settle, started
+from tests.broker.grouped import ConsumerProtocolMember, Parts, RawMember, close, settle, started
 from tests.broker.raw import RawClient
 
 
@@ -24,11 +24,11 @@ async def broker() -> AsyncIterator[Broker]:
         yield running
 
 
-async def member(broker: Broker, name: str, **options: object) -> ModernMember:
-    return ModernMember(broker, await RawClient.connect(broker), name, **options)  # type: ignore[arg-type]  # any of its
+async def member(broker: Broker, name: str, **options: object) -> ConsumerProtocolMember:
+    return ConsumerProtocolMember(broker, await RawClient.connect(broker), name, **options)  # type: ignore[arg-type]  # any of its
 
 
-async def joined(broker: Broker, *names: str, **options: object) -> list[ModernMember]:
+async def joined(broker: Broker, *names: str, **options: object) -> list[ConsumerProtocolMember]:
     """Members of a group where everybody has what it is to have."""
     members = [await member(broker, name, **options) for name in names]
     for one in members:
@@ -37,7 +37,7 @@ async def joined(broker: Broker, *names: str, **options: object) -> list[ModernM
     return members
 
 
-def all_owned(*members: ModernMember) -> Parts:
+def all_owned(*members: ConsumerProtocolMember) -> Parts:
     """Everything that the members have, which must be nobody else's."""
     found: Parts = {}
     for one in members:
@@ -333,7 +333,7 @@ async def test_commits_and_fetches_are_checked_by_the_epoch(broker: Broker, clie
     code, _ = await one.fetch()
     assert code is ErrorCode.NONE
     assert await one.fetch(epoch=9) == (ErrorCode.STALE_MEMBER_EPOCH, [])
-    stranger = ModernMember(broker, client, "nobody")
+    stranger = ConsumerProtocolMember(broker, client, "nobody")
     assert await stranger.commit(4, epoch=1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert await stranger.fetch(epoch=1) == (ErrorCode.UNKNOWN_MEMBER_ID, [])
     stranger.member_id = ""

@@ -24,15 +24,15 @@ from aiokwire.protocol.messages import (
     list_groups,
     offset_fetch,
 )
-from tests.broker.grouped import ModernMember, RawMember, close, settle, started
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, settle, started
 from tests.broker.raw import RawClient
 from tests.broker.transactional import committed_offset, kill
 
 DAY_MS = 86_400_000
 
 
-async def modern(broker: Broker, name: str, **options: object) -> ModernMember:
-    return ModernMember(broker, await RawClient.connect(broker), name, **options)  # type: ignore[arg-type]  # any of its
+async def consumer_protocol_member(broker: Broker, name: str, **options: object) -> ConsumerProtocolMember:
+    return ConsumerProtocolMember(broker, await RawClient.connect(broker), name, **options)  # type: ignore[arg-type]  # any of its
 
 
 # --- restarts -------------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ async def test_members_that_do_not_come_back_after_a_restart_are_evicted() -> No
 
 async def test_a_consumer_group_goes_on_after_a_kill(storage: Storage) -> None:
     async with Broker(storage=storage, topics={"t": 4}, offsets_topic_num_partitions=2) as broker:
-        members = [await modern(broker, name, regex="t.*", topics=None) for name in "ab"]
+        members = [await consumer_protocol_member(broker, name, regex="t.*", topics=None) for name in "ab"]
         for one in members:
             assert await one.beat(join=True) is ErrorCode.NONE
         await settle(*members)
@@ -143,11 +143,11 @@ async def test_only_the_coordinator_answers(cluster: Broker) -> None:
     assert await stray.beat() is await stray.leave() is ErrorCode.NOT_COORDINATOR
     stray.send_sync()
     assert (await stray.take_sync())[0] is ErrorCode.NOT_COORDINATOR
-    assert await ModernMember(cluster, asked, "a").beat(join=True) is ErrorCode.NOT_COORDINATOR
+    assert await ConsumerProtocolMember(cluster, asked, "a").beat(join=True) is ErrorCode.NOT_COORDINATOR
     described = await asked.ask(describe_groups.DescribeGroupsRequest(groups=["g"]), 5)
     assert described.groups[0].error_code == ErrorCode.NOT_COORDINATOR
-    modern_described = await asked.ask(consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
-    assert modern_described.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+    consumer_described = await asked.ask(consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+    assert consumer_described.groups[0].error_code == ErrorCode.NOT_COORDINATOR
     deleted = await asked.ask(delete_groups.DeleteGroupsRequest(groups_names=["g"]), 2)
     assert deleted.results[0].error_code == ErrorCode.NOT_COORDINATOR
     await asked.close()
@@ -196,7 +196,7 @@ async def test_a_new_coordinator_may_take_its_time_to_load(cluster: Broker) -> N
 
 
 async def test_a_consumer_group_moves_too(cluster: Broker) -> None:
-    one = await modern(cluster, "a")
+    one = await consumer_protocol_member(cluster, "a")
     assert await one.beat(join=True) is ErrorCode.NONE
     cluster.faults.move_coordinator("g", 3)
     assert await one.beat() is ErrorCode.NOT_COORDINATOR
@@ -244,7 +244,7 @@ async def test_offsets_of_a_group_without_members_expire(broker: Broker) -> None
 
 async def test_offsets_of_topics_that_members_read_do_not_expire(broker: Broker) -> None:
     await broker.create_topic("u", 1)
-    one = await modern(broker, "a", topics=["t", "u"])
+    one = await consumer_protocol_member(broker, "a", topics=["t", "u"])
     assert await one.beat(join=True) is ErrorCode.NONE
     assert await one.commit(3) is ErrorCode.NONE
     now = wall_ms()
@@ -292,7 +292,7 @@ async def test_a_test_sees_evicts_and_rebalances(broker: Broker) -> None:
 
 
 async def test_a_test_sees_evicts_and_rebalances_the_consumer_protocol(broker: Broker) -> None:
-    members = [await modern(broker, name) for name in "ab"]
+    members = [await consumer_protocol_member(broker, name) for name in "ab"]
     for one in members:
         assert await one.beat(join=True) is ErrorCode.NONE
     await settle(*members)
@@ -324,7 +324,7 @@ async def test_rules_apply_to_groups(broker: Broker, client: RawClient, api: Api
         member.send_sync()
         code, _ = await member.take_sync()
     elif api is ApiKey.CONSUMER_GROUP_HEARTBEAT:
-        code = await ModernMember(broker, client, "a").beat(join=True)
+        code = await ConsumerProtocolMember(broker, client, "a").beat(join=True)
     else:
         code = await (member.beat() if api is ApiKey.HEARTBEAT else member.leave())
     assert code is ErrorCode.COORDINATOR_NOT_AVAILABLE

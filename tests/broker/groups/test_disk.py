@@ -12,7 +12,7 @@ import pytest_asyncio
 from aiokwire.broker import Broker
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.error_codes import ErrorCode
-from tests.broker.grouped import ModernMember, RawMember, close, rebalance, settle, started
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, rebalance, settle, started
 from tests.broker.raw import RawClient
 
 
@@ -67,7 +67,7 @@ async def test_a_group_that_ends_leaves_its_members_gone(broker: Broker) -> None
 
 
 async def test_a_heartbeat_changes_everything_or_nothing(broker: Broker) -> None:
-    first, second = [ModernMember(broker, await RawClient.connect(broker), name) for name in "ab"]
+    first, second = [ConsumerProtocolMember(broker, await RawClient.connect(broker), name) for name in "ab"]
     assert await first.beat(join=True) is ErrorCode.NONE
     before = broker.faults.group("g")
     disk(broker).full = True
@@ -85,7 +85,7 @@ async def test_a_heartbeat_changes_everything_or_nothing(broker: Broker) -> None
 async def test_a_session_that_ends_while_the_disk_is_full_ends_later(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    silent = ModernMember(broker, await RawClient.connect(broker), "silent")
+    silent = ConsumerProtocolMember(broker, await RawClient.connect(broker), "silent")
     assert await silent.beat(join=True) is ErrorCode.NONE
     watch = await RawMember.connect(broker, "watch")
     disk(broker).full = True

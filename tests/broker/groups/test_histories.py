@@ -9,7 +9,7 @@ import pytest
 
 from aiokwire.broker import Broker
 from aiokwire.error_codes import ErrorCode
-from tests.broker.grouped import ModernMember, RawMember, close, rebalance
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, rebalance
 from tests.broker.raw import RawClient
 
 TOPICS = {"t": 5, "u": 3}
@@ -24,7 +24,7 @@ class ConsumerHistory:
         self.broker = broker
         self.client = client  # one for all: each of its requests is answered at once
         self.rng = rng
-        self.members: list[ModernMember] = []
+        self.members: list[ConsumerProtocolMember] = []
         self.away: list[str] = []  # instances of static members that left for a while
         self.made = 0
 
@@ -47,11 +47,11 @@ class ConsumerHistory:
     async def join(self, instance: str | None) -> None:
         self.made += 1
         topics = self.rng.choice([["t"], ["u"], ["t", "u"]])
-        one = ModernMember(self.broker, self.client, f"m{self.made}", topics=topics, instance=instance)
+        one = ConsumerProtocolMember(self.broker, self.client, f"m{self.made}", topics=topics, instance=instance)
         self.members.append(one)
         await self.beat(one, join=True)
 
-    async def act(self, one: ModernMember, what: str) -> None:
+    async def act(self, one: ConsumerProtocolMember, what: str) -> None:
         if what == "beat":
             await self.beat(one)
         elif what == "lost":  # the answer: the member says everything with its next heartbeat
@@ -78,7 +78,7 @@ class ConsumerHistory:
     def known(self) -> set[str]:
         return set(self.broker.faults.group("g").members) if "g" in self.broker.state.groups.ids() else set()
 
-    async def beat(self, one: ModernMember, *, join: bool = False, full: bool = False) -> None:
+    async def beat(self, one: ConsumerProtocolMember, *, join: bool = False, full: bool = False) -> None:
         while (code := await one.beat(join=join, full=full)) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             pass
         if code in {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID}:

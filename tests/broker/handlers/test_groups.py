@@ -15,7 +15,7 @@ from aiokwire.protocol.messages import (
     offset_delete,
 )
 from aiokwire.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from tests.broker.grouped import ModernMember, RawMember, close, started
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, started
 from tests.broker.raw import RawClient
 from tests.broker.transactional import RawProducer, committed_offset
 
@@ -46,7 +46,7 @@ async def test_every_version_lists(broker: Broker, client: RawClient, version: i
     (classic,) = await started(broker, 1, "classic")
     plain = RawMember(client, "plain")
     assert await plain.commit(3, epoch=-1) is ErrorCode.NONE
-    consumer = ModernMember(broker, await RawClient.connect(broker), "a", "consumer")
+    consumer = ConsumerProtocolMember(broker, await RawClient.connect(broker), "a", "consumer")
     assert await consumer.beat(join=True) is ErrorCode.NONE
     rows = (await client.ask(list_groups.ListGroupsRequest(), version)).groups
     assert [(row.group_id, row.protocol_type) for row in rows] == [
@@ -122,7 +122,7 @@ async def test_offsets_of_what_members_read_stay(broker: Broker, client: RawClie
     assert await reader.take_join(3) is ErrorCode.NONE
     reader.send_sync({reader.member_id: b"all"}, version=2)
     assert (await reader.take_sync(2))[0] is ErrorCode.NONE
-    consumer = ModernMember(broker, await RawClient.connect(broker), "a", "consumer")
+    consumer = ConsumerProtocolMember(broker, await RawClient.connect(broker), "a", "consumer")
     assert await consumer.beat(join=True) is ErrorCode.NONE
     for member in (reader, consumer):
         assert await deleted(client, deletion(member.group)) == (0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
@@ -133,7 +133,7 @@ async def test_offsets_of_what_members_read_stay(broker: Broker, client: RawClie
 @pytest.mark.parametrize("version", range(2))
 async def test_every_version_describes_the_consumer_protocol(broker: Broker, client: RawClient, version: int) -> None:
     (classic,) = await started(broker, 1, "classic")
-    member = ModernMember(broker, await RawClient.connect(broker), "a", instance="i", assignor="range")
+    member = ConsumerProtocolMember(broker, await RawClient.connect(broker), "a", instance="i", assignor="range")
     assert await member.beat(join=True) is ErrorCode.NONE
     request = consumer_group_describe.ConsumerGroupDescribeRequest(
         group_ids=["g", "classic", "none"], include_authorized_operations=True

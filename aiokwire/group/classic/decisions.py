@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from aiokwire.cluster import Cluster
 from aiokwire.error_codes import ErrorCode
-from aiokwire.group.states import MemberEvent
+from aiokwire.group.classic.states import ClassicProtocolEvent
 from aiokwire.types import TopicPartition
 
 # Codes after which the coordinator has to be looked up again.
@@ -17,73 +17,78 @@ MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_A
 # Codes after which the member id means nothing any more.
 FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
 # Codes that say that the group is read from the log, by whoever coordinates it next.
-READ_ANEW: Final = MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+RELOADED: Final = MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 
 _GENERATION_GONE: Final = {
-    ErrorCode.UNKNOWN_MEMBER_ID: MemberEvent.LOST,
-    ErrorCode.ILLEGAL_GENERATION: MemberEvent.LOST,
-    ErrorCode.FENCED_INSTANCE_ID: MemberEvent.FENCED,
+    ErrorCode.UNKNOWN_MEMBER_ID: ClassicProtocolEvent.LOST,
+    ErrorCode.ILLEGAL_GENERATION: ClassicProtocolEvent.LOST,
+    ErrorCode.FENCED_INSTANCE_ID: ClassicProtocolEvent.FENCED,
 }
 _ON_JOIN: Final = {
     **_GENERATION_GONE,
-    ErrorCode.MEMBER_ID_REQUIRED: MemberEvent.RETRY,  # with the id that came along
-    ErrorCode.REBALANCE_IN_PROGRESS: MemberEvent.RETRY,
+    ErrorCode.MEMBER_ID_REQUIRED: ClassicProtocolEvent.RETRY,  # with the id that came along
+    ErrorCode.REBALANCE_IN_PROGRESS: ClassicProtocolEvent.RETRY,
 }
-_ON_SYNC: Final = {**_GENERATION_GONE, ErrorCode.REBALANCE_IN_PROGRESS: MemberEvent.REBALANCE}
-_ON_BEAT: Final = _ON_SYNC
+_ON_SYNC: Final = {**_GENERATION_GONE, ErrorCode.REBALANCE_IN_PROGRESS: ClassicProtocolEvent.REBALANCE}
+_ON_HEARTBEAT: Final = _ON_SYNC
 
 
-def on_join_error(code: int) -> MemberEvent:
+def on_join_error(code: int) -> ClassicProtocolEvent:
     """What a refused JoinGroup leads to."""
     return _by(_ON_JOIN, code)
 
 
-def on_sync_error(code: int) -> MemberEvent:
+def on_sync_error(code: int) -> ClassicProtocolEvent:
     """What a refused SyncGroup leads to."""
     return _by(_ON_SYNC, code)
 
 
-def on_beat_error(code: int) -> MemberEvent | None:
+def on_heartbeat_error(code: int) -> ClassicProtocolEvent | None:
     """What a heartbeat's answer leads to; None: go on beating. A heartbeat is never the place to fail at: what lasts is
     met again, and told, by the join."""
     known = ErrorCode.of(code)
     if known is ErrorCode.NONE or known.retriable:
         return None
-    return _ON_BEAT.get(known, MemberEvent.REBALANCE)
+    return _ON_HEARTBEAT.get(known, ClassicProtocolEvent.REBALANCE)
 
 
-def on_commit_error(code: int) -> MemberEvent | None:
+def on_commit_error(code: int) -> ClassicProtocolEvent | None:
     """What a refused commit says of the membership; None: nothing."""
     return _ON_SYNC.get(ErrorCode.of(code))
 
 
-def _by(table: Mapping[ErrorCode, MemberEvent], code: int) -> MemberEvent:
+def _by(table: Mapping[ErrorCode, ClassicProtocolEvent], code: int) -> ClassicProtocolEvent:
     known = ErrorCode.of(code)
-    return table.get(known, MemberEvent.RETRY if known.retriable else MemberEvent.REFUSED)
+    return table.get(known, ClassicProtocolEvent.RETRY if known.retriable else ClassicProtocolEvent.REFUSED)
 
 
 class Signals:
-    """What others noticed and the driver has not dealt with yet: of several events, the gravest."""
+    """What others noticed and the driver has not handled yet: of several events, the most severe counts."""
 
-    _ORDER: Final = (MemberEvent.FENCED, MemberEvent.LOST, MemberEvent.EXPIRED, MemberEvent.REBALANCE)
+    _ORDER: Final = (
+        ClassicProtocolEvent.FENCED,
+        ClassicProtocolEvent.LOST,
+        ClassicProtocolEvent.EXPIRED,
+        ClassicProtocolEvent.REBALANCE,
+    )
 
     def __init__(self) -> None:
-        self._pending: set[MemberEvent] = set()
+        self._pending: set[ClassicProtocolEvent] = set()
 
-    def add(self, event: MemberEvent) -> None:
+    def add(self, event: ClassicProtocolEvent) -> None:
         if event not in self._ORDER:
             raise ValueError(f"{event} is not for others to signal")
         self._pending.add(event)
 
     @property
-    def gravest(self) -> MemberEvent | None:
+    def most_severe(self) -> ClassicProtocolEvent | None:
         return next((event for event in self._ORDER if event in self._pending), None)
 
     @property
-    def parting(self) -> MemberEvent | None:
-        """The gravest, if it ends the generation."""
-        event = self.gravest
-        return None if event is MemberEvent.REBALANCE else event
+    def terminal(self) -> ClassicProtocolEvent | None:
+        """The most_severe, if it ends the generation."""
+        event = self.most_severe
+        return None if event is ClassicProtocolEvent.REBALANCE else event
 
     def clear(self) -> None:
         """A generation ended or a new one begins: what was noticed of the old one means nothing now."""
@@ -93,7 +98,7 @@ class Signals:
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def look_interval(topics: int) -> float:
+def metadata_refresh_interval(topics: int) -> float:
     """How long to wait (seconds) before it is asked again whether topics and partitions were added: the answer names
     `topics`, which a broker with thousands of them should not have to do all the time."""
     return min(10.0, max(1.0, topics / 100))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.group import decisions
-from aiokwire.group.states import TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.classic import decisions
+from aiokwire.group.classic.states import TRANSITIONS, ClassicProtocolEvent, ClassicProtocolState
 from aiokwire.types import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -14,10 +14,10 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code])
 def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> None:
-    assert (MemberState.PREPARING_REBALANCE, decisions.on_join_error(code)) in TRANSITIONS
-    assert (MemberState.COMPLETING_REBALANCE, decisions.on_sync_error(code)) in TRANSITIONS
-    beat = decisions.on_beat_error(code)
-    assert beat is None or (MemberState.STABLE, beat) in TRANSITIONS
+    assert (ClassicProtocolState.PREPARING_REBALANCE, decisions.on_join_error(code)) in TRANSITIONS
+    assert (ClassicProtocolState.COMPLETING_REBALANCE, decisions.on_sync_error(code)) in TRANSITIONS
+    beat = decisions.on_heartbeat_error(code)
+    assert beat is None or (ClassicProtocolState.STABLE, beat) in TRANSITIONS
 
 
 @pytest.mark.parametrize(
@@ -38,42 +38,45 @@ def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> Non
 def test_what_a_code_means(code: ErrorCode, join: str, sync: str, beat: str | None) -> None:
     assert decisions.on_join_error(code).name == join
     assert decisions.on_sync_error(code).name == sync
-    found = decisions.on_beat_error(code)
+    found = decisions.on_heartbeat_error(code)
     assert (found and found.name) == beat
 
 
 def test_a_heartbeat_without_an_error_changes_nothing() -> None:
-    assert decisions.on_beat_error(0) is None
+    assert decisions.on_heartbeat_error(0) is None
 
 
 @pytest.mark.parametrize(
     ("code", "event"),
     [
-        (ErrorCode.REBALANCE_IN_PROGRESS, MemberEvent.REBALANCE),
-        (ErrorCode.UNKNOWN_MEMBER_ID, MemberEvent.LOST),
-        (ErrorCode.ILLEGAL_GENERATION, MemberEvent.LOST),
-        (ErrorCode.FENCED_INSTANCE_ID, MemberEvent.FENCED),
+        (ErrorCode.REBALANCE_IN_PROGRESS, ClassicProtocolEvent.REBALANCE),
+        (ErrorCode.UNKNOWN_MEMBER_ID, ClassicProtocolEvent.LOST),
+        (ErrorCode.ILLEGAL_GENERATION, ClassicProtocolEvent.LOST),
+        (ErrorCode.FENCED_INSTANCE_ID, ClassicProtocolEvent.FENCED),
         (ErrorCode.OFFSET_METADATA_TOO_LARGE, None),
     ],
 )
-def test_what_a_refused_commit_says_of_the_membership(code: ErrorCode, event: MemberEvent | None) -> None:
+def test_what_a_refused_commit_says_of_the_membership(code: ErrorCode, event: ClassicProtocolEvent | None) -> None:
     assert decisions.on_commit_error(code) is event
 
 
 def test_of_several_signals_the_gravest_counts() -> None:
-    def noticed(*events: MemberEvent) -> tuple[MemberEvent | None, MemberEvent | None]:
+    def noticed(*events: ClassicProtocolEvent) -> tuple[ClassicProtocolEvent | None, ClassicProtocolEvent | None]:
         for event in events:
             signals.add(event)
-        return signals.gravest, signals.parting
+        return signals.most_severe, signals.terminal
 
     signals = decisions.Signals()
     assert noticed() == (None, None)
-    assert noticed(MemberEvent.REBALANCE) == (MemberEvent.REBALANCE, None)
-    assert noticed(MemberEvent.EXPIRED, MemberEvent.LOST) == (MemberEvent.LOST, MemberEvent.LOST)
+    assert noticed(ClassicProtocolEvent.REBALANCE) == (ClassicProtocolEvent.REBALANCE, None)
+    assert noticed(ClassicProtocolEvent.EXPIRED, ClassicProtocolEvent.LOST) == (
+        ClassicProtocolEvent.LOST,
+        ClassicProtocolEvent.LOST,
+    )
     signals.clear()
     assert noticed() == (None, None)
     with pytest.raises(ValueError, match="JOINED"):
-        signals.add(MemberEvent.JOINED)
+        signals.add(ClassicProtocolEvent.JOINED)
 
 
 def test_an_eager_member_gives_everything_up_before_a_join_a_cooperative_one_what_it_left() -> None:

@@ -114,7 +114,7 @@ class Beat:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Saying:
-    """What heartbeats say until there is something else to say; a pure function, for `Pulse`."""
+    """What heartbeats say until there is something else to say; a pure function, for `HeartbeatThread`."""
 
     place: Place
     now: Description

@@ -4,40 +4,49 @@ from __future__ import annotations
 
 import pytest
 
-from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.classic.states import (
+    FINAL,
+    HEARTBEATING,
+    JOINING,
+    TRANSITIONS,
+    ClassicProtocolEvent,
+    ClassicProtocolState,
+)
 from aiokwire.machine import InvalidTransition, Machine
 
 
 def test_every_state_can_be_reached() -> None:
-    reached = {MemberState.UNJOINED}
+    reached = {ClassicProtocolState.UNJOINED}
     while True:
         more = {target for (source, _), target in TRANSITIONS.items() if source in reached} - reached
         if not more:
             break
         reached |= more
-    assert reached == set(MemberState)
+    assert reached == set(ClassicProtocolState)
 
 
 def test_every_state_that_is_not_final_can_be_left_by_closing() -> None:
-    for state in MemberState:
-        assert ((state, MemberEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
+    for state in ClassicProtocolState:
+        assert ((state, ClassicProtocolEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
     assert not [source for source, _ in TRANSITIONS if source in FINAL]
 
 
 def test_every_event_moves_some_state() -> None:
-    assert {event for _, event in TRANSITIONS} == set(MemberEvent)
+    assert {event for _, event in TRANSITIONS} == set(ClassicProtocolEvent)
 
 
 def test_a_generation_may_be_lost_wherever_there_is_one() -> None:
-    for state in BEATING | JOINING:
-        assert TRANSITIONS[state, MemberEvent.LOST] is MemberState.LOSING
-        assert TRANSITIONS[state, MemberEvent.FENCED] is MemberState.FAILED
+    for state in HEARTBEATING | JOINING:
+        assert TRANSITIONS[state, ClassicProtocolEvent.LOST] is ClassicProtocolState.LOSING
+        assert TRANSITIONS[state, ClassicProtocolEvent.FENCED] is ClassicProtocolState.FAILED
 
 
 def test_the_usual_way_round() -> None:
-    machine: Machine[MemberState, MemberEvent] = Machine("m", TRANSITIONS, MemberState.UNJOINED)
+    machine: Machine[ClassicProtocolState, ClassicProtocolEvent] = Machine(
+        "m", TRANSITIONS, ClassicProtocolState.UNJOINED
+    )
     way = ["JOIN", "RETRY", "JOINED", "SYNCED", "SETTLED", "REBALANCE", "REVOKED", "JOINED", "SYNCED", "REBALANCE"]
-    states = [machine.fire(MemberEvent[name]).name for name in way]
+    states = [machine.fire(ClassicProtocolEvent[name]).name for name in way]
     assert states == [
         "PREPARING_REBALANCE",
         "PREPARING_REBALANCE",
@@ -51,4 +60,4 @@ def test_the_usual_way_round() -> None:
         "REVOKING",
     ]
     with pytest.raises(InvalidTransition):
-        machine.fire(MemberEvent.SETTLED)
+        machine.fire(ClassicProtocolEvent.SETTLED)

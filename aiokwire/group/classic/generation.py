@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from aiokwire.cluster import Cluster
 from aiokwire.group.assignors import Assignor
-from aiokwire.group.decisions import partition_counts
+from aiokwire.group.classic.decisions import partition_counts
 from aiokwire.protocol.messages.join_group import JoinGroupResponseMember
 
 

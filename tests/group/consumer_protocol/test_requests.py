@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.errors import UnsupportedVersion
-from aiokwire.group.modern_requests import Beat, Description, Part, Place, Saying, leaving, told
+from aiokwire.group.consumer_protocol.requests import Beat, Description, Part, Place, Saying, leaving, told
 from aiokwire.net import ApiVersions, Offered
 from aiokwire.protocol.messages.consumer_group_heartbeat import (
     Assignment,

@@ -9,16 +9,16 @@ from typing import Final
 
 import anyio
 
-from aiokwire.group.pulse import Pulse
+from aiokwire.group.heartbeat_thread import HeartbeatThread
 
 # The longest time between two looks at the application's progress (seconds).
 LOOK: Final = 3.0
 
 
-class Progress:
+class PollIntervalCheck:
     """The application's progress, as far as it was noticed."""
 
-    def __init__(self, pulse: Pulse, progressed_at: Callable[[float], float], limit: float) -> None:
+    def __init__(self, pulse: HeartbeatThread, progressed_at: Callable[[float], float], limit: float) -> None:
         """`progressed_at`: when there was progress, given the time; `limit` in seconds."""
         self._pulse = pulse
         self._progressed_at = progressed_at
@@ -31,5 +31,5 @@ class Progress:
         at = self._progressed_at(now)
         if at > self._noticed:
             self._noticed = at
-            self._pulse.polled()
+            self._pulse.record_poll()
         return at + self._limit - now

@@ -15,21 +15,27 @@ from aiokwire._text import printable
 from aiokwire.cluster import JOIN, Client, Cluster
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, error_for
-from aiokwire.group import decisions
 from aiokwire.group.assignors import Assignor
-from aiokwire.group.classic_requests import Identity, Leaving, heartbeat_request, join_request, sync_request
+from aiokwire.group.classic import decisions
+from aiokwire.group.classic.generation import Generation, watch
+from aiokwire.group.classic.heartbeats import Heartbeats
+from aiokwire.group.classic.incompatibility import explain
+from aiokwire.group.classic.leader import know_topics, nothing_for, share_out, subscriptions
+from aiokwire.group.classic.member_id import MemberId
+from aiokwire.group.classic.requests import Identity, Leaving, heartbeat_request, join_request, sync_request
+from aiokwire.group.classic.states import (
+    FINAL,
+    HEARTBEATING,
+    JOINING,
+    TRANSITIONS,
+    ClassicProtocolEvent,
+    ClassicProtocolState,
+)
 from aiokwire.group.commit_gate import CommitGate
-from aiokwire.group.generation import Generation, watch
-from aiokwire.group.heartbeats import Heartbeats
-from aiokwire.group.incompatibility import explain
+from aiokwire.group.coordinator_client import CoordinatorClient, is_passing
 from aiokwire.group.interruption import Interruption
-from aiokwire.group.leading import know_topics, nothing_for, share_out, subscriptions
 from aiokwire.group.life import Departure, Life
-from aiokwire.group.link import CoordinatorLink, is_passing
-from aiokwire.group.member_id import MemberId
-from aiokwire.group.membership import Host
-from aiokwire.group.options import MemberOptions
-from aiokwire.group.states import BEATING, FINAL, JOINING, TRANSITIONS, MemberEvent, MemberState
+from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment
 from aiokwire.machine import Machine
@@ -50,11 +56,11 @@ class ClassicMember:
         self._client = client
         self._options = options
         self._host = host
-        self._link = CoordinatorLink(client, options.group_id, status)
-        self._machine: Machine[MemberState, MemberEvent] = Machine(
+        self._link = CoordinatorClient(client, options.group_id, status)
+        self._machine: Machine[ClassicProtocolState, ClassicProtocolEvent] = Machine(
             f"group {options.group_id}",
             TRANSITIONS,
-            MemberState.UNJOINED,
+            ClassicProtocolState.UNJOINED,
             on_move=lambda state: status.moved(state, self.metadata.generation),
         )
         self._strategy = options.strategy
@@ -71,25 +77,25 @@ class ClassicMember:
         self._assigned: list[TopicPartition] = []  # by the last SyncGroup
         self._reason = "a new member"  # why it joins
         self._backoff = client.new_backoff()  # of attempts that failed
-        self._stumbles = 0  # generations lost, and refusals, since one was stable
+        self._consecutive_losses = 0  # generations lost, and refusals, since one was stable
         self._woken = anyio.Event()
         self._polled = anyio.Event()
         self._life = Life()
         self._steps = {
-            MemberState.UNJOINED: self._begin,
-            MemberState.PREPARING_REBALANCE: self._join,
-            MemberState.COMPLETING_REBALANCE: self._sync,
-            MemberState.RECONCILING: self._reconcile,
-            MemberState.STABLE: self._stay,
-            MemberState.REVOKING: self._revoke,
-            MemberState.LOSING: self._lose,
-            MemberState.IDLE: self._idle,
+            ClassicProtocolState.UNJOINED: self._begin,
+            ClassicProtocolState.PREPARING_REBALANCE: self._join,
+            ClassicProtocolState.COMPLETING_REBALANCE: self._sync,
+            ClassicProtocolState.RECONCILING: self._reconcile,
+            ClassicProtocolState.STABLE: self._stay,
+            ClassicProtocolState.REVOKING: self._revoke,
+            ClassicProtocolState.LOSING: self._lose,
+            ClassicProtocolState.IDLE: self._idle,
         }
 
     # --- told by the consumer -----------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> MemberState:
+    def state(self) -> ClassicProtocolState:
         return self._machine.state
 
     @property
@@ -103,15 +109,15 @@ class ClassicMember:
         self._topics = topics
         self._woken.set()
 
-    def polled(self) -> None:
+    def record_poll(self) -> None:
         """See `Membership`."""
-        if self._machine.state is MemberState.IDLE:
+        if self._machine.state is ClassicProtocolState.IDLE:
             self._polled.set()
 
     def rejoin(self, reason: str) -> None:
         """See `Membership`."""
         self._reason = reason
-        self._signal(MemberEvent.REBALANCE)
+        self._signal(ClassicProtocolEvent.REBALANCE)
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
@@ -124,7 +130,7 @@ class ClassicMember:
         self._forget_id(code)
         self._tell_if_fenced(event, code, "OffsetCommit")
         self._signal(event)
-        return event is MemberEvent.REBALANCE
+        return event is ClassicProtocolEvent.REBALANCE
 
     async def leave(self, timeout: float, *, reason: str) -> None:
         """See `Membership`."""
@@ -156,21 +162,21 @@ class ClassicMember:
             event = await self._steps[self._machine.state]()
             self._fire(event)
 
-    def _fire(self, event: MemberEvent) -> None:
+    def _fire(self, event: ClassicProtocolEvent) -> None:
         state = self._machine.fire(event)
         if state not in JOINING:
             self.commits.open()
-        if state not in BEATING:
+        if state not in HEARTBEATING:
             self._heartbeats.stop()
 
-    async def _begin(self) -> MemberEvent:
+    async def _begin(self) -> ClassicProtocolEvent:
         """UNJOINED: join; after the second loss in a row only after a pause."""
         self._generation = None
-        if self._stumbles > 1:
+        if self._consecutive_losses > 1:
             await self._client.pause(self._backoff.next())
-        return MemberEvent.JOIN
+        return ClassicProtocolEvent.JOIN
 
-    async def _join(self) -> MemberEvent:
+    async def _join(self) -> ClassicProtocolEvent:
         """PREPARING_REBALANCE."""
         options = self._options
         await self.commits.close(options.session_timeout / 2)
@@ -193,29 +199,29 @@ class ClassicMember:
             return self._ended
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id.given(answer.member_id)
-            return MemberEvent.RETRY
+            return ClassicProtocolEvent.RETRY
         if code := answer.error_code:
             if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
                 return await self._after_incompatibility(code)
             event = await self._after_refusal(decisions.on_join_error(code), code, "JoinGroup")
-            if code in decisions.READ_ANEW:
+            if code in decisions.RELOADED:
                 self._id.moved()
             return event
         return self._on_joined(answer, topics)
 
-    def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
+    def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> ClassicProtocolEvent:
         self._id.given(answer.member_id)
         assignor = next((each for each in self._offered if each.name == answer.protocol_name), None)
         if assignor is None:
             self._refuse(
                 KafkaError(f"{self._who}: the coordinator chose {answer.protocol_name!r}, which was not offered")
             )
-            return MemberEvent.REFUSED
+            return ClassicProtocolEvent.REFUSED
         is_leader = answer.leader == answer.member_id
         yields = self._strategy.is_auto and not assignor.cooperative and bool(self._host.owned())
         if yields and not is_leader and (self._generation is None or answer.leader != self._generation.leader):
             logger.warning("%s: a new leader assigns by %r what this member owns", self._who, assignor.name)
-            return MemberEvent.LOST
+            return ClassicProtocolEvent.LOST
         generation = Generation(
             answer.generation_id,
             assignor,
@@ -238,13 +244,13 @@ class ClassicMember:
             " (leader)" * is_leader,
         )
         self._heartbeats.start(heartbeat_request(self._identity, generation.number))
-        return MemberEvent.JOINED
+        return ClassicProtocolEvent.JOINED
 
-    async def _sync(self) -> MemberEvent:
+    async def _sync(self) -> ClassicProtocolEvent:
         """COMPLETING_REBALANCE."""
         generation = self._generation
         assert generation is not None
-        if (gone := self._signals.parting) is not None:
+        if (gone := self._signals.terminal) is not None:
             return gone
         try:
             assignments = await self._assignments(generation)
@@ -261,7 +267,7 @@ class ClassicMember:
             return await self._after_failure(error)
         self._id.settled()
         self._backoff.reset()
-        return self._signals.parting or MemberEvent.SYNCED
+        return self._signals.terminal or ClassicProtocolEvent.SYNCED
 
     async def _assignments(self, generation: Generation) -> dict[str, bytes]:
         """The leader's decision; empty for everybody else."""
@@ -277,7 +283,7 @@ class ClassicMember:
             return nothing_for(members)
         return share_out(generation.assignor, members, cluster)
 
-    async def _reconcile(self) -> MemberEvent:
+    async def _reconcile(self) -> ClassicProtocolEvent:
         """RECONCILING: from what is owned to what was assigned."""
         generation = self._generation
         assert generation is not None
@@ -286,54 +292,54 @@ class ClassicMember:
         plan = decisions.plan_reconciliation(self._host.owned(), assigned, cooperative=is_cooperative)
         if plan.revoke:
             await self._host.revoke(plan.revoke, self._revocation_deadline)
-            if (gone := self._signals.parting) is not None:
+            if (gone := self._signals.terminal) is not None:
                 return gone
         self._strategy.on_assignment(generation.assignor, assigned, generation.number)
         await self._host.assign(plan.add)
-        if (gone := self._signals.parting) is not None:
+        if (gone := self._signals.terminal) is not None:
             return gone
         if plan.rejoin:
             self._reason = "gave up partitions that others are to have"
-            return MemberEvent.REBALANCE
+            return ClassicProtocolEvent.REBALANCE
         if self._strategy.should_offer_more(generation.assignor, self._offered):
             self._reason = "offers eager assignors again"
-            return MemberEvent.REBALANCE
-        return MemberEvent.SETTLED
+            return ClassicProtocolEvent.REBALANCE
+        return ClassicProtocolEvent.SETTLED
 
-    async def _stay(self) -> MemberEvent:
+    async def _stay(self) -> ClassicProtocolEvent:
         """STABLE: until something happens."""
-        self._stumbles = 0
+        self._consecutive_losses = 0
         generation = self._generation
         assert generation is not None
         while True:
             self._woken = anyio.Event()
-            event = self._signals.gravest
+            event = self._signals.most_severe
             if event is not None:
                 return event
             reason = generation.outdated(self._topics, self._client.cluster)
             if reason is not None:
                 self._reason = reason
-                return MemberEvent.REBALANCE
+                return ClassicProtocolEvent.REBALANCE
             await self._woken.wait()
 
-    async def _revoke(self) -> MemberEvent:
+    async def _revoke(self) -> ClassicProtocolEvent:
         """REVOKING: what must not be kept while the group rebalances."""
         keeps = not self._must_revoke and self._strategy.is_cooperative(self._assignor)
         given_up = decisions.plan_revocation(self._host.owned(), self._topics, cooperative=keeps)
         if given_up:
             await self._host.revoke(given_up, self._revocation_deadline)
-        return self._signals.parting or MemberEvent.REVOKED
+        return self._signals.terminal or ClassicProtocolEvent.REVOKED
 
-    async def _lose(self) -> MemberEvent:
+    async def _lose(self) -> ClassicProtocolEvent:
         """LOSING."""
         await self._let_go()
-        self._stumbles += 1
-        return MemberEvent.RELEASED
+        self._consecutive_losses += 1
+        return ClassicProtocolEvent.RELEASED
 
-    async def _idle(self) -> MemberEvent:
+    async def _idle(self) -> ClassicProtocolEvent:
         """IDLE: out of the group until the application reads again."""
         self._polled = anyio.Event()
-        expired = self._signals.gravest is MemberEvent.EXPIRED
+        expired = self._signals.most_severe is ClassicProtocolEvent.EXPIRED
         if expired:
             logger.warning(
                 "%s: no record was asked for within max_poll_interval_ms=%d: leaving the group until one is; work in "
@@ -344,10 +350,10 @@ class ClassicMember:
             )
         await self._let_go()
         await self._send_leave("max_poll_interval_ms was exceeded" if expired else "refused by the coordinator")
-        self._stumbles += 1
+        self._consecutive_losses += 1
         await self._polled.wait()
         self._reason = "reads again"
-        return MemberEvent.POLLED
+        return ClassicProtocolEvent.POLLED
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -358,13 +364,13 @@ class ClassicMember:
             return
         with anyio.CancelScope(deadline=departure.deadline):
             owned = self._host.owned()
-            if owned and self._generation is not None and self._signals.parting is None:
+            if owned and self._generation is not None and self._signals.terminal is None:
                 await self._host.revoke(owned, departure.deadline)
             elif owned:
                 await self._host.lose(owned)
             await self._send_leave(departure.reason)
         self._generation = None
-        self._machine.fire(MemberEvent.LEAVE)
+        self._machine.fire(ClassicProtocolEvent.LEAVE)
 
     async def _send_leave(self, reason: str) -> None:
         """Tell the coordinator, so that the others need not wait for this member's session to end. A static member
@@ -388,41 +394,41 @@ class ClassicMember:
 
     # --- what went wrong ----------------------------------------------------------------------------------------------
 
-    async def _after_failure(self, error: KafkaError) -> MemberEvent:
+    async def _after_failure(self, error: KafkaError) -> ClassicProtocolEvent:
         """An attempt that brought no answer, or one that cannot be used."""
         if not is_passing(error):
             self._refuse(error)
-            return MemberEvent.REFUSED
+            return ClassicProtocolEvent.REFUSED
         pause = self._backoff.next()
         logger.info("%s: %s, again in %.3f s", self._who, error, pause)
         await self._client.pause(pause)
-        return MemberEvent.RETRY
+        return ClassicProtocolEvent.RETRY
 
-    async def _after_refusal(self, event: MemberEvent, code: int, request: str) -> MemberEvent:
+    async def _after_refusal(self, event: ClassicProtocolEvent, code: int, request: str) -> ClassicProtocolEvent:
         error = error_for(code, f"{self._who}: {request} as member {self._id.current!r}", request=request)
         self._forget_id(code)
-        if event is MemberEvent.RETRY:
+        if event is ClassicProtocolEvent.RETRY:
             pause = self._backoff.next()
             logger.info("%s, again in %.3f s", error, pause)
             await self._client.pause(pause)
-        elif event is MemberEvent.REFUSED:
+        elif event is ClassicProtocolEvent.REFUSED:
             self._refuse(error)
-        elif event is MemberEvent.FENCED:
+        elif event is ClassicProtocolEvent.FENCED:
             self._host.fail(error, final=True)
         else:
             logger.info("%s", error)
         return event
 
-    async def _after_incompatibility(self, code: int) -> MemberEvent:
+    async def _after_incompatibility(self, code: int) -> ClassicProtocolEvent:
         """No assignor that was offered is one of all other members."""
         if self._offered != self._strategy.assignors and self._generation is not None:
             logger.info("%s: its members need an eager assignor: giving up all partitions before the join", self._who)
             self._must_revoke = True
             self._heartbeats.start(heartbeat_request(self._identity, self._generation.number))
-            return MemberEvent.INCOMPATIBLE
+            return ClassicProtocolEvent.INCOMPATIBLE
         why = await explain(self._link, self._options.group_id, self._offered)
         self._refuse(error_for(code, f"{self._who}: cannot join: {why}", request="JoinGroup"))
-        return MemberEvent.REFUSED
+        return ClassicProtocolEvent.REFUSED
 
     def _refuse(self, error: KafkaError) -> None:
         self._host.fail(error, final=False)
@@ -433,21 +439,21 @@ class ClassicMember:
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
-    def _signal(self, event: MemberEvent) -> None:
+    def _signal(self, event: ClassicProtocolEvent) -> None:
         self._signals.add(event)
         self._woken.set()
-        if self._signals.parting is not None and self._machine.can(self._signals.parting):
+        if self._signals.terminal is not None and self._machine.can(self._signals.terminal):
             self._waiting.end()
 
-    def _on_heartbeat(self, event: MemberEvent, code: int) -> None:
+    def _on_heartbeat(self, event: ClassicProtocolEvent, code: int) -> None:
         if code:
             self._forget_id(code)
             logger.info("%s: a heartbeat was answered %s", self._who, ErrorCode.of(code).name)
         self._tell_if_fenced(event, code, "Heartbeat")
         self._signal(event)
 
-    def _tell_if_fenced(self, event: MemberEvent, code: int, request: str) -> None:
-        if event is MemberEvent.FENCED:
+    def _tell_if_fenced(self, event: ClassicProtocolEvent, code: int, request: str) -> None:
+        if event is ClassicProtocolEvent.FENCED:
             self._host.fail(error_for(code, f"{self._who}: {request}", request=request), final=True)
 
     def _on_metadata(self, _cluster: Cluster) -> None:
@@ -458,7 +464,7 @@ class ClassicMember:
         while True:
             generation = self._generation
             watched = () if generation is None or generation.watch is None else generation.watch.topics
-            await anyio.sleep(decisions.look_interval(len(watched)))
+            await anyio.sleep(decisions.metadata_refresh_interval(len(watched)))
             generation = self._generation
             if generation is not None and generation.watch is not None:
                 self._client.metadata.want(generation.watch.topics)
@@ -475,9 +481,9 @@ class ClassicMember:
         return Identity(self._options.group_id, self._id.current, self._options.instance_id)
 
     @property
-    def _ended(self) -> MemberEvent:
+    def _ended(self) -> ClassicProtocolEvent:
         """What ended the wait for a generation."""
-        event = self._signals.parting
+        event = self._signals.terminal
         assert event is not None
         return event
 

@@ -10,8 +10,8 @@ import pytest
 from aiokwire.cluster import Cluster, Partition, Topic
 from aiokwire.errors import KafkaError, ProtocolViolation
 from aiokwire.group.assignors import RangeAssignor
-from aiokwire.group.generation import Generation, watch
-from aiokwire.group.leading import share_out, subscriptions
+from aiokwire.group.classic.generation import Generation, watch
+from aiokwire.group.classic.leader import share_out, subscriptions
 from aiokwire.group.subscription_format import decode_assignment, encode_subscription
 from aiokwire.protocol.messages.join_group import JoinGroupResponseMember
 from aiokwire.types import TopicPartition

@@ -18,17 +18,22 @@ from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, error_for
-from aiokwire.group import modern_decisions as decisions
-from aiokwire.group.beats import Beats
 from aiokwire.group.commit_gate import CommitGate
+from aiokwire.group.consumer_protocol import decisions
+from aiokwire.group.consumer_protocol.heartbeats import Beats
+from aiokwire.group.consumer_protocol.requests import JOINING, Beat, Description, Parts, Place, Saying, leaving, told
+from aiokwire.group.consumer_protocol.states import (
+    FINAL,
+    HEARTBEATING,
+    TRANSITIONS,
+    ConsumerProtocolEvent,
+    ConsumerProtocolState,
+)
+from aiokwire.group.consumer_protocol.topic_names import names_of
+from aiokwire.group.coordinator_client import CoordinatorClient, is_passing
 from aiokwire.group.life import Life
-from aiokwire.group.link import CoordinatorLink, is_passing
-from aiokwire.group.membership import Host
-from aiokwire.group.modern_requests import JOINING, Beat, Description, Parts, Place, Saying, leaving, told
-from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
-from aiokwire.group.options import MemberOptions
+from aiokwire.group.membership import Host, MemberOptions
 from aiokwire.group.status import MemberStatus
-from aiokwire.group.topic_names import names_of
 from aiokwire.machine import Machine
 from aiokwire.protocol import Response
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -44,7 +49,7 @@ LONGEST_NAMES_INTERVAL = 30.0
 UNRELEASED_INTERVAL = 1.0
 
 
-class ModernMember:
+class ConsumerProtocolMember:
     """See `Membership`."""
 
     def __init__(
@@ -55,11 +60,11 @@ class ModernMember:
         self._client = client
         self._options = options
         self._host = host
-        self._link = CoordinatorLink(client, options.group_id, status)
-        self._machine: Machine[ModernState, ModernEvent] = Machine(
+        self._link = CoordinatorClient(client, options.group_id, status)
+        self._machine: Machine[ConsumerProtocolState, ConsumerProtocolEvent] = Machine(
             f"group {options.group_id}",
             TRANSITIONS,
-            ModernState.UNJOINED,
+            ConsumerProtocolState.UNJOINED,
             on_move=lambda state: status.moved(state, self.metadata.generation),
         )
         self._beats = Beats(client, self._link, options, self, progressed_at=host.progressed_at)
@@ -78,27 +83,27 @@ class ModernMember:
         self._names: dict[bytes, str] = {}
         self._acknowledge = False  # the next heartbeat says what is held
         # What others noticed and the driver has not dealt with.
-        self._pending: set[ModernEvent] = set()
+        self._pending: set[ConsumerProtocolEvent] = set()
         self._woken = anyio.Event()
         self._polled = anyio.Event()
         self._backoff = client.new_backoff()  # of joins that failed
-        self._stumbles = 0  # epochs lost, and refusals, since one was stable
+        self._consecutive_losses = 0  # epochs lost, and refusals, since one was stable
         self._unreleased_since: float | None = None
         self._may_fall_back = may_fall_back
         self._life = Life()
         self._steps = {
-            ModernState.UNJOINED: self._begin,
-            ModernState.JOINING: self._join,
-            ModernState.RECONCILING: self._reconcile,
-            ModernState.STABLE: self._stay,
-            ModernState.LOSING: self._lose,
-            ModernState.IDLE: self._idle,
+            ConsumerProtocolState.UNJOINED: self._begin,
+            ConsumerProtocolState.JOINING: self._join,
+            ConsumerProtocolState.RECONCILING: self._reconcile,
+            ConsumerProtocolState.STABLE: self._stay,
+            ConsumerProtocolState.LOSING: self._lose,
+            ConsumerProtocolState.IDLE: self._idle,
         }
 
     # --- told by the consumer -----------------------------------------------------------------------------------------
 
     @property
-    def state(self) -> ModernState:
+    def state(self) -> ConsumerProtocolState:
         return self._machine.state
 
     @property
@@ -113,9 +118,9 @@ class ModernMember:
         self._wanted = self._wanted._replace(topics=topics, pattern=pattern)
         self._beats.say()
 
-    def polled(self) -> None:
+    def record_poll(self) -> None:
         """See `Membership`."""
-        if self._machine.state is ModernState.IDLE:
+        if self._machine.state is ConsumerProtocolState.IDLE:
             self._polled.set()
 
     def rejoin(self, reason: str) -> None:
@@ -152,7 +157,7 @@ class ModernMember:
                 await self._life.work(self._drive)
                 if self._life.departure is not None:
                     await self._depart(self._life.departure.deadline)
-                elif self.state is not ModernState.UNSERVED:
+                elif self.state is not ConsumerProtocolState.UNSERVED:
                     await self._let_go()  # failed
                 tasks.cancel_scope.cancel()
         finally:
@@ -162,16 +167,16 @@ class ModernMember:
     async def _drive(self) -> None:
         while self._machine.state not in FINAL:
             event = await self._steps[self._machine.state]()
-            if self._machine.fire(event) not in BEATING:
+            if self._machine.fire(event) not in HEARTBEATING:
                 self._beats.stop()
 
-    async def _begin(self) -> ModernEvent:
+    async def _begin(self) -> ConsumerProtocolEvent:
         """UNJOINED: join; after the second loss in a row only after a pause."""
-        if self._stumbles > 1:
+        if self._consecutive_losses > 1:
             await self._client.pause(self._backoff.next())
-        return ModernEvent.JOIN
+        return ConsumerProtocolEvent.JOIN
 
-    async def _join(self) -> ModernEvent:
+    async def _join(self) -> ConsumerProtocolEvent:
         """JOINING."""
         self._pending.clear()
         wanted = self._wanted
@@ -192,33 +197,33 @@ class ModernMember:
         await self._beats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
         if self._wanted != wanted:
             self._beats.say()
-        return ModernEvent.JOINED
+        return ConsumerProtocolEvent.JOINED
 
-    async def _reconcile(self) -> ModernEvent:
+    async def _reconcile(self) -> ConsumerProtocolEvent:
         """RECONCILING: from what is owned to what the coordinator gave."""
-        self._pending.discard(ModernEvent.TOLD)
+        self._pending.discard(ConsumerProtocolEvent.TOLD)
         target = self._target
         self._names = await names_of(self._client, {part.topic_id for part in target})
         plan = decisions.plan_reconciliation(self._host.owned(), target, self._names)
         if plan.revoke:
             await self._host.revoke(plan.revoke, anyio.current_time() + self._options.max_poll_interval)
             self._note_held(target)
-        if (event := decisions.gravest(self._pending)) is not None:
+        if (event := decisions.most_severe(self._pending)) is not None:
             return event
         # From here on it has them, whatever the listener still does: should everything have to be said again meanwhile,
         # what is left out would be others' at once.
         self._held = decisions.held_of(target, self._names, self._host.owned() | plan.add)
         await self._host.assign(plan.add)
         self._note_held(target)
-        return decisions.gravest(self._pending) or ModernEvent.SETTLED
+        return decisions.most_severe(self._pending) or ConsumerProtocolEvent.SETTLED
 
-    async def _stay(self) -> ModernEvent:
+    async def _stay(self) -> ConsumerProtocolEvent:
         """STABLE: until something happens."""
-        self._stumbles = 0
+        self._consecutive_losses = 0
         patience = NAMES_INTERVAL
         while True:
             self._woken = anyio.Event()
-            if (event := decisions.gravest(self._pending)) is not None:
+            if (event := decisions.most_severe(self._pending)) is not None:
                 return event
             nameless = self._nameless
             with anyio.move_on_after(patience if nameless else float("inf")):
@@ -226,18 +231,18 @@ class ModernMember:
                 continue
             patience = min(2 * patience, LONGEST_NAMES_INTERVAL)
             if await names_of(self._client, nameless):
-                return ModernEvent.TOLD
+                return ConsumerProtocolEvent.TOLD
 
-    async def _lose(self) -> ModernEvent:
+    async def _lose(self) -> ConsumerProtocolEvent:
         """LOSING."""
         await self._let_go()
-        self._stumbles += 1
-        return ModernEvent.RELEASED
+        self._consecutive_losses += 1
+        return ConsumerProtocolEvent.RELEASED
 
-    async def _idle(self) -> ModernEvent:
+    async def _idle(self) -> ConsumerProtocolEvent:
         """IDLE: out of the group until the application reads again."""
         self._polled = anyio.Event()
-        if ModernEvent.EXPIRED in self._pending:
+        if ConsumerProtocolEvent.EXPIRED in self._pending:
             logger.warning(
                 "%s: no record was asked for within max_poll_interval_ms=%d: leaving the group until one is; work in "
                 "smaller steps, or raise the limit",
@@ -247,9 +252,9 @@ class ModernMember:
         place = self._place
         await self._let_go()
         await self._send_leave(place)
-        self._stumbles += 1
+        self._consecutive_losses += 1
         await self._polled.wait()
-        return ModernEvent.POLLED
+        return ConsumerProtocolEvent.POLLED
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -259,7 +264,10 @@ class ModernMember:
             return
         with anyio.CancelScope(deadline=deadline):
             owned, place = self._host.owned(), self._place
-            gone = self._epoch == JOINING or decisions.gravest(self._pending) not in (None, ModernEvent.TOLD)
+            gone = self._epoch == JOINING or decisions.most_severe(self._pending) not in (
+                None,
+                ConsumerProtocolEvent.TOLD,
+            )
             if owned and not gone:
                 await self._host.revoke(owned, deadline)
             elif owned:
@@ -268,7 +276,7 @@ class ModernMember:
             await self._send_leave(place)
         self._beats.end()
         self._forget()
-        self._machine.fire(ModernEvent.LEAVE)
+        self._machine.fire(ConsumerProtocolEvent.LEAVE)
 
     async def _send_leave(self, place: Place) -> None:
         """Tell the coordinator, so that the others need not wait for this member's session to end."""
@@ -308,12 +316,12 @@ class ModernMember:
                 logger.info("%s: a heartbeat failed: %s", self._who, outcome)
             else:
                 self._host.fail(outcome, final=False)
-                self._signal(ModernEvent.REFUSED)
+                self._signal(ConsumerProtocolEvent.REFUSED)
             return
         assert isinstance(outcome, ConsumerGroupHeartbeatResponse)
         if outcome.error_code:
             self._said = None
-            event = decisions.on_beat_error(outcome.error_code)
+            event = decisions.on_heartbeat_error(outcome.error_code)
             if event is not None:
                 self._note(event, outcome.error_code, "ConsumerGroupHeartbeat", outcome.error_message)
             return
@@ -326,7 +334,7 @@ class ModernMember:
 
     def on_expired(self) -> None:
         """See `Speaker`."""
-        self._signal(ModernEvent.EXPIRED)
+        self._signal(ConsumerProtocolEvent.EXPIRED)
 
     async def _ask(self, beat: Beat) -> ConsumerGroupHeartbeatResponse:
         return await self._link.ask(
@@ -339,11 +347,11 @@ class ModernMember:
         """What a good answer tells."""
         news = told(answer, self._member_id)
         if news.epoch != self._epoch or news.assignment is not None:
-            self._beats.hurry()
+            self._beats.speed_up()
         self._member_id, self._epoch = news.member_id, news.epoch
         if news.assignment is not None:
             self._target = news.assignment
-            self._signal(ModernEvent.TOLD)
+            self._signal(ConsumerProtocolEvent.TOLD)
 
     def _note_held(self, target: Parts) -> None:
         """Have the coordinator told what of `target` is in force: it waits for that before it gives what was given up
@@ -354,44 +362,44 @@ class ModernMember:
 
     # --- what went wrong ----------------------------------------------------------------------------------------------
 
-    async def _after_failure(self, error: KafkaError) -> ModernEvent:
+    async def _after_failure(self, error: KafkaError) -> ConsumerProtocolEvent:
         """A join that brought no answer, or one that cannot be used."""
         if not is_passing(error):
             self._host.fail(error, final=False)
-            return ModernEvent.REFUSED
+            return ConsumerProtocolEvent.REFUSED
         pause = self._backoff.next()
         logger.info("%s: %s, again in %.3f s", self._who, error, pause)
         await self._client.pause(pause)
-        return ModernEvent.RETRY
+        return ConsumerProtocolEvent.RETRY
 
-    async def _after_refusal(self, answer: ConsumerGroupHeartbeatResponse) -> ModernEvent:
+    async def _after_refusal(self, answer: ConsumerGroupHeartbeatResponse) -> ConsumerProtocolEvent:
         """A join that was refused."""
         code = answer.error_code
         event = decisions.on_join_error(code)
         error = self._error(code, "ConsumerGroupHeartbeat", answer.error_message)
-        if event is ModernEvent.UNSERVED or (code == ErrorCode.GROUP_ID_NOT_FOUND and self._may_fall_back):
+        if event is ConsumerProtocolEvent.UNSERVED or (code == ErrorCode.GROUP_ID_NOT_FOUND and self._may_fall_back):
             return self._after_unserved(error)
         if code == ErrorCode.UNRELEASED_INSTANCE_ID:
             return await self._after_unreleased(error)
-        if event is ModernEvent.RETRY:
+        if event is ConsumerProtocolEvent.RETRY:
             pause = self._backoff.next()
             logger.info("%s, again in %.3f s", error, pause)
             await self._client.pause(pause)
-        elif event is ModernEvent.REFUSED:
+        elif event is ConsumerProtocolEvent.REFUSED:
             self._host.fail(error, final=False)
-        elif event is ModernEvent.FENCED:
+        elif event is ConsumerProtocolEvent.FENCED:
             self._host.fail(error, final=True)
         return event
 
-    def _after_unserved(self, error: BrokerError) -> ModernEvent:
+    def _after_unserved(self, error: BrokerError) -> ConsumerProtocolEvent:
         """The broker does not speak this protocol, or not to this group."""
         if self._may_fall_back:
             logger.info("%s: the classic protocol it is: %s", self._who, error)
         else:
             self._host.fail(error, final=True)
-        return ModernEvent.UNSERVED
+        return ConsumerProtocolEvent.UNSERVED
 
-    async def _after_unreleased(self, error: BrokerError) -> ModernEvent:
+    async def _after_unreleased(self, error: BrokerError) -> ConsumerProtocolEvent:
         """The instance id is still a member's: of the process that this one replaces, which ends with its session, or
         of another one that lives."""
         now = anyio.current_time()
@@ -400,16 +408,16 @@ class ModernMember:
             logger.warning("%s; waiting up to %.0f s for its session to end", error, self._options.session_timeout)
         if now - self._unreleased_since > self._options.session_timeout:
             self._host.fail(error, final=True)
-            return ModernEvent.FENCED
+            return ConsumerProtocolEvent.FENCED
         await self._client.pause(UNRELEASED_INTERVAL)
-        return ModernEvent.RETRY
+        return ConsumerProtocolEvent.RETRY
 
-    def _note(self, event: ModernEvent, code: int, request: str, message: str | None = None) -> None:
+    def _note(self, event: ConsumerProtocolEvent, code: int, request: str, message: str | None = None) -> None:
         """A code that ends the epoch."""
         error = self._error(code, request, message)
         logger.info("%s", error)
-        if event in (ModernEvent.FENCED, ModernEvent.REFUSED):
-            self._host.fail(error, final=event is ModernEvent.FENCED)
+        if event in (ConsumerProtocolEvent.FENCED, ConsumerProtocolEvent.REFUSED):
+            self._host.fail(error, final=event is ConsumerProtocolEvent.FENCED)
         self._signal(event)
 
     def _error(self, code: int, request: str, message: str | None = None) -> BrokerError:
@@ -418,13 +426,13 @@ class ModernMember:
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
-    def _signal(self, event: ModernEvent) -> None:
+    def _signal(self, event: ConsumerProtocolEvent) -> None:
         self._pending.add(event)
         self._woken.set()
 
     def _on_metadata(self, cluster: Cluster) -> None:
         if any(cluster.topic_name(topic_id) is not None for topic_id in self._nameless):
-            self._signal(ModernEvent.TOLD)
+            self._signal(ConsumerProtocolEvent.TOLD)
 
     @property
     def _nameless(self) -> set[bytes]:

@@ -1,6 +1,7 @@
-"""The heartbeats of a member of the consumer protocol: `Pulse` sends them, here it is decided where to and until when.
+"""The heartbeats of a member of the consumer protocol. `HeartbeatThread` sends them; this module decides where to
+and until when.
 
-What they say is the member's affair: it gives a function that makes the next one, and is told what came of it.
+The member supplies their contents and receives the outcomes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import anyio
 
 from aiokwire.cluster import Client
 from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group.decisions import MOVED
-from aiokwire.group.link import CoordinatorLink
-from aiokwire.group.modern_requests import Saying
-from aiokwire.group.options import MemberOptions
-from aiokwire.group.progress import LOOK, Progress
-from aiokwire.group.pulse import Beat, Pulse
+from aiokwire.group.classic.decisions import MOVED
+from aiokwire.group.consumer_protocol.requests import Saying
+from aiokwire.group.coordinator_client import CoordinatorClient
+from aiokwire.group.heartbeat_thread import Beat, HeartbeatThread
+from aiokwire.group.membership import MemberOptions
+from aiokwire.group.poll_interval import LOOK, PollIntervalCheck
 from aiokwire.net import Address
 from aiokwire.protocol import Response
 
@@ -41,7 +42,7 @@ class Beats:
     def __init__(
         self,
         client: Client,
-        link: CoordinatorLink,
+        link: CoordinatorClient,
         options: MemberOptions,
         speaker: Speaker,
         *,
@@ -52,8 +53,8 @@ class Beats:
         self._link = link
         self._options = options
         self._speaker = speaker
-        self._pulse = Pulse(client, self._on_outcome, on_blocked=link.status.on_blocked)
-        self._progress = Progress(self._pulse, progressed_at, options.max_poll_interval)
+        self._pulse = HeartbeatThread(client, self._on_outcome, on_blocked=link.status.on_blocked)
+        self._progress = PollIntervalCheck(self._pulse, progressed_at, options.max_poll_interval)
         self._interval: float | None = None  # seconds; None: not to beat
         self._target: tuple[int, Address] | None = None  # the coordinator; None: it has to be looked up
         self._given: tuple[Saying, float] | None = None  # what the pulse says, how often; None: nothing in this term
@@ -84,9 +85,9 @@ class Beats:
         self._urgent = True
         self._changed.set()
 
-    def hurry(self) -> None:
+    def speed_up(self) -> None:
         """The group is changing: beat more often for a while."""
-        self._pulse.stir()
+        self._pulse.speed_up()
 
     def end(self) -> None:
         """Beat never again: the thread ends while the member takes its leave, after which there may be no time left."""
@@ -167,7 +168,7 @@ class Beats:
             self._link.moved()
             self._look_up()
         else:
-            self._link.status.beaten(beat.node_id)
+            self._link.status.heartbeat_answered(beat.node_id)
             if (interval := getattr(outcome, "heartbeat_interval_ms", 0) / 1000) and self._interval is not None:
                 self._interval = interval
         saying = beat.build

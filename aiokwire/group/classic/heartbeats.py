@@ -1,5 +1,5 @@
-"""The heartbeats of one generation at a time: `Pulse` sends them, here it is decided where to, until when, and what the
-answers mean.
+"""The heartbeats of one generation at a time. `HeartbeatThread` sends them; this module decides where to, until
+when, and what the answers mean.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import anyio
 
 from aiokwire.cluster import Client
 from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group.decisions import MOVED, on_beat_error
-from aiokwire.group.link import CoordinatorLink
-from aiokwire.group.options import MemberOptions
-from aiokwire.group.progress import LOOK, Progress
-from aiokwire.group.pulse import Beat, Pulse
-from aiokwire.group.states import MemberEvent
+from aiokwire.group.classic.decisions import MOVED, on_heartbeat_error
+from aiokwire.group.classic.states import ClassicProtocolEvent
+from aiokwire.group.coordinator_client import CoordinatorClient
+from aiokwire.group.heartbeat_thread import Beat, HeartbeatThread
+from aiokwire.group.membership import MemberOptions
+from aiokwire.group.poll_interval import LOOK, PollIntervalCheck
 from aiokwire.protocol import Request, Response
 
 logger = logging.getLogger(__name__)
@@ -29,11 +29,11 @@ class Heartbeats:
     def __init__(
         self,
         client: Client,
-        link: CoordinatorLink,
+        link: CoordinatorClient,
         options: MemberOptions,
         *,
         progressed_at: Callable[[float], float],
-        signal: Callable[[MemberEvent, int], None],
+        signal: Callable[[ClassicProtocolEvent, int], None],
     ) -> None:
         """`progressed_at`: when the application made progress, given the time; `signal` gets an event and the
         coordinator's code, 0 when none was given."""
@@ -41,8 +41,8 @@ class Heartbeats:
         self._link = link
         self._options = options
         self._signal = signal
-        self._pulse = Pulse(client, self._on_answer, on_blocked=link.status.on_blocked)
-        self._progress = Progress(self._pulse, progressed_at, options.max_poll_interval)
+        self._pulse = HeartbeatThread(client, self._on_answer, on_blocked=link.status.on_blocked)
+        self._progress = PollIntervalCheck(self._pulse, progressed_at, options.max_poll_interval)
         self._request: Request[Any] | None = None  # for the generation of now; None: not to beat
         self._is_new = False  # the pulse does not know the request yet
         self._is_lost = False  # the coordinator has to be looked up again
@@ -87,7 +87,7 @@ class Heartbeats:
             left = self._progress.look()
             if left <= 0:
                 self.stop()
-                self._signal(MemberEvent.EXPIRED, 0)
+                self._signal(ClassicProtocolEvent.EXPIRED, 0)
                 continue
             if (self._is_new or self._is_lost) and not await self._aim(request):
                 left = min(left, self._backoff.next())
@@ -100,7 +100,7 @@ class Heartbeats:
             node_id, address = await self._link.find(self._options.session_timeout)
         except KafkaError as error:
             if isinstance(error, BrokerError) and not error.retriable:
-                self._signal(MemberEvent.REBALANCE, 0)  # the join meets it again, and tells the reader
+                self._signal(ClassicProtocolEvent.REBALANCE, 0)  # the join meets it again, and tells the reader
             elif not isinstance(error, (ConnectionFailed, RequestTimedOut, BrokerError)):
                 raise
             return False
@@ -136,8 +136,8 @@ class Heartbeats:
             self._link.moved()
             self._look_up()
             return
-        self._link.status.beaten(beat.node_id)
-        event = on_beat_error(code)
+        self._link.status.heartbeat_answered(beat.node_id)
+        event = on_heartbeat_error(code)
         if event is not None:
             self._signal(event, code)
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.group import modern_decisions as decisions
-from aiokwire.group.modern_requests import Part
-from aiokwire.group.modern_states import BEATING, FINAL, TRANSITIONS, ModernEvent, ModernState
+from aiokwire.group.consumer_protocol import decisions
+from aiokwire.group.consumer_protocol.requests import Part
+from aiokwire.group.consumer_protocol.states import (
+    FINAL,
+    HEARTBEATING,
+    TRANSITIONS,
+    ConsumerProtocolEvent,
+    ConsumerProtocolState,
+)
 from aiokwire.types import TopicPartition
 
 T, U = b"t" * 16, b"u" * 16
@@ -15,24 +21,24 @@ NAMES = {T: "t", U: "u"}
 
 
 def test_every_state_can_be_reached_and_every_event_moves_some_state() -> None:
-    reached = {ModernState.UNJOINED}
+    reached = {ConsumerProtocolState.UNJOINED}
     while more := {target for (source, _), target in TRANSITIONS.items() if source in reached} - reached:
         reached |= more
-    assert reached == set(ModernState)
-    assert {event for _, event in TRANSITIONS} == set(ModernEvent)
+    assert reached == set(ConsumerProtocolState)
+    assert {event for _, event in TRANSITIONS} == set(ConsumerProtocolEvent)
 
 
 def test_every_state_that_is_not_final_can_be_left_by_closing() -> None:
-    for state in ModernState:
-        assert ((state, ModernEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
+    for state in ConsumerProtocolState:
+        assert ((state, ConsumerProtocolEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
     assert not [source for source, _ in TRANSITIONS if source in FINAL]
 
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code])
 def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> None:
-    assert (ModernState.JOINING, decisions.on_join_error(code)) in TRANSITIONS
-    for found in (decisions.on_beat_error(code), decisions.on_commit_error(code)):
-        for state in BEATING:
+    assert (ConsumerProtocolState.JOINING, decisions.on_join_error(code)) in TRANSITIONS
+    for found in (decisions.on_heartbeat_error(code), decisions.on_commit_error(code)):
+        for state in HEARTBEATING:
             assert found is None or (state, found) in TRANSITIONS
 
 
@@ -54,16 +60,16 @@ def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> Non
 )
 def test_what_a_code_means(code: ErrorCode, join: str, beat: str | None) -> None:
     assert decisions.on_join_error(code).name == join
-    found = decisions.on_beat_error(code)
+    found = decisions.on_heartbeat_error(code)
     assert (found and found.name) == beat
 
 
 def test_the_gravest_comes_first() -> None:
-    pending = set(decisions.GRAVITY)
-    for event in decisions.GRAVITY:
-        assert decisions.gravest(pending) is event
+    pending = set(decisions.SEVERITY)
+    for event in decisions.SEVERITY:
+        assert decisions.most_severe(pending) is event
         pending.remove(event)
-    assert decisions.gravest(pending) is None
+    assert decisions.most_severe(pending) is None
 
 
 def test_what_has_no_name_yet_waits_and_what_is_not_given_any_more_goes() -> None:

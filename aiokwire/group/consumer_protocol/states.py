@@ -11,7 +11,7 @@ import enum
 from typing import Final
 
 
-class ModernState(enum.Enum):
+class ConsumerProtocolState(enum.Enum):
     """Where a member is."""
 
     UNJOINED = enum.auto()  # has no epoch
@@ -25,7 +25,7 @@ class ModernState(enum.Enum):
     LEFT = enum.auto()  # for good: closed
 
 
-class ModernEvent(enum.Enum):
+class ConsumerProtocolEvent(enum.Enum):
     """What moves a member."""
 
     JOIN = enum.auto()  # there is something to join for
@@ -43,11 +43,11 @@ class ModernEvent(enum.Enum):
     LEAVE = enum.auto()  # closed
 
 
-_S, _E = ModernState, ModernEvent
+_S, _E = ConsumerProtocolState, ConsumerProtocolEvent
 
 FINAL: Final = frozenset({_S.UNSERVED, _S.FAILED, _S.LEFT})
 # States in which the coordinator expects heartbeats.
-BEATING: Final = (_S.RECONCILING, _S.STABLE)
+HEARTBEATING: Final = (_S.RECONCILING, _S.STABLE)
 
 TRANSITIONS: Final = {
     (_S.UNJOINED, _E.JOIN): _S.JOINING,
@@ -57,11 +57,11 @@ TRANSITIONS: Final = {
     (_S.RECONCILING, _E.TOLD): _S.RECONCILING,
     (_S.RECONCILING, _E.SETTLED): _S.STABLE,
     (_S.STABLE, _E.TOLD): _S.RECONCILING,
-    **{(state, _E.LOST): _S.LOSING for state in (_S.JOINING, *BEATING)},
+    **{(state, _E.LOST): _S.LOSING for state in (_S.JOINING, *HEARTBEATING)},
     (_S.LOSING, _E.RELEASED): _S.UNJOINED,
-    **{(state, _E.EXPIRED): _S.IDLE for state in BEATING},
-    **{(state, _E.REFUSED): _S.IDLE for state in (_S.JOINING, *BEATING)},
+    **{(state, _E.EXPIRED): _S.IDLE for state in HEARTBEATING},
+    **{(state, _E.REFUSED): _S.IDLE for state in (_S.JOINING, *HEARTBEATING)},
     (_S.IDLE, _E.POLLED): _S.UNJOINED,
-    **{(state, _E.FENCED): _S.FAILED for state in (_S.JOINING, *BEATING)},
-    **{(state, _E.LEAVE): _S.LEFT for state in ModernState if state not in FINAL},
+    **{(state, _E.FENCED): _S.FAILED for state in (_S.JOINING, *HEARTBEATING)},
+    **{(state, _E.LEAVE): _S.LEFT for state in ConsumerProtocolState if state not in FINAL},
 }

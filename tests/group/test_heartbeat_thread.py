@@ -19,14 +19,13 @@ from aiokwire.broker import Broker
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group import Beat, Pulse
-from aiokwire.group.pulse import FIRST_EAGER
+from aiokwire.group import Beat, HeartbeatThread
+from aiokwire.group.heartbeat_thread import FIRST_EAGER
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import ApiKey, Request, Response
-from aiokwire.protocol.messages import consumer_group_heartbeat as modern
-from aiokwire.protocol.messages import heartbeat
+from aiokwire.protocol.messages import consumer_group_heartbeat, heartbeat
 from aiokwire.watchdog import BlockedLoop
-from tests.broker.grouped import ModernMember, RawMember, close, rebalance, started
+from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, rebalance, started
 from tests.group.aside import broker_aside
 
 SESSION_MS = 800
@@ -62,11 +61,11 @@ class Answers:
 @contextlib.asynccontextmanager
 async def pulsing(
     broker: Broker, *, on_blocked: Callable[[BlockedLoop], None] | None = None, **options: Any
-) -> AsyncIterator[tuple[Pulse, Answers]]:
+) -> AsyncIterator[tuple[HeartbeatThread, Answers]]:
     """The heartbeats of a member, with what they are told."""
     answers = Answers()
     async with Client(ClientConfig(bootstrap_servers=broker.bootstrap_servers, **options)) as client:
-        pulse = Pulse(client, answers, on_blocked=on_blocked)
+        pulse = HeartbeatThread(client, answers, on_blocked=on_blocked)
         client.spawn(pulse.run)
         yield pulse, answers
 
@@ -136,7 +135,7 @@ async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_i
             block(0.3 + 2 * SESSION_MS / 1000)
             assert broker.faults.group("g").members == {}
             before = beats(broker)
-            pulse.polled()
+            pulse.record_poll()
             await answers.until(lambda: ErrorCode.UNKNOWN_MEMBER_ID in answers.codes)
             assert beats(broker) > before
         await close(member)
@@ -148,7 +147,7 @@ async def test_progress_keeps_beats_going() -> None:
         pulse.start(classic(broker, member, interval=0.02, patience=0.1))
         for _ in range(20):
             await answers.more(1)
-            pulse.polled()
+            pulse.record_poll()
         assert set(answers.codes) == {0}
         await close(member)
 
@@ -313,19 +312,25 @@ async def test_an_epoch_that_came_while_the_loop_was_blocked_is_in_the_next_beat
     }
     with broker_aside(journal=1000, topics={"t": 2}, **configs) as broker:
         async with pulsing(broker) as (pulse, answers):
-            ours = ModernMember(broker, (await RawMember.connect(broker)).client, "ours")
+            ours = ConsumerProtocolMember(broker, (await RawMember.connect(broker)).client, "ours")
             assert await ours.beat(join=True) is ErrorCode.NONE
 
             def build(versions: ApiVersions, last: Response | None) -> tuple[Request[Any], int]:
-                epoch = last.member_epoch if isinstance(last, modern.ConsumerGroupHeartbeatResponse) else ours.epoch
-                request = modern.ConsumerGroupHeartbeatRequest(group_id="g", member_id="ours", member_epoch=epoch)
-                return request, versions.pick(modern.ConsumerGroupHeartbeatRequest)
+                epoch = (
+                    last.member_epoch
+                    if isinstance(last, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse)
+                    else ours.epoch
+                )
+                request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+                    group_id="g", member_id="ours", member_epoch=epoch
+                )
+                return request, versions.pick(consumer_group_heartbeat.ConsumerGroupHeartbeatRequest)
 
             address = Address("127.0.0.1", broker.port)
             pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60))
             await answers.more(1)
             epoch = broker.faults.group("g").generation
-            other = ModernMember(broker, (await RawMember.connect(broker)).client, "other")
+            other = ConsumerProtocolMember(broker, (await RawMember.connect(broker)).client, "other")
             assert await other.beat(join=True) is ErrorCode.NONE
             assert await other.leave() is ErrorCode.NONE
             block(3 * SESSION_MS / 1000)
@@ -340,8 +345,8 @@ ABANDON = """
 import asyncio, sys, threading
 import anyio
 from aiokwire.cluster import Client, ClientConfig
-from aiokwire.group import Beat, Pulse
-from aiokwire.group.pulse import FIRST_EAGER
+from aiokwire.group import Beat, HeartbeatThread
+from aiokwire.group.heartbeat_thread import FIRST_EAGER
 from aiokwire.net import Address
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
 
@@ -351,7 +356,7 @@ async def begin():
     answered = anyio.Event()
     client = Client(ClientConfig(bootstrap_servers=str(address)))
     await client.start()
-    pulse = Pulse(client, lambda beat, outcome: answered.set())
+    pulse = HeartbeatThread(client, lambda beat, outcome: answered.set())
     client.spawn(pulse.run)
     build = lambda versions, last: (HeartbeatRequest(group_id="g"), versions.pick(HeartbeatRequest))
     pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60), now=True)

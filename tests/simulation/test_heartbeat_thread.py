@@ -14,7 +14,7 @@ import pytest
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError
-from aiokwire.group import Beat, Pulse
+from aiokwire.group import Beat, HeartbeatThread
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
@@ -34,10 +34,10 @@ def beat(**options: Any) -> Beat:
 
 
 @asynccontextmanager
-async def pulsing(told: list[tuple[float, Response | KafkaError]]) -> AsyncIterator[Pulse]:
+async def pulsing(told: list[tuple[float, Response | KafkaError]]) -> AsyncIterator[HeartbeatThread]:
     """A pulse that notes when it is told what."""
     async with Client(ClientConfig(bootstrap_servers=BOOTSTRAP), rng=random.Random(1)) as client:
-        pulse = Pulse(client, lambda _beat, outcome: told.append((anyio.current_time(), outcome)))
+        pulse = HeartbeatThread(client, lambda _beat, outcome: told.append((anyio.current_time(), outcome)))
         client.spawn(pulse.run)
         yield pulse
 
@@ -111,7 +111,7 @@ def test_a_coordinator_that_is_said_to_be_found_again_and_again_is_not_asked_wit
                 told.append((anyio.current_time(), outcome))
                 pulse.update(beat(), now=True)
 
-            pulse = Pulse(client, on_answer)
+            pulse = HeartbeatThread(client, on_answer)
             client.spawn(pulse.run)
             await world.host.die(power=False)
             pulse.start(beat(), now=True)
@@ -156,7 +156,7 @@ def test_eager_beats_come_quickly_again_when_the_group_changes_but_not_more_than
             await anyio.sleep(20)
             stirred = anyio.current_time()
             for _ in range(10):
-                pulse.stir()
+                pulse.speed_up()
                 await anyio.sleep(0.25)
             await anyio.sleep(20)
             assert gaps(told, stirred)[:7] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
@@ -171,7 +171,7 @@ def test_beats_that_are_not_eager_do_not_care_what_changes() -> None:
             pulse.start(beat())
             began = anyio.current_time()
             for _ in range(100):
-                pulse.stir()
+                pulse.speed_up()
                 await anyio.sleep(0.2)
             assert set(gaps(told, began)) == {3.0}
 
@@ -187,7 +187,7 @@ def test_silence_begins_when_patience_ends_and_ends_with_progress() -> None:
             await anyio.sleep(300)
             assert 27 < told[-1][0] - began <= 30 + INTERVAL
             before = len(told)
-            pulse.polled()
+            pulse.record_poll()
             await anyio.sleep(10)
             assert len(told) > before
 

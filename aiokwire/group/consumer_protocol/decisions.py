@@ -8,54 +8,54 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.group.modern_requests import Part, Parts
-from aiokwire.group.modern_states import ModernEvent
+from aiokwire.group.consumer_protocol.requests import Part, Parts
+from aiokwire.group.consumer_protocol.states import ConsumerProtocolEvent
 from aiokwire.types import TopicPartition
 
 _GONE: Final = {
-    ErrorCode.UNKNOWN_MEMBER_ID: ModernEvent.LOST,
-    ErrorCode.FENCED_MEMBER_EPOCH: ModernEvent.LOST,
-    ErrorCode.FENCED_INSTANCE_ID: ModernEvent.FENCED,
+    ErrorCode.UNKNOWN_MEMBER_ID: ConsumerProtocolEvent.LOST,
+    ErrorCode.FENCED_MEMBER_EPOCH: ConsumerProtocolEvent.LOST,
+    ErrorCode.FENCED_INSTANCE_ID: ConsumerProtocolEvent.FENCED,
 }
 _ON_JOIN: Final = {
     **_GONE,
-    ErrorCode.UNSUPPORTED_VERSION: ModernEvent.UNSERVED,
-    ErrorCode.UNRELEASED_INSTANCE_ID: ModernEvent.RETRY,
+    ErrorCode.UNSUPPORTED_VERSION: ConsumerProtocolEvent.UNSERVED,
+    ErrorCode.UNRELEASED_INSTANCE_ID: ConsumerProtocolEvent.RETRY,
 }
-_ON_BEAT: Final = {
+_ON_HEARTBEAT: Final = {
     **_GONE,
-    ErrorCode.GROUP_ID_NOT_FOUND: ModernEvent.LOST,  # it was empty for long, and deleted
+    ErrorCode.GROUP_ID_NOT_FOUND: ConsumerProtocolEvent.LOST,  # it was empty for long, and deleted
 }
-# Of what waits to be dealt with, the gravest comes first.
-GRAVITY: Final = (
-    ModernEvent.FENCED,
-    ModernEvent.REFUSED,
-    ModernEvent.LOST,
-    ModernEvent.EXPIRED,
-    ModernEvent.TOLD,
+# Of what waits to be dealt with, the most_severe comes first.
+SEVERITY: Final = (
+    ConsumerProtocolEvent.FENCED,
+    ConsumerProtocolEvent.REFUSED,
+    ConsumerProtocolEvent.LOST,
+    ConsumerProtocolEvent.EXPIRED,
+    ConsumerProtocolEvent.TOLD,
 )
 
 
-def on_join_error(code: int) -> ModernEvent:
+def on_join_error(code: int) -> ConsumerProtocolEvent:
     """What a refused join leads to. A group that is not found is there, and speaks the other protocol."""
     known = ErrorCode.of(code)
-    return _ON_JOIN.get(known, ModernEvent.RETRY if known.retriable else ModernEvent.REFUSED)
+    return _ON_JOIN.get(known, ConsumerProtocolEvent.RETRY if known.retriable else ConsumerProtocolEvent.REFUSED)
 
 
-def on_beat_error(code: int) -> ModernEvent | None:
+def on_heartbeat_error(code: int) -> ConsumerProtocolEvent | None:
     """What a refused heartbeat leads to; None: it may succeed when it is sent again."""
     known = ErrorCode.of(code)
-    return _ON_BEAT.get(known, None if known.retriable else ModernEvent.REFUSED)
+    return _ON_HEARTBEAT.get(known, None if known.retriable else ConsumerProtocolEvent.REFUSED)
 
 
-def on_commit_error(code: int) -> ModernEvent | None:
+def on_commit_error(code: int) -> ConsumerProtocolEvent | None:
     """What a refused commit says of the membership; None: nothing."""
     return _GONE.get(ErrorCode.of(code))
 
 
-def gravest(pending: Collection[ModernEvent]) -> ModernEvent | None:
+def most_severe(pending: Collection[ConsumerProtocolEvent]) -> ConsumerProtocolEvent | None:
     """The event to deal with first."""
-    return next((event for event in GRAVITY if event in pending), None)
+    return next((event for event in SEVERITY if event in pending), None)
 
 
 class Plan(NamedTuple):

@@ -5,7 +5,7 @@ loop: one sender has no turns to agree on, and its requests reach the coordinato
 The thread belongs to the consumer: it begins with the first `start` and ends with the task that runs `run`, so each
 consumer with a group has one at most.
 
-    user's loop: start / update / stop / polled  ---- one assignment ---->  thread: beat, wait for the answer, pause
+    user's loop: start / update / stop / record_poll -- one assignment -->  thread: send, wait for the answer, pause
     user's loop: on_answer(beat, answer | error) <- call_soon_threadsafe -
 
 Answers to what was sent before the last `start` or `stop` are dropped: a generation that is over has no say. The thread
@@ -33,7 +33,7 @@ from aiokwire.watchdog import BlockedLoop, Watchdog
 
 # Makes the request and chooses its version, for what the coordinator offers and after the last answer without an error
 # since `start` (KIP-848: the member epoch is taken from it). It runs in the thread: it must be a pure function.
-BuildBeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
+BuildHeartbeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
 OnAnswer: TypeAlias = Callable[["Beat", Response | KafkaError], None]
 
 # When the first beat of an eager term is due (seconds); the next one after as much again, and so on.
@@ -51,19 +51,19 @@ class Beat:
 
     node_id: int
     address: Address
-    build: BuildBeat
+    build: BuildHeartbeat
     interval: float
     timeout: float
     """For an answer, and for a connection: then the connection is given up and made anew."""
     patience: float
-    """How long beats go on without `Pulse.polled`; they end within one `interval` after it."""
+    """How long beats go on without `HeartbeatThread.record_poll`; they end within one `interval` after it."""
     eager: bool = False
-    """Whether beats come in quick succession, ever further apart until they are by `interval`, when a term begins, when
-    a coordinator answers again that did not, and after `Pulse.stir`: the group may be about to change, and nothing but
-    the answer to a beat tells."""
+    """Whether heartbeats start in quick succession and slow down to `interval` when a term begins, when a coordinator
+    answers again that did not, and after `speed_up`: the group may be about to change, and only the answer to a
+    heartbeat reports that."""
 
 
-class _Order(NamedTuple):
+class _Command(NamedTuple):
     """What the thread is to do; made by the user's loop, as a whole."""
 
     term: int  # since which `start`: answers of another term do not count
@@ -72,7 +72,7 @@ class _Order(NamedTuple):
     stirs: int  # how often in the term the group was seen to change
 
 
-class Pulse:
+class HeartbeatThread:
     """The heartbeats of one member. All methods are for the user's loop; `run` is spawned once, as a task there."""
 
     def __init__(
@@ -88,10 +88,10 @@ class Pulse:
         self._term = 0
         self._urgent = 0
         self._stirs = 0
-        self._order: _Order | None = None  # written here, read by the thread
+        self._order: _Command | None = None  # written here, read by the thread
         self._polls = 0  # written here, read by the thread
         self._begun = anyio.Event()
-        self._heart: _Heart | None = None
+        self._heart: _Worker | None = None
 
     @property
     def beating(self) -> bool:
@@ -118,7 +118,7 @@ class Pulse:
         else:
             self._give(beat, now)
 
-    def stir(self) -> None:
+    def speed_up(self) -> None:
         """The group has changed, and may go on to: eager beats come in quick succession again, unless they began to
         within the last interval, so that in a group that never rests a member has a few more of them."""
         if self._order is not None:
@@ -130,7 +130,7 @@ class Pulse:
         self._order = None
         self._wake()
 
-    def polled(self) -> None:
+    def record_poll(self) -> None:
         """The application made progress. To wait for records is progress: then call it from `on_answer`, too."""
         self._polls += 1
         heart = self._heart
@@ -141,7 +141,7 @@ class Pulse:
     async def run(self) -> None:
         """Beat until cancelled."""
         await self._begun.wait()
-        heart = self._heart = _Heart(self)
+        heart = self._heart = _Worker(self)
         watchdog = Watchdog(self._on_blocked or _nothing)
         try:
             await run_beside(_both, heart, watchdog, name=f"aiokwire heartbeats of {self._client.config.client_id}")
@@ -150,7 +150,7 @@ class Pulse:
 
     def _give(self, beat: Beat, now: bool) -> None:
         self._urgent += now
-        self._order = _Order(self._term, beat, self._urgent, self._stirs)
+        self._order = _Command(self._term, beat, self._urgent, self._stirs)
         self._begun.set()
         self._wake()
 
@@ -161,7 +161,7 @@ class Pulse:
     # --- for the thread -----------------------------------------------------------------------------------------------
 
     @property
-    def order(self) -> _Order | None:
+    def order(self) -> _Command | None:
         return self._order
 
     @property
@@ -174,7 +174,7 @@ class Pulse:
     def new_backoff(self) -> Backoff:
         return self._client.new_backoff()
 
-    def deliver(self, order: _Order, outcome: Response | KafkaError) -> None:
+    def deliver(self, order: _Command, outcome: Response | KafkaError) -> None:
         """On the user's loop: what a beat came to."""
         if self._order is not None and self._order.term == order.term:
             self._on_answer(order.beat, outcome)
@@ -184,7 +184,7 @@ def _nothing(_blocked: BlockedLoop) -> None:
     """Nobody asked to be told."""
 
 
-async def _both(heart: _Heart, watchdog: Watchdog) -> None:
+async def _both(heart: _Worker, watchdog: Watchdog) -> None:
     """The thread."""
     async with anyio.create_task_group() as group:
         group.start_soon(watchdog.run)
@@ -192,11 +192,11 @@ async def _both(heart: _Heart, watchdog: Watchdog) -> None:
         group.cancel_scope.cancel()
 
 
-class _Heart:
+class _Worker:
     """The thread's side of the heartbeats."""
 
-    def __init__(self, pulse: Pulse) -> None:
-        self.silent = False  # set here, unset by `polled`: the application makes no progress
+    def __init__(self, pulse: HeartbeatThread) -> None:
+        self.silent = False  # set here, unset by `record_poll`: the application makes no progress
         self._pulse = pulse
         self._here = asyncio.get_running_loop()  # the user's
         self._there: asyncio.AbstractEventLoop | None = None
@@ -260,7 +260,7 @@ class _Heart:
 
     # --- when ---------------------------------------------------------------------------------------------------------
 
-    def _follow(self, order: _Order, now: float) -> None:
+    def _follow(self, order: _Command, now: float) -> None:
         """Take over what the user's loop changed."""
         if order.term != self._term:
             self._term, self._served, self._stirs, self._retry_at, self._last = order.term, 0, 0, None, None
@@ -270,7 +270,7 @@ class _Heart:
             if order.beat.eager and now - self._eager_since >= order.beat.interval:
                 self._eager_since = self._since = now
 
-    def _due(self, order: _Order, now: float) -> float:
+    def _due(self, order: _Command, now: float) -> float:
         if self._retry_at is not None:
             return self._retry_at if order.urgent > self._failed_for else self._retry_alone_at
         if order.urgent > self._served:
@@ -291,7 +291,7 @@ class _Heart:
 
     # --- one beat -----------------------------------------------------------------------------------------------------
 
-    async def _beat(self, order: _Order) -> None:
+    async def _beat(self, order: _Command) -> None:
         """Send it and wait for the answer, unless another term begins or another coordinator is to be asked."""
         sent_at = anyio.current_time()
         self._asking = order.beat.address

@@ -9,7 +9,7 @@ import anyio
 
 from aiokwire.cluster import COORDINATOR, JOIN, Client, CoordinatorKind
 from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group.decisions import MOVED
+from aiokwire.group.classic.decisions import MOVED
 from aiokwire.group.status import MemberStatus
 from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
@@ -17,7 +17,7 @@ from aiokwire.protocol import Request, Response
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 
-class CoordinatorLink:
+class CoordinatorClient:
     """Requests of one group to wherever it is coordinated now."""
 
     def __init__(self, client: Client, group_id: str, status: MemberStatus) -> None:

@@ -10,7 +10,7 @@ import enum
 from typing import Final
 
 
-class MemberState(enum.Enum):
+class ClassicProtocolState(enum.Enum):
     """Where a member is; the first four names are Kafka's."""
 
     UNJOINED = enum.auto()  # in no generation
@@ -25,7 +25,7 @@ class MemberState(enum.Enum):
     LEFT = enum.auto()  # for good: closed
 
 
-class MemberEvent(enum.Enum):
+class ClassicProtocolEvent(enum.Enum):
     """What moves a member."""
 
     JOIN = enum.auto()  # there is something to join for
@@ -45,11 +45,11 @@ class MemberEvent(enum.Enum):
     LEAVE = enum.auto()  # closed
 
 
-_S, _E = MemberState, MemberEvent
+_S, _E = ClassicProtocolState, ClassicProtocolEvent
 
 FINAL: Final = frozenset({_S.FAILED, _S.LEFT})
 # States in which the coordinator expects heartbeats.
-BEATING: Final = frozenset({_S.COMPLETING_REBALANCE, _S.RECONCILING, _S.STABLE, _S.REVOKING})
+HEARTBEATING: Final = frozenset({_S.COMPLETING_REBALANCE, _S.RECONCILING, _S.STABLE, _S.REVOKING})
 # States in which commits wait: a join is under way.
 JOINING: Final = frozenset({_S.PREPARING_REBALANCE, _S.COMPLETING_REBALANCE})
 
@@ -63,11 +63,11 @@ TRANSITIONS: Final = {
     (_S.RECONCILING, _E.SETTLED): _S.STABLE,
     **{(state, _E.REBALANCE): _S.REVOKING for state in (_S.COMPLETING_REBALANCE, _S.RECONCILING, _S.STABLE)},
     (_S.REVOKING, _E.REVOKED): _S.PREPARING_REBALANCE,
-    **{(state, _E.LOST): _S.LOSING for state in sorted(BEATING | JOINING, key=lambda state: state.value)},
+    **{(state, _E.LOST): _S.LOSING for state in sorted(HEARTBEATING | JOINING, key=lambda state: state.value)},
     (_S.LOSING, _E.RELEASED): _S.UNJOINED,
-    **{(state, _E.EXPIRED): _S.IDLE for state in sorted(BEATING, key=lambda state: state.value)},
+    **{(state, _E.EXPIRED): _S.IDLE for state in sorted(HEARTBEATING, key=lambda state: state.value)},
     **{(state, _E.REFUSED): _S.IDLE for state in sorted(JOINING, key=lambda state: state.value)},
     (_S.IDLE, _E.POLLED): _S.UNJOINED,
-    **{(state, _E.FENCED): _S.FAILED for state in sorted(BEATING | JOINING, key=lambda state: state.value)},
-    **{(state, _E.LEAVE): _S.LEFT for state in MemberState if state not in FINAL},
+    **{(state, _E.FENCED): _S.FAILED for state in sorted(HEARTBEATING | JOINING, key=lambda state: state.value)},
+    **{(state, _E.LEAVE): _S.LEFT for state in ClassicProtocolState if state not in FINAL},
 }

@@ -7,15 +7,15 @@ from typing import Final
 
 from aiokwire.errors import KafkaError
 from aiokwire.group.assignors import Assignor
-from aiokwire.group.classic_requests import PROTOCOL_TYPE
-from aiokwire.group.link import CoordinatorLink
+from aiokwire.group.classic.requests import PROTOCOL_TYPE
+from aiokwire.group.coordinator_client import CoordinatorClient
 from aiokwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 
 PATIENCE: Final = 5.0  # seconds
 _SHOWN: Final = 5  # members
 
 
-async def explain(link: CoordinatorLink, group_id: str, offered: Sequence[Assignor]) -> str:
+async def explain(link: CoordinatorClient, group_id: str, offered: Sequence[Assignor]) -> str:
     """One sentence or two for an error; asks the coordinator once, and does without its answer."""
     names = ", ".join(assignor.name for assignor in offered)
     try:

@@ -1,0 +1,7 @@
+"""A member of a group that uses the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+
+member       the driver: one coroutine per state        states           the table
+decisions    what error codes mean; partitions          requests         bytes of the requests
+leader       assigns the partitions to all members      generation       what a member knows about its generation
+member_id    the id that the coordinator knows          incompatibility  why there is no common assignor
+"""
