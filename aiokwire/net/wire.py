@@ -204,6 +204,7 @@ class Wire(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._reader.discard()  # half an answer, which a cycle would keep until a garbage collection
         self._gone.set()
         if self.on_gone is not None:
             self.on_gone()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import struct
+import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from aiokwire.errors import ConnectionFailed, KafkaError
@@ -56,6 +61,34 @@ async def test_a_wire_fails_once(serve: Serve) -> None:
         await wire.wait_gone()
         assert told == [first]
         assert wire.error is first
+
+
+async def test_half_an_answer_is_freed_when_its_connection_is_lost(serve: Serve) -> None:
+    size = 30 << 20
+    hang_up = anyio.Event()
+
+    async def half_an_answer(talk: Any) -> None:
+        talk.writer.write(struct.pack(">i", size) + bytes(1 << 16))
+        await hang_up.wait()
+
+    def large_wire() -> Wire:
+        return Wire(who="peer", client_id=None, max_frame_size=2 * size, write_high_water=1000, stall_timeout=1.0)
+
+    gc.disable()  # else a collection hides what a cycle keeps
+    tracemalloc.start()
+    try:
+        async with serve(half_an_answer) as address:
+            _, wire = await asyncio.get_running_loop().create_connection(large_wire, *address)
+            with anyio.fail_after(10):
+                while tracemalloc.get_traced_memory()[0] < size:
+                    await anyio.lowlevel.checkpoint()
+                hang_up.set()
+                await wire.wait_gone()
+            assert "in the middle of an answer" in str(wire.error)
+            assert tracemalloc.get_traced_memory()[0] < size // 2
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def test_small_neighbours_are_joined_and_large_chunks_stay_as_they_are() -> None:
