@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from aiokwire._text import printable
+
 # Without a terminal rich takes 80 columns, and cuts names to them.
 _ENDLESS: Final = 100_000
 
@@ -19,14 +21,15 @@ def print_json(value: object) -> None:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; without a terminal lines of tab-separated values, the first with the columns' names.
 
-    Programs get numbers without separators, and no title.
+    Programs get numbers without separators, and no title. Control characters are shown as escapes: names, client ids
+    and config values come from whoever wrote them.
     """
     rows = [list(row) for row in rows]
     if sys.stdout.isatty():
         print_report(title, columns, rows)
         return
     for cells in (columns, *rows):
-        print(*(str(cell).replace("\t", " ") for cell in cells), sep="\t")
+        print(*map(printable, cells), sep="\t")
 
 
 def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -36,14 +39,15 @@ def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
     """
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     rows = [list(row) for row in rows]
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(printable(title)), title_justify="left")
     for index, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_text(value) for value in row))
+        table.add_row(*(Text(_text(value)) for value in row))  # plain text: brackets are no markup
     Console(width=None if sys.stdout.isatty() else _ENDLESS).print(table)
 
 
@@ -52,4 +56,4 @@ def _text(value: object) -> str:
         return f"{value:,.3f}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return str(value)
+    return printable(value)

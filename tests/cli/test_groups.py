@@ -106,3 +106,10 @@ def test_offsets_and_groups_are_deleted(run: Run, group: str, topic: str) -> Non
     assert (deleted.exit_code, deleted.stdout) == (1, f"deleted {group}\n")
     assert "nobody" in deleted.stderr
     assert group not in run("groups", "list").stdout
+
+
+def test_a_group_can_be_reset_to_offset_0(run: Run, group: str) -> None:
+    """0 was taken for an option that was not given."""
+    reset = run("groups", "reset", group, "--to-offset", "0", "--yes")
+    assert reset.exit_code == 0, reset.output
+    assert committed(run, group) == {0: 0, 1: 0}

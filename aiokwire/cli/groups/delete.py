@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aiokwire._text import printable
 from aiokwire.cli.groups.partitions import parse_partitions
 from aiokwire.cli.options import CONNECT, bootstrap_option
 from aiokwire.cli.running import run
@@ -61,7 +62,7 @@ def command(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...],
                 deleted += results.succeeded
                 errors += results.errors.values()
         for one in deleted:
-            click.echo(f"deleted {one}")
+            click.echo(f"deleted {printable(one)}")
         for error in errors:
             click.echo(f"error: {error}", err=True)
         return 1 if errors else 0

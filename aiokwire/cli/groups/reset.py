@@ -48,7 +48,7 @@ def command(
     *, name: str, bootstrap: str, topics: tuple[str, ...], dry_run: bool, as_csv: bool, yes: bool, **ways: Any
 ) -> None:
     """Have a group without members go on elsewhere."""
-    given = [way for way in WAYS if ways[way] not in (None, False)]
+    given = [way for way in WAYS if ways[way] is not None and ways[way] is not False]  # 0 is an offset
     if len(given) != 1:
         raise click.UsageError(f"give one of {', '.join('--' + way.replace('_', '-') for way in WAYS)}")
     wanted = parse_partitions(topics)
