@@ -90,7 +90,7 @@ def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata |
     if not isinstance(offsets, Mapping):
         raise InvalidArgument(f"offsets must map TopicPartition to an offset, not {type(offsets).__name__}")
     checked: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    for (tp,), given in ((checked_partitions([place]), given) for place, given in offsets.items()):
+    for (tp,), given in ((checked_partitions([key]), given) for key, given in offsets.items()):
         offset = given if isinstance(given, OffsetAndMetadata) or given is None else OffsetAndMetadata(given)
         if offset is not None and (type(offset.offset) is not int or offset.offset < 0):
             raise InvalidArgument(f"offsets: {tp} must have an offset of 0 or more, not {given!r}")

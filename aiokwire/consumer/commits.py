@@ -90,7 +90,7 @@ class Commits:
     def ack(self, tp: TopicPartition, offset: int, leader_epoch: int) -> None:
         """See `Navigation.ack`; `leader_epoch` is the record's, -1 when it is unknown."""
         state = self._subscription.states.get(tp)
-        if state is None or state.began is None or offset < state.began.offset:
+        if state is None or state.cursor.began is None or offset < state.cursor.began.offset:
             return  # of an earlier assignment: others may have come further since
         before = self._acked.get(tp)
         if before is None or before.offset <= offset:

@@ -242,15 +242,15 @@ def _log(skipped: Sequence[DeserializationError]) -> None:
     if not skipped:
         return
     first, last = skipped[0], skipped[-1]
-    place = f"{first.topic}[{first.partition}]"
+    tp = f"{first.topic}[{first.partition}]"
     cause = first.__cause__
     why = f"{type(cause).__name__}: {cause}"
     if len(skipped) == 1:
-        logger.warning("%s at offset %d: skipped a record that cannot be deserialized: %s", place, first.offset, why)
+        logger.warning("%s at offset %d: skipped a record that cannot be deserialized: %s", tp, first.offset, why)
     else:
         logger.warning(
             "%s at offsets %d to %d: skipped %d records that cannot be deserialized; the first: %s",
-            place,
+            tp,
             first.offset,
             last.offset,
             len(skipped),

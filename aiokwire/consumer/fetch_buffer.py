@@ -72,11 +72,11 @@ class FetchBuffer:
 
     def add(self, state: PartitionState, visible: Visible, lease: Lease) -> None:
         """Take what a fetch brought for a partition."""
-        if visible.begin > state.fetch_offset:
+        if visible.begin > state.cursor.fetch_offset:
             if state.chunks:
                 state.chunks[-1].extend(visible.begin)
             else:
-                state.advance(visible.begin)
+                state.cursor.advance(visible.begin)
         if visible.batches and not state.chunks:
             self._turns.append(state)
         start = visible.begin
@@ -85,9 +85,7 @@ class FetchBuffer:
             state.chunks.append(Chunk(state, batch, start, end, batch.size, lease))
             state.buffered += batch.size
             start = end
-        state.fetch_offset = visible.end
-        if visible.epoch >= 0:
-            state.epoch = visible.epoch
+        state.cursor.fetched(visible.end, visible.epoch)
         if visible.batches:
             if self.on_add is not None:
                 self.on_add(state.chunks[-len(visible.batches)])
@@ -170,7 +168,7 @@ class FetchBuffer:
             return
         state: PartitionState = chunk.partition
         state.chunks.popleft()
-        state.advance(chunk.end, chunk.batch.leader_epoch)
+        state.cursor.advance(chunk.end, chunk.batch.leader_epoch)
         if self.on_handed_over is not None:
             self.on_handed_over(chunk)
         if self._turns and self._turns[0] is state:
@@ -184,10 +182,10 @@ class FetchBuffer:
         """Forget a partition's chunks; its position stays at the first record that was not handed over."""
         if not state.chunks:
             return
-        place = state.place
-        assert place is not None  # a chunk has one
-        state.advance(place.offset, place.leader_epoch)
-        state.fetch_offset = place.offset
+        position = state.committable
+        assert position is not None  # a chunk has one
+        state.cursor.advance(position.offset, position.leader_epoch)
+        state.cursor.fetch_again_from(position.offset)
         chunks = list(state.chunks)
         state.chunks.clear()
         for chunk in chunks:
@@ -204,7 +202,7 @@ class FetchBuffer:
             self._release(state, behind)
             behind.drop()
         chunk.extend(offset)
-        state.fetch_offset = offset
+        state.cursor.fetch_again_from(offset)
 
     def set_aside(self, state: PartitionState) -> None:
         """A partition was paused: what is left of it waits."""
@@ -239,7 +237,7 @@ class FetchBuffer:
         """Drop what nobody wants now (paused, or not in `only`), when it keeps the memory from what is wanted."""
         unwanted = [s for s in states if s.chunks and (s.paused or (only is not None and s.tp not in only))]
         for state in unwanted:
-            state.interrupt()
+            state.attempt.interrupt()
             self.drop(state)
         return bool(unwanted)
 

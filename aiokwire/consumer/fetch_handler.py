@@ -15,7 +15,7 @@ from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
 from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.preferred_replica import prefer, turn_back
+from aiokwire.consumer.preferred_replica import SHUN_SECONDS
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, KafkaError, RecordRejected
 from aiokwire.protocol.messages import fetch
@@ -77,7 +77,7 @@ class FetchHandler:
         who = node.who
         if answer.verdict is Verdict.RECORDS:
             self._on_records(answer, lease, node)
-        elif node.node_id != state.leader:
+        elif node.node_id != state.source.leader:
             self._on_refused_by_replica(answer, node)
         elif answer.verdict is Verdict.OUT_OF_RANGE:
             self._on_out_of_range(answer, who)
@@ -96,12 +96,9 @@ class FetchHandler:
     def _on_records(self, answer: Answer, lease: Lease, node: RespondingNode) -> None:
         asked, data = answer.asked, answer.data
         state = asked.state
-        state.backoff = None
-        state.high_watermark = data.high_watermark
-        state.last_stable_offset = data.last_stable_offset
-        state.log_start_offset = data.log_start_offset
-        committed = self._isolation is IsolationLevel.READ_COMMITTED and data.last_stable_offset >= 0
-        state.end_offset = data.last_stable_offset if committed else data.high_watermark
+        state.attempt.succeed()
+        is_committed = self._isolation is IsolationLevel.READ_COMMITTED and data.last_stable_offset >= 0
+        state.ends.apply(data.high_watermark, data.last_stable_offset, data.log_start_offset, is_committed=is_committed)
         if data.preferred_read_replica >= 0:
             self._on_preferred(state, data.preferred_read_replica)
         if not data.records:
@@ -114,23 +111,23 @@ class FetchHandler:
                 max_decompressed=self._config.max_decompressed_bytes,
             )
         except CorruptRecord as error:
-            if node.node_id != state.leader:
+            if node.node_id != state.source.leader:
                 self.leave_replica([state], node.node_id, str(error))
                 return
             state.fail(damaged(state, error, asked.offset, offset_behind(data.records, asked.offset)))
             self._buffer.report(state)
             return
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
-        visible = select_visible(batches, asked.offset, aborted if committed else None)
+        visible = select_visible(batches, asked.offset, aborted if is_committed else None)
         if visible.end <= asked.offset:
             self._ask_for_more(state, asked.limit)
             return
         largest = max(batch.size for batch in batches)
         if largest <= self._config.max_partition_fetch_bytes:
-            state.limit = 0
+            state.attempt.set_limit(0)
         self.largest_batch = max(self.largest_batch, largest)
         self._served += 1
-        state.served = self._served
+        state.attempt.mark_served(self._served)
         self._buffer.add(state, visible, lease)
 
     def _ask_for_more(self, state: PartitionState, limit: int) -> None:
@@ -140,7 +137,7 @@ class FetchHandler:
             topic, partition = state.tp
             state.fail(
                 RecordRejected(
-                    f"{state.tp}: the batch at offset {state.fetch_offset} is larger than {limit} bytes; raise "
+                    f"{state.tp}: the batch at offset {state.cursor.fetch_offset} is larger than {limit} bytes; raise "
                     f"receive_message_max_bytes, or seek past it",
                     code=ErrorCode.MESSAGE_TOO_LARGE,
                     topic=topic,
@@ -150,7 +147,7 @@ class FetchHandler:
             )
             self._buffer.report(state)
             return
-        state.limit = min(2 * limit, most)
+        state.attempt.set_limit(min(2 * limit, most))
 
     def _on_preferred(self, state: PartitionState, node_id: int) -> None:
         """The leader says who is closer to us (KIP-392)."""
@@ -158,7 +155,8 @@ class FetchHandler:
             self._client.metadata.request_update(f"node {node_id}, from which to read {state.tp}, is not known")
             return
         now = asyncio.get_running_loop().time()
-        if state.shun_until <= now and prefer(state, node_id, now + self._config.metadata_max_age_ms / 1000):
+        if state.source.can_prefer(node_id, now):
+            state.source.prefer(node_id, now + self._config.metadata_max_age_ms / 1000)
             logger.info("%s: reading from node %d, which is closer than the leader", state.tp, node_id)
             self.on_source()
 
@@ -173,8 +171,8 @@ class FetchHandler:
         """Go back to the leader with those that were read from this node without its being their leader."""
         now = asyncio.get_running_loop().time()
         for state in states:
-            if state.replica == node_id:
-                turn_back(state, now)
+            if state.source.replica == node_id:
+                state.source.shun_replicas(now + SHUN_SECONDS)
                 logger.info("%s: back to its leader from node %d: %s", state.tp, node_id, reason)
                 self.on_source()
 
@@ -185,7 +183,7 @@ class FetchHandler:
             state.fail(error_without_policy(state))
             self._buffer.report(state)
             return
-        state.ask_for_reset(reset, f"offset {answer.asked.offset} is out of range at {who}")
+        state.request_reset(reset, f"offset {answer.asked.offset} is out of range at {who}")
         self.on_reset()
 
     def _on_moved(self, answer: Answer, who: str) -> None:
@@ -200,12 +198,9 @@ class FetchHandler:
 
     def back_off(self, state: PartitionState, reason: str) -> None:
         """Try a partition again after a while."""
-        if state.backoff is None:
-            state.backoff = self._client.new_backoff()
-        delay = state.backoff.next()
-        state.trouble = reason
-        state.retry_at = asyncio.get_running_loop().time() + delay
-        attempt = state.backoff.attempts
+        backoff = state.attempt.backoff or self._client.new_backoff()
+        delay = state.attempt.retry_after(backoff, reason, asyncio.get_running_loop().time())
+        attempt = backoff.attempts
         level = logging.INFO if attempt in LOGGED_ATTEMPTS or attempt % 100 == 0 else logging.DEBUG
         logger.log(level, "%s: attempt %d, again in %.3f s: %s", state.tp, attempt, delay, reason)
 

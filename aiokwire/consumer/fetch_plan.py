@@ -73,7 +73,7 @@ class Asked(NamedTuple):
     @property
     def is_stale(self) -> bool:
         """Whether the position was moved since."""
-        return self.generation != self.state.generation
+        return self.generation != self.state.attempt.generation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,11 +127,12 @@ def plan_fetch(
     candidates = []
     left_out = False
     for state in states:
-        if not state.is_fetchable():
+        if not state.is_fetchable:
             continue
-        if state.in_flight or state.buffered > memory.enough:
+        attempt = state.attempt
+        if attempt.in_flight or state.buffered > memory.enough:
             left_out = True
-        elif state.retry_at > now:
+        elif attempt.retry_at > now:
             continue
         elif lane is Lane.MAIN or _suits_side_lane(state, main):
             candidates.append(state)
@@ -143,7 +144,9 @@ def plan_fetch(
     brief = left_out or lane is Lane.SIDE or len(asked) < len(candidates)
     return FetchPlan(
         asked=asked,
-        max_bytes=max(grant, *(one.state.limit for one in asked)) if bounded else sum(one.limit for one in asked),
+        max_bytes=max(grant, *(one.state.attempt.limit for one in asked))
+        if bounded
+        else sum(one.limit for one in asked),
         max_wait_ms=min(limits.max_wait_ms, BRIEF_WAIT_MS) if brief else limits.max_wait_ms,
         min_bytes=limits.min_bytes,
     )
@@ -155,7 +158,7 @@ def _suits_side_lane(state: PartitionState, main: FetchPlan | None) -> bool:
 
 
 def _served(state: PartitionState) -> int:
-    return state.served
+    return state.attempt.served
 
 
 def _within(candidates: Sequence[PartitionState], grant: int, partition_bytes: int, bounded: bool) -> list[Asked]:
@@ -164,15 +167,17 @@ def _within(candidates: Sequence[PartitionState], grant: int, partition_bytes: i
     for state in candidates:
         # A limit that grew for one large record is not cut again: it would never come through. Where the whole response
         # has a limit, a partition's stays what it is, or a fetch session would have to be told all the time.
-        limit = state.limit or (partition_bytes if bounded else min(partition_bytes, grant))
+        attempt = state.attempt
+        limit = attempt.limit or (partition_bytes if bounded else min(partition_bytes, grant))
         total += limit
         if asked and not bounded and total > grant:
             break
-        asked.append(Asked(state, state.generation, state.fetch_offset, state.leader_epoch, limit))
+        asked.append(Asked(state, attempt.generation, state.cursor.fetch_offset, state.source.leader_epoch, limit))
     return asked
 
 
 def next_retry(states: Iterable[PartitionState], now: float) -> float:
     """When the next partition may be asked for again, on the loop's clock; infinity when none waits for time."""
-    times = [s.retry_at for s in states if s.retry_at > now and not s.in_flight and s.error is None]
+    attempts = (state.attempt for state in states if state.error is None)
+    times = [attempt.retry_at for attempt in attempts if attempt.retry_at > now and not attempt.in_flight]
     return min(times, default=math.inf)

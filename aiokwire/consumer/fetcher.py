@@ -146,8 +146,9 @@ class Fetcher:
         """Who is fetched from, or what is assigned, changed: start what is missing, wake the rest."""
         led: dict[int, list[PartitionState]] = {}
         for state in self._states.values():
-            if state.source is not None:
-                led.setdefault(state.source, []).append(state)
+            node_id = state.source.node_id
+            if node_id is not None:
+                led.setdefault(node_id, []).append(state)
         self._led = led
         for node_id in [node_id for node_id in self._lanes if node_id not in led]:
             for lane in self._lanes.pop(node_id):
@@ -165,9 +166,10 @@ class Fetcher:
     def wake(self, state: PartitionState) -> None:
         """A partition may have become fetchable."""
         self._offer_room()
-        if state.source is None or state.in_flight:
-            return  # who brings what is on its way looks again by itself
-        for lane in self._lanes.get(state.source, ()):
+        node_id = state.source.node_id
+        if node_id is None or state.attempt.in_flight:
+            return  # the lane that waits for the response plans again by itself
+        for lane in self._lanes.get(node_id, ()):
             if lane.plan is None:
                 lane.wake()
 
@@ -190,11 +192,12 @@ class Fetcher:
 
     def source_of(self, state: PartitionState) -> Source:
         """What bears on the next fetch of a partition."""
-        lanes = () if state.source is None else self._lanes.get(state.source, ())
+        node_id = state.source.node_id
+        lanes = () if node_id is None else self._lanes.get(node_id, ())
         asked = [lane.asked_at for lane in lanes if lane.plan is not None]
         return Source(
             trouble=next((lane.trouble for lane in lanes if lane.trouble), ""),
-            throttled_until=0.0 if state.source is None else self._client.throttled_until(state.source),
+            throttled_until=0.0 if node_id is None else self._client.throttled_until(node_id),
             asked_at=min(asked, default=None),
             patience=self._config.fetch_max_wait_ms / 1000 + SLOW_ANSWER,
             has_room=self._memory().grant(self._limits) > 0,
@@ -314,7 +317,7 @@ class Fetcher:
         lane.asked_at = asyncio.get_running_loop().time()
         self._reserved += plan.max_bytes
         for asked in plan.asked:
-            asked.state.in_flight = True
+            asked.state.attempt.start()
         try:
             with OverdueTimer(plan.max_wait_ms / 1000, lambda: self._on_overdue(lane)):
                 return await connection.request(request, version=version, timeout=timeout)
@@ -325,8 +328,8 @@ class Fetcher:
             self._offer_room()
             for asked in plan.asked:
                 if not asked.is_stale:
-                    asked.state.in_flight = False
-                if asked.state.source != lane.node_id:
+                    asked.state.attempt.end()
+                if asked.state.source.node_id != lane.node_id:
                     self.wake(asked.state)  # it was given to another node meanwhile, whose lanes waited for this end
 
     def _on_overdue(self, lane: BrokerLane) -> None:
@@ -338,7 +341,9 @@ class Fetcher:
     def _let_go(self, lane: BrokerLane) -> bool:
         """End an overdue fetch that brings nothing for anybody: what it has reserved is wanted elsewhere, and no answer
         to it may come any more."""
-        if lane.plan is None or not lane.is_overdue or any(a.state.source == lane.node_id for a in lane.plan.asked):
+        if lane.plan is None or not lane.is_overdue:
+            return False
+        if any(asked.state.source.node_id == lane.node_id for asked in lane.plan.asked):
             return False
         assert lane.connection is not None
         waited = asyncio.get_running_loop().time() - lane.asked_at

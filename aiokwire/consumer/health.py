@@ -133,14 +133,14 @@ def reason_of(state: PartitionState, source: Source, now: float) -> tuple[Reason
     here = _reason_here(state)
     if here is not None:
         return here
-    if state.leader is None:
+    if state.source.leader is None:
         return Reason.NO_LEADER, ""
     if source.throttled_until > now:
-        return Reason.THROTTLED, f"node {state.source}, for {source.throttled_until - now:.1f} s more"
+        return Reason.THROTTLED, f"node {state.source.node_id}, for {source.throttled_until - now:.1f} s more"
     if source.trouble:
         return Reason.UNREACHABLE, source.trouble
-    if state.backoff is not None:
-        return Reason.RETRYING, state.trouble
+    if state.attempt.backoff is not None:
+        return Reason.RETRYING, state.attempt.trouble
     if state.state is not FetchState.FETCHING:
         return Reason.LOOKING_UP, state.state.name
     return _reason_of_fetch(state, source, now)
@@ -155,7 +155,7 @@ def _reason_here(state: PartitionState) -> tuple[Reason, str] | None:
         return Reason.PAUSED, ""
     if state.lost:
         return Reason.GONE, ""
-    if position is not None and position < state.fetch_offset and state.chunks:
+    if position is not None and position < state.cursor.fetch_offset and state.chunks:
         return Reason.NOT_READ, f"{state.buffered} bytes"
     if state.held_back:
         return Reason.HELD_BACK, ""
@@ -163,13 +163,13 @@ def _reason_here(state: PartitionState) -> tuple[Reason, str] | None:
 
 
 def _reason_of_fetch(state: PartitionState, source: Source, now: float) -> tuple[Reason, str]:
-    if state.in_flight and source.asked_at is not None and now - source.asked_at > source.patience:
-        return Reason.UNANSWERED, f"node {state.source} was asked {now - source.asked_at:.1f} s ago"
+    if state.attempt.in_flight and source.asked_at is not None and now - source.asked_at > source.patience:
+        return Reason.UNANSWERED, f"node {state.source.node_id} was asked {now - source.asked_at:.1f} s ago"
     if state.lag == 0:
         return Reason.AT_END, ""
-    if not state.in_flight and not source.has_room:
+    if not state.attempt.in_flight and not source.has_room:
         return Reason.NO_MEMORY, ""
-    return Reason.FETCHING, "" if state.in_flight else "none is on its way"
+    return Reason.FETCHING, "" if state.attempt.in_flight else "none is on its way"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

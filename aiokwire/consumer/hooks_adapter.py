@@ -35,10 +35,11 @@ class ConsumerHooks(HookCaller):
         """Report that a partition's position has reached its end. Called when either of them moved."""
         if not self.wants_ends and not self.events.wanted:
             return
-        position, end = state.position, state.end_offset
-        if position is None or end == UNKNOWN or position < end or state.told_end == end:
+        position, ends = state.position, state.ends
+        end = ends.end_offset
+        if position is None or end == UNKNOWN or position < end or ends.reported_end == end:
             return
-        state.told_end = end
+        ends.mark_reported()
         if self.events.wanted:
             self.events.publish(PartitionEnd(state.tp, end))
         if self.wants_ends:

@@ -93,8 +93,8 @@ class Navigation:
         states = self._states(partitions)
         for state in states:
             self._leave_position(state)
-            state.forget_position()
-            state.ask_for_reset(where, "sought")
+            state.cursor.forget()
+            state.request_reset(where, "sought")
         self._updater.wake()
         # "The end" is where the log ends when this returns, so that nothing written after it is missed.
         for state in states:
@@ -125,13 +125,13 @@ class Navigation:
     def pause(self, *partitions: TopicPartition) -> None:
         """Neither hand over nor fetch; without arguments all partitions. Positions and what is held stay."""
         for state in self._states(partitions):
-            state.paused = True
+            state.pause()
             self._reader.buffer.set_aside(state)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """End a pause; without arguments of all partitions."""
         for state in self._states(partitions):
-            state.paused = False
+            state.resume()
             self._fetcher.wake(state)
         self._reader.buffer.notify()
 
@@ -144,7 +144,7 @@ class Navigation:
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Of each assigned partition the offset after the last record that was handed over; None while its first
         position is being looked up. A snapshot, for `rewind` and `commit`."""
-        return {tp: state.place for tp, state in self._subscription.states.items()}
+        return {tp: state.committable for tp, state in self._subscription.states.items()}
 
     def rewind(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
         """Go back to a snapshot of `positions()`, so that the same records are handed over again.
@@ -156,7 +156,7 @@ class Navigation:
         """
         for tp, where in checked_offsets(positions).items():
             state = self._subscription.states.get(tp)
-            target = where if where is not None or state is None else state.began
+            target = where if where is not None or state is None else state.cursor.began
             if state is None or target is None or state.position == target.offset:
                 continue
             self._leave_position(state)
@@ -182,7 +182,7 @@ class Navigation:
             state = self._subscription.states.get(tp)
             if state is not None:
                 self._leave_position(state)
-                state.ask_group(where if where is not None else state.began)
+                state.request_committed(where if where is not None else state.cursor.began)
         self._updater.wake()
         self._reader.buffer.notify()
 
@@ -293,8 +293,8 @@ class Navigation:
         self._check_open()
         (tp,) = checked_partitions([partition])
         state = self._subscription.states.get(tp)
-        if cached and state is not None and min(state.log_start_offset, state.high_watermark) >= 0:
-            return Watermarks(state.log_start_offset, state.high_watermark)
+        if cached and state is not None and min(state.ends.log_start_offset, state.ends.high_watermark) >= 0:
+            return Watermarks(state.ends.log_start_offset, state.ends.high_watermark)
         deadline = Deadline(self._timeout(timeout), f"looking up the watermarks of {tp}")
         low, high = [
             await list_offsets(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
-from aiokwire.consumer.positions import UNKNOWN, FetchEvent, PartitionState
+from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.consumer.reset_policy import AtMost, ResetTarget, describe
 from aiokwire.errors import NoOffset, OffsetOutOfRange
 from aiokwire.types import OffsetAndMetadata, OffsetAndTimestamp, OffsetReset
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 def error_without_policy(state: PartitionState) -> NoOffset:
     """The error of a partition whose policy is "none"."""
     topic, partition = state.tp
-    position = state.fetch_offset
+    position = state.cursor.fetch_offset
     advice = "seek, or choose another auto_offset_reset"
     if position < 0:
         return NoOffset(
@@ -38,24 +38,24 @@ def error_without_policy(state: PartitionState) -> NoOffset:
 
 def settle(state: PartitionState, found: OffsetAndTimestamp, hooks: ConsumerHooks) -> None:
     """Go on by what was found, or have something else looked up."""
-    target = state.reset_to
-    before = state.reset_from
+    cursor = state.cursor
+    target, before, reason = cursor.reset_to, cursor.reset_from, cursor.reset_reason
     if found.offset < 0:
-        state.ask_for_reset(OffsetReset.LATEST, f"no record is as late as {describe(target)}; {state.reset_reason}")
+        state.request_reset(OffsetReset.LATEST, f"no record is as late as {describe(target)}; {reason}")
     elif target is OffsetReset.NEAREST and before is not None and before > found.offset:
-        state.ask_for_reset(AtMost(before), state.reset_reason)
+        state.request_reset(AtMost(before), reason)
     elif isinstance(target, AtMost) and target.offset < found.offset:
         _apply(state, target.offset, UNKNOWN, hooks)
     else:
         _apply(state, found.offset, found.leader_epoch, hooks)
 
 
-def _apply(state: PartitionState, offset: int, epoch: int, hooks: ConsumerHooks) -> None:
-    before = state.reset_from
+def _apply(state: PartitionState, offset: int, leader_epoch: int, hooks: ConsumerHooks) -> None:
+    before = state.cursor.reset_from
     if state.chunks:
         state.chunks[-1].extend(offset)  # what was fetched before is handed over before
-    state.move_to(offset, epoch)
-    report(state, before, offset, f"{describe(state.reset_to)}; {state.reset_reason}", hooks)
+    state.move_to(offset, leader_epoch)
+    report(state, before, offset, f"{describe(state.cursor.reset_to)}; {state.cursor.reset_reason}", hooks)
 
 
 def report(state: PartitionState, before: int | None, after: int, reason: str, hooks: ConsumerHooks) -> None:
@@ -69,11 +69,10 @@ def report(state: PartitionState, before: int | None, after: int, reason: str, h
 
 def begin(state: PartitionState, committed: OffsetAndMetadata | None, reset: ResetTarget) -> None:
     """Go on where the group stands; where it has committed nothing, where the partition was told, or by the policy."""
-    target = committed or state.fallback
+    target = committed or state.cursor.fallback
     if target is None:
-        state.ask_for_reset(reset, "the group has committed nothing")
+        state.request_reset(reset, "the group has committed nothing")
         return
-    epoch = target.leader_epoch
-    state.move_to(target.offset, epoch)
-    if 0 <= epoch < state.leader_epoch:
-        state.machine.fire(FetchEvent.NEW_LEADER)  # does its log hold what was read then? (KIP-320)
+    state.move_to(target.offset, target.leader_epoch)
+    if 0 <= target.leader_epoch < state.source.leader_epoch:
+        state.cursor.require_validation()  # does its log hold what was read then? (KIP-320)

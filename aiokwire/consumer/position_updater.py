@@ -21,7 +21,7 @@ from aiokwire.consumer.fetch_handler import FetchHandler
 from aiokwire.consumer.fetcher import Fetcher, OverdueTimer
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.offset_reset import begin, error_without_policy, report, settle
-from aiokwire.consumer.positions import FetchEvent, FetchState, PartitionState, needs_validation
+from aiokwire.consumer.positions import FetchState, PartitionState
 from aiokwire.consumer.preferred_replica import expire
 from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.reset_policy import time_of
@@ -42,7 +42,7 @@ class _Asked:
     """Partitions about which somebody is asked within the block; an answer is for those not moved meanwhile."""
 
     def __init__(self, states: Sequence[PartitionState]) -> None:
-        self._asked = [(state, state.generation) for state in states]
+        self._asked = [(state, state.attempt.generation) for state in states]
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -51,7 +51,7 @@ class _Asked:
     @property
     def current(self) -> list[PartitionState]:
         """Those that the answer, or its failure, is for."""
-        return [state for state, generation in self._asked if state.generation == generation]
+        return [state for state, generation in self._asked if state.attempt.generation == generation]
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +60,7 @@ class _Asked:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for state in self.current:
-            state.in_flight = False
+            state.attempt.end()
 
 
 class PositionUpdater:
@@ -149,22 +149,21 @@ class PositionUpdater:
             known = cluster.partition(state.tp)
             leader = cluster.leader(state.tp)
             self._notice_loss(state, cluster, lost=known is None)
-            if leader != state.leader:
+            if leader != state.source.leader:
                 self._on_new_leader(state, leader)
-            if known is None or known.leader_epoch <= state.leader_epoch:
+            if known is None or known.leader_epoch <= state.source.leader_epoch:
                 continue
-            if needs_validation(state, known.leader_epoch):
-                state.interrupt()
-                state.machine.fire(FetchEvent.NEW_LEADER)
-            state.leader_epoch = known.leader_epoch
+            if state.needs_validation(known.leader_epoch):
+                state.attempt.interrupt()
+                state.cursor.require_validation()
+            state.source.follow_epoch(known.leader_epoch)
 
     def _on_new_leader(self, state: PartitionState, leader: int | None) -> None:
         """What is in flight to the old one is not waited for: it may be silent, and nobody would tell the new one's
         lanes when it ends."""
-        state.leader = leader
-        state.replica = None  # the new one may know a better
+        state.source.follow_leader(leader)
         if state.state is not FetchState.INITIALIZING:  # what is asked of the group goes on
-            state.interrupt()
+            state.attempt.interrupt()
         self._regroup = True
 
     def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
@@ -173,23 +172,23 @@ class PositionUpdater:
         topic = cluster.topics.get(state.tp.topic)
         if not lost or (topic is not None and not topic.error_code and self._subscription.shared):
             if state.lost:
-                state.error = None  # the partition is back, or its topic
-            state.lost = lost
+                state.clear_error()  # the partition is back, or its topic
+            state.set_lost(lost)
         elif topic is not None and not state.lost:
             code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            never_seen = state.leader is None and state.topic_id in NO_ID
+            never_seen = state.source.leader is None and state.topic_id in NO_ID
             if never_seen and self._subscription.shared and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return  # the group's coordinator knows a new topic sooner than the metadata here
             name, partition = state.tp
-            state.lost = True
+            state.set_lost(True)
             state.fail(error_for(code, f"the cluster has no {state.tp} to read", topic=name, partition=partition))
             self._reader.buffer.report(state)
 
     def forget(self, state: PartitionState) -> None:
         """A partition is not ours any more: nothing that is held or comes for it is handed over."""
-        state.interrupt()
-        state.error = None
-        state.leader = None
+        state.attempt.interrupt()
+        state.clear_error()
+        state.source.forget_leader()
         self._reader.buffer.drop(state)
 
     # --- look-ups and checks ------------------------------------------------------------------------------------------
@@ -203,22 +202,23 @@ class PositionUpdater:
         starts: list[PartitionState] = []
         leaderless = False
         for state in self._subscription.states.values():
-            if state.leader is None:
+            leader = state.source.leader
+            if leader is None:
                 leaderless = True
-            if state.in_flight or state.error is not None:
+            if state.attempt.in_flight or state.error is not None:
                 continue
-            if state.state is FetchState.AWAIT_RESET and state.reset_to is OffsetReset.NONE:
+            if state.state is FetchState.AWAIT_RESET and state.cursor.reset_to is OffsetReset.NONE:
                 state.fail(error_without_policy(state))
                 self._reader.buffer.report(state)
                 continue
             kinds = {FetchState.AWAIT_RESET: resets, FetchState.AWAIT_VALIDATION: checks}.get(state.state)
-            if state.state is not FetchState.INITIALIZING and (kinds is None or state.leader is None):
+            if state.state is not FetchState.INITIALIZING and (kinds is None or leader is None):
                 continue
-            if state.retry_at > now:
-                until = min(until, state.retry_at)
+            if state.attempt.retry_at > now:
+                until = min(until, state.attempt.retry_at)
                 continue
-            state.in_flight = True
-            (starts if kinds is None or state.leader is None else kinds.setdefault(state.leader, [])).append(state)
+            state.attempt.start()
+            (starts if kinds is None or leader is None else kinds.setdefault(leader, [])).append(state)
         if starts:
             tasks.start_soon(self._ask_group, starts, name="find out where the group stands")
         for leader, states in resets.items():
@@ -232,8 +232,8 @@ class PositionUpdater:
 
     async def _reset(self, leader: int, states: Sequence[PartitionState]) -> None:
         """Look positions up at one leader."""
-        times = {state.tp: time_of(state.reset_to) or 0 for state in states}
-        epochs = {state.tp: state.leader_epoch for state in states}
+        times = {state.tp: time_of(state.cursor.reset_to) or 0 for state in states}
+        epochs = {state.tp: state.source.leader_epoch for state in states}
         timeout = self._config.request_timeout
         isolation = self._config.isolation
         try:
@@ -292,22 +292,22 @@ class PositionUpdater:
         """`verdict` is where the new leader's log of our epoch ends, or an error."""
         if isinstance(verdict, BrokerError):
             self._on_error(state, verdict)
-        elif verdict < 0 or verdict >= state.fetch_offset:
-            state.backoff = None
-            state.machine.fire(FetchEvent.VALIDATED)
+        elif verdict < 0 or verdict >= state.cursor.fetch_offset:
+            state.attempt.succeed()
+            state.cursor.validated()
         else:
             self._on_truncation(state, verdict)
 
     def _on_truncation(self, state: PartitionState, end: int) -> None:
         """The new leader's log ends before our position: what came after `end` was lost with the old leader."""
         self._reader.buffer.drop(state)
-        before = state.fetch_offset
+        before = state.cursor.fetch_offset
         if self._config.reset is OffsetReset.NONE:
-            state.machine.fire(FetchEvent.VALIDATED)
+            state.cursor.validated()
             state.fail(error_without_policy(state))
             self._reader.buffer.report(state)
             return
-        reason = f"the new leader's log of epoch {state.epoch} ends there"
+        reason = f"the new leader's log of epoch {state.cursor.fetch_epoch} ends there"
         after = min(before, end)
         state.move_to(after)
         if after < before:
@@ -318,9 +318,9 @@ class PositionUpdater:
             self._client.metadata.request_update(f"looking up positions: {error}")
             for state in states:
                 self._handler.back_off(state, str(error))
-            together = max((state.retry_at for state in states), default=0.0)
+            together = max((state.attempt.retry_at for state in states), default=0.0)
             for state in states:
-                state.retry_at = together  # one question for all of them again
+                state.attempt.postpone(together)  # one question for all of them again
         else:
             for state in states:
                 state.fail(error)

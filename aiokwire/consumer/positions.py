@@ -1,12 +1,12 @@
-"""Where a consumer stands in each of its partitions: a state machine per partition, without I/O.
+"""The state of each assigned partition, without I/O.
 
-`PartitionState` is written by the consumer's own calls (seek, pause, resume), by the fetcher (answers of brokers) and
-by the buffer (hand-over), all on one event loop and never across an await. The states are those of Kafka's Java client
-(`SubscriptionState.FetchStates`).
+`PartitionState` consists of parts that are assigned by their own methods alone: `Position`, `LogEnds`, `FetchAttempt`
+and `ReadSource`. docs/architecture.md lists which component calls these methods; all of them run on the consumer's
+event loop, between two awaits. The states are those of Kafka's Java client (`SubscriptionState.FetchStates`).
 
     INITIALIZING --RESET--> AWAIT_RESET --POSITION--> FETCHING <--> AWAIT_VALIDATION
 
-With a group a partition begins, and after a transaction of unknown end begins again, by what the group has committed.
+In a group a partition starts at the committed offset, and again after a transaction whose outcome is unknown.
 """
 
 from __future__ import annotations
@@ -60,204 +60,366 @@ TRANSITIONS: Final = {
 }
 
 
-class PartitionState:
-    """One assigned partition."""
+class Position:
+    """What was handed over and what was fetched, and the state machine of both; only this class fires it.
+
+    Everything before `offset` was handed over, everything before `fetch_offset` was fetched.
+    """
 
     __slots__ = (
-        "_start",
-        "_start_epoch",
-        "backoff",
         "began",
-        "buffered",
-        "chunks",
-        "end_offset",
-        "epoch",
-        "error",
         "fallback",
+        "fetch_epoch",
         "fetch_offset",
-        "generation",
-        "held_back",
-        "high_watermark",
-        "in_flight",
-        "last_stable_offset",
-        "leader",
-        "leader_epoch",
-        "limit",
-        "log_start_offset",
-        "lost",
         "machine",
-        "paused",
-        "replica",
-        "replica_until",
+        "offset",
+        "offset_epoch",
         "reset_from",
         "reset_reason",
         "reset_to",
-        "retry_at",
-        "served",
-        "shun_until",
-        "told_end",
+    )
+
+    def __init__(self, tp: TopicPartition) -> None:
+        self.machine: Machine[FetchState, FetchEvent] = Machine(str(tp), TRANSITIONS, FetchState.INITIALIZING)
+        self.offset = UNKNOWN  # while chunks are held, the first of them has the position
+        self.offset_epoch = UNKNOWN  # leader epoch of the last record before `offset`
+        self.began: OffsetAndMetadata | None = None  # the first position since it was unknown
+        self.fetch_offset = UNKNOWN
+        self.fetch_epoch = UNKNOWN  # leader epoch of the last batch before `fetch_offset`
+        # A lookup in AWAIT_RESET.
+        self.reset_to: ResetTarget = OffsetReset.NONE
+        self.reset_reason = ""
+        self.reset_from: int | None = None  # the position before it
+        self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: the start if nothing was committed
+
+    def move_to(self, offset: int, leader_epoch: int, *, is_drained: bool) -> None:
+        """Fetch from `offset` on. With `is_drained` (no chunk is held) it becomes the position, too."""
+        self.machine.fire(FetchEvent.POSITION)
+        if is_drained:
+            if self.offset == UNKNOWN:
+                self.began = OffsetAndMetadata(offset, "", leader_epoch)
+            self.offset_epoch = leader_epoch
+        self.offset = self.fetch_offset = offset
+        self.fetch_epoch = leader_epoch
+        self.fallback = None
+        self.reset_from = None
+
+    def request_reset(self, target: ResetTarget, reason: str) -> None:
+        """Wait for a lookup of `target`."""
+        self.machine.fire(FetchEvent.RESET)
+        self.reset_to = target
+        self.reset_reason = reason
+        if self.fetch_offset != UNKNOWN:
+            self.reset_from = self.fetch_offset
+
+    def request_committed(self, fallback: OffsetAndMetadata | None) -> None:
+        """Wait for the committed offset; `fallback` is used if there is none."""
+        self.machine.fire(FetchEvent.FORGET)
+        self.forget()
+        self.fallback = fallback
+
+    def replaces(self, fetch_offset: int) -> None:
+        """Note where fetching stood in a deleted topic of the same name, for the report of the reset."""
+        self.reset_from = fetch_offset
+
+    def require_validation(self) -> None:
+        """Stop fetching until the new leader has confirmed the position (KIP-320)."""
+        self.machine.fire(FetchEvent.NEW_LEADER)
+
+    def validated(self) -> None:
+        """The new leader has confirmed the position: resume fetching."""
+        self.machine.fire(FetchEvent.VALIDATED)
+
+    def forget(self) -> None:
+        """Make the position unknown, for example after a seek to an end that has to be looked up."""
+        self.offset = self.fetch_offset = UNKNOWN
+        self.began = None
+
+    def fetched(self, end: int, leader_epoch: int) -> None:
+        """Everything before `end` was fetched, the last batch under `leader_epoch` (negative: unknown)."""
+        self.fetch_offset = end
+        if leader_epoch >= 0:
+            self.fetch_epoch = leader_epoch
+
+    def fetch_again_from(self, offset: int) -> None:
+        """Chunks from `offset` on were dropped."""
+        self.fetch_offset = offset
+
+    def advance(self, offset: int, leader_epoch: int | None = None) -> None:
+        """Everything before `offset` was handed over or is not for the reader; `leader_epoch` is the last record's."""
+        self.offset = offset
+        if leader_epoch is not None:
+            self.offset_epoch = leader_epoch
+
+
+class LogEnds:
+    """The offsets of a log that the last fetch response contained. They outlive a seek: they belong to the log."""
+
+    __slots__ = ("end_offset", "high_watermark", "last_stable_offset", "log_start_offset", "reported_end")
+
+    def __init__(self) -> None:
+        self.high_watermark = UNKNOWN
+        self.last_stable_offset = UNKNOWN
+        self.log_start_offset = UNKNOWN
+        self.end_offset = UNKNOWN  # the end for this isolation level: one of the first two
+        self.reported_end = UNKNOWN  # the last end that was reported as reached
+
+    def apply(self, high_watermark: int, last_stable_offset: int, log_start_offset: int, *, is_committed: bool) -> None:
+        """Take the offsets from a response; `is_committed`: the reader stops at the last stable offset."""
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.end_offset = last_stable_offset if is_committed else high_watermark
+
+    def mark_reported(self) -> None:
+        """The end was reported as reached; it is reported again only after a seek."""
+        self.reported_end = self.end_offset
+
+    def forget_reported(self) -> None:
+        self.reported_end = UNKNOWN
+
+
+class FetchAttempt:
+    """The requests for a partition: fetches and lookups, and their retries."""
+
+    __slots__ = ("backoff", "generation", "in_flight", "limit", "retry_at", "served", "trouble")
+
+    def __init__(self) -> None:
+        self.generation = 0  # increases when the position is moved: earlier requests are stale then
+        self.in_flight = False  # a fetch or lookup of this generation
+        self.retry_at = 0.0  # not before this time on the loop's clock
+        self.backoff: Backoff | None = None  # of retries; None after a success
+        self.trouble = ""  # the cause of the last retry
+        self.limit = 0  # bytes for one fetch if more than the configured limit is needed (old brokers)
+        self.served = 0  # when it last returned data: the partition that has waited longest is fetched first
+
+    def start(self) -> None:
+        """A request of this generation was sent."""
+        self.in_flight = True
+
+    def end(self) -> None:
+        """Its response has arrived, or it has failed."""
+        self.in_flight = False
+
+    def interrupt(self) -> None:
+        """Make requests in flight stale: their responses do not fit the position any more."""
+        self.generation += 1
+        self.in_flight = False
+
+    def renew(self) -> None:
+        """Start over at a new position."""
+        self.interrupt()
+        self.retry_at = 0.0
+        self.limit = 0
+
+    def succeed(self) -> None:
+        self.backoff = None
+
+    def retry_after(self, backoff: Backoff, reason: str, now: float) -> float:
+        """Schedule a retry and return its delay. `backoff` is kept until a request succeeds."""
+        self.backoff = backoff
+        self.trouble = reason
+        delay = backoff.next()
+        self.retry_at = now + delay
+        return delay
+
+    def postpone(self, until: float) -> None:
+        """Send nothing before `until` on the loop's clock."""
+        self.retry_at = until
+
+    def set_limit(self, limit: int) -> None:
+        """Fetch up to `limit` bytes next time; 0: as configured."""
+        self.limit = limit
+
+    def mark_served(self, turn: int) -> None:
+        self.served = turn
+
+
+class ReadSource:
+    """The node that serves a partition: its leader, or a replica that the leader prefers for this client (KIP-392)."""
+
+    __slots__ = ("leader", "leader_epoch", "replica", "replica_until", "shun_until")
+
+    def __init__(self) -> None:
+        self.leader: int | None = None  # by the metadata
+        self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
+        self.replica: int | None = None
+        self.replica_until = 0.0  # on the loop's clock, as `shun_until`
+        self.shun_until = 0.0  # no replica before this time
+
+    @property
+    def node_id(self) -> int | None:
+        """The node to fetch from."""
+        return self.leader if self.replica is None else self.replica
+
+    def follow_leader(self, leader: int | None) -> None:
+        """The leader has changed. The new one may prefer another replica."""
+        self.leader = leader
+        self.replica = None
+
+    def follow_epoch(self, leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+
+    def forget_leader(self) -> None:
+        """The partition is not assigned any more."""
+        self.leader = None
+
+    def can_prefer(self, node_id: int, now: float) -> bool:
+        """Whether a preferred replica is another node than now, and replicas may be used."""
+        return self.shun_until <= now and node_id not in (self.replica, self.leader)
+
+    def prefer(self, node_id: int, until: float) -> None:
+        """Fetch from a replica until then, on the loop's clock."""
+        self.replica = node_id
+        self.replica_until = until
+
+    def end_preference(self) -> None:
+        """Fetch from the leader, which may name a replica again."""
+        self.replica = None
+
+    def shun_replicas(self, until: float) -> None:
+        """The replica refused the partition or is unreachable: fetch from the leader until then."""
+        self.replica = None
+        self.shun_until = until
+
+
+class PartitionState:
+    """One assigned partition. Created by `Subscription`."""
+
+    __slots__ = (
+        "attempt",
+        "buffered",
+        "chunks",
+        "cursor",
+        "ends",
+        "error",
+        "held_back",
+        "lost",
+        "paused",
+        "source",
         "topic_id",
         "tp",
-        "trouble",
     )
 
     def __init__(self, tp: TopicPartition, topic_id: bytes = b"") -> None:
         self.tp = tp
-        self.topic_id = topic_id  # a topic made anew has another one: the position means nothing there
-        self.machine: Machine[FetchState, FetchEvent] = Machine(str(tp), TRANSITIONS, FetchState.INITIALIZING)
-        self.paused = False
-        self.held_back = False  # by its group: not to be fetched yet, or not any more; written by `RebalanceHandler`
-        self.generation = 0  # goes up when the position is moved: what was asked for before is stale then
-
-        # Positions. Handed over up to `position`, fetched up to `fetch_offset`; the chunks lie in between.
-        self._start = UNKNOWN  # the position while no chunk is held
-        self._start_epoch = UNKNOWN  # leader epoch of what was handed over last before `_start`
-        self.began: OffsetAndMetadata | None = None  # the first position since it was unknown
-        self.fetch_offset = UNKNOWN
-        self.epoch = UNKNOWN  # leader epoch of the last batch before `fetch_offset`
-        self.chunks: deque[Chunk] = deque()
-        self.buffered = 0  # bytes of `chunks`; written by the buffer
-
-        # A look-up in AWAIT_RESET.
-        self.reset_to: ResetTarget = OffsetReset.NONE
-        self.reset_reason = ""
-        self.reset_from: int | None = None  # the position before it
-        self.fallback: OffsetAndMetadata | None = None  # in INITIALIZING: where to go on when nothing was committed
-
-        # What the leader said last.
-        self.lost = False  # the cluster has no such partition; the reader was told, or its group takes it away
-        self.leader: int | None = None  # by the metadata; written by `PositionUpdater`
-        self.leader_epoch = UNKNOWN  # of that leader; the position was validated under it
-        self.high_watermark = UNKNOWN
-        self.last_stable_offset = UNKNOWN
-        self.log_start_offset = UNKNOWN
-        self.told_end = UNKNOWN  # the last end that was told to have been reached
-        self.end_offset = UNKNOWN  # the one of the two that bounds a reader of this isolation level
-
-        # Who is fetched from, if not the leader: see `preferred_replica`. Times on the loop's clock.
-        self.replica: int | None = None
-        self.replica_until = 0.0
-        self.shun_until = 0.0
-
-        # Fetching: written by the fetcher.
-        self.in_flight = False  # a fetch or a look-up of this generation is on its way
-        self.retry_at = 0.0  # not before this time on the loop's clock
-        self.backoff: Backoff | None = None  # of retries; None while all goes well
-        self.trouble = ""  # why it is tried again, with a backoff
-        self.served = 0  # when it last brought data: who waited longest is asked for first
-        self.limit = 0  # bytes asked for in one fetch when more than the configured limit is needed (old brokers)
-
-        self.error: KafkaError | None = None  # why it cannot go on; raised at the next await of a reader
+        self.topic_id = topic_id  # a recreated topic has another one: the position means nothing there
+        self.cursor = Position(tp)
+        self.ends = LogEnds()
+        self.attempt = FetchAttempt()
+        self.source = ReadSource()
+        self.chunks: deque[Chunk] = deque()  # fetched, not handed over; changed by `FetchBuffer`
+        self.buffered = 0  # bytes of `chunks`; assigned by `FetchBuffer`
+        self.paused = False  # by the application
+        self.held_back = False  # by the group: not to be fetched yet, or not any more
+        self.lost = False  # the cluster has no such partition; the reader has the error, or the group takes it away
+        self.error: KafkaError | None = None  # why it cannot be read; raised at the next await of a reader
 
     @property
     def state(self) -> FetchState:
-        return self.machine.state
-
-    @property
-    def source(self) -> int | None:
-        """The node to fetch from."""
-        return self.leader if self.replica is None else self.replica
+        return self.cursor.machine.state
 
     @property
     def position(self) -> int | None:
         """The offset of the next record to hand over; None while that is unknown."""
         if self.chunks:
             return self.chunks[0].position
-        return None if self._start == UNKNOWN else self._start
+        offset = self.cursor.offset
+        return None if offset == UNKNOWN else offset
 
     @property
-    def place(self) -> OffsetAndMetadata | None:
-        """The position as it is committed: with the leader epoch of the record before it, where that is known."""
+    def committable(self) -> OffsetAndMetadata | None:
+        """The position as it is committed: with the leader epoch of the record before it, if that is known."""
+        cursor = self.cursor
         if not self.chunks:
-            return None if self._start == UNKNOWN else OffsetAndMetadata(self._start, "", self._start_epoch)
+            return None if cursor.offset == UNKNOWN else OffsetAndMetadata(cursor.offset, "", cursor.offset_epoch)
         first = self.chunks[0]
-        epoch = first.batch.leader_epoch if first.position > first.start else self._start_epoch
-        return OffsetAndMetadata(first.position, "", epoch)
+        leader_epoch = first.batch.leader_epoch if first.position > first.start else cursor.offset_epoch
+        return OffsetAndMetadata(first.position, "", leader_epoch)
 
     @property
     def has_backlog(self) -> bool:
-        """Whether the next fetch is likely to bring something at once."""
-        return self.end_offset == UNKNOWN or self.fetch_offset < self.end_offset
+        """Whether the next fetch is likely to return data at once."""
+        return self.ends.end_offset == UNKNOWN or self.cursor.fetch_offset < self.ends.end_offset
 
+    @property
     def is_fetchable(self) -> bool:
-        """Whether a fetch could be sent for it, memory and time aside."""
-        state = self.machine.state
-        return state is FetchState.FETCHING and not self.paused and not self.held_back and self.error is None
-
-    def move_to(self, offset: int, epoch: int = UNKNOWN) -> None:
-        """Go on fetching at `offset`: a seek, or a look-up's result. Without chunks it is the position, too."""
-        self.machine.fire(FetchEvent.POSITION)
-        self._renew()
-        if self.position is None:
-            self.began = OffsetAndMetadata(offset, "", epoch)
-        self._start = self.fetch_offset = offset
-        self.epoch = epoch
-        if not self.chunks:
-            self._start_epoch = epoch
-        self.fallback = None
-        self.reset_from = None
-
-    def ask_for_reset(self, target: ResetTarget, reason: str) -> None:
-        """Have the next position looked up; chunks that are held are handed over before it."""
-        self.machine.fire(FetchEvent.RESET)
-        self._renew()
-        self.reset_to = target
-        self.reset_reason = reason
-        if self.fetch_offset != UNKNOWN:
-            self.reset_from = self.fetch_offset
-
-    def forget_position(self) -> None:
-        """Say that the position is unknown, as after a seek to an end that has to be looked up."""
-        self._start = self.fetch_offset = UNKNOWN
-        self.began = None
-
-    def ask_group(self, fallback: OffsetAndMetadata | None) -> None:
-        """Have the position be where the group stands; where it has committed nothing, be `fallback`."""
-        self.machine.fire(FetchEvent.FORGET)
-        self._renew()
-        self.forget_position()
-        self.fallback = fallback
-
-    def advance(self, offset: int, epoch: int | None = None) -> None:
-        """Everything before `offset` was handed over, the last of it under `epoch`, or is not for the reader."""
-        self._start = offset
-        if epoch is not None:
-            self._start_epoch = epoch
-
-    def fail(self, error: KafkaError) -> None:
-        """Stop here until a reader has been told."""
-        self.error = error
-
-    def interrupt(self) -> None:
-        """Make stale what is in flight: it would not fit where the position is now."""
-        self.generation += 1
-        self.in_flight = False
-
-    def _renew(self) -> None:
-        self.interrupt()
-        self.retry_at = 0.0
-        self.limit = 0
-        self.error = None
-        self.told_end = UNKNOWN
-        # What is known of the ends stays: it belongs to the log, not to the position.
+        """Whether a fetch could be sent for it, apart from memory and time."""
+        return (
+            self.cursor.machine.state is FetchState.FETCHING
+            and not self.paused
+            and not self.held_back
+            and self.error is None
+        )
 
     @property
     def lag(self) -> int | None:
         """Offsets between the position and the end that a reader can reach; None while one of them is unknown."""
         position = self.position
-        if position is None or self.end_offset == UNKNOWN:
+        if position is None or self.ends.end_offset == UNKNOWN:
             return None
-        return max(0, self.end_offset - position)
+        return max(0, self.ends.end_offset - position)
+
+    # --- position -----------------------------------------------------------------------------------------------------
+
+    def move_to(self, offset: int, leader_epoch: int = UNKNOWN) -> None:
+        """Fetch from `offset` on, after a seek or a lookup. Without chunks it is the position, too."""
+        self.cursor.move_to(offset, leader_epoch, is_drained=not self.chunks)
+        self._renew()
+
+    def request_reset(self, target: ResetTarget, reason: str) -> None:
+        """Look the next position up; chunks that are held are handed over before it."""
+        self.cursor.request_reset(target, reason)
+        self._renew()
+
+    def request_committed(self, fallback: OffsetAndMetadata | None) -> None:
+        """Continue at the offset that the group has committed; `fallback` is used if there is none."""
+        self.cursor.request_committed(fallback)
+        self._renew()
+
+    def needs_validation(self, leader_epoch: int) -> bool:
+        """Whether a leader of `leader_epoch` has to confirm that its log still contains the position (KIP-320)."""
+        return (
+            self.cursor.fetch_epoch != UNKNOWN
+            and leader_epoch > self.source.leader_epoch
+            and self.state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
+        )
+
+    def _renew(self) -> None:
+        self.attempt.renew()
+        self.ends.forget_reported()
+        self.error = None
+
+    # --- flags --------------------------------------------------------------------------------------------------------
+
+    def follow_topic(self, topic_id: bytes) -> None:
+        """The id of the topic is known now."""
+        self.topic_id = topic_id
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+
+    def hold_back(self) -> None:
+        """The group is revoking it, or the rebalance listener has not finished."""
+        self.held_back = True
+
+    def release(self) -> None:
+        self.held_back = False
+
+    def set_lost(self, lost: bool) -> None:
+        """Note whether the cluster has the partition."""
+        self.lost = lost
+
+    def fail(self, error: KafkaError) -> None:
+        """Stop here until a reader has received the error."""
+        self.error = error
+
+    def clear_error(self) -> None:
+        self.error = None
 
     def __repr__(self) -> str:
         paused = ", paused" if self.paused else ""
         return f"<PartitionState {self.tp} {self.state.name} at {self.position}{paused}>"
-
-
-def needs_validation(state: PartitionState, leader_epoch: int) -> bool:
-    """Whether a leader of `leader_epoch` must be asked if its log still holds the position (KIP-320)."""
-    return (
-        state.epoch != UNKNOWN
-        and leader_epoch > state.leader_epoch
-        and state.state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
-    )

@@ -55,7 +55,7 @@ class ProcessedTracker:
     def took_list(self, state: PartitionState) -> None:
         """Records of a partition are about to be taken."""
         if state not in self._lists:
-            self._lists[state] = state.place
+            self._lists[state] = state.committable
 
     def stream_came_back(self, held: Held | None) -> None:
         """A stream wants more: it has finished what it had, and nobody else has finished anything."""
@@ -87,13 +87,13 @@ class ProcessedTracker:
             return self._streams[state]
         if state in self._lists:
             return self._lists[state]
-        place = state.place
+        position = state.committable
         for chunk in (self._chunk, self._feed.current):
-            if chunk is None or chunk.partition is not state or chunk.in_hand < 0 or place is None:
+            if chunk is None or chunk.partition is not state or chunk.in_hand < 0 or position is None:
                 continue
             if chunk is self._chunk or self._seen != (chunk, chunk.position):
-                return place._replace(offset=chunk.in_hand)
-        return place
+                return position._replace(offset=chunk.in_hand)
+        return position
 
     def progressed_at(self, now: float, *, waiting: bool) -> float:
         """When the application last came for more, as far as was noticed; `waiting`: it waits for records now."""

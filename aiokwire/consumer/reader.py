@@ -215,11 +215,11 @@ class Reader:
                 raise StopAsyncIteration from None
             raise
         state: PartitionState = chunk.partition
-        place = state.place
-        assert place is not None  # it has a chunk
+        position = state.committable
+        assert position is not None  # it has a chunk
         if (other := share.put_back()) is not None:
             self.processed.put_back(other)  # two tasks share the stream: what the other has is not looked after
-        held = Held(state, place)
+        held = Held(state, position)
         share.take(held)
         self.processed.took_for_stream(held)
         self.feed.spend(1, 0)
@@ -397,9 +397,10 @@ class Reader:
         state = self.buffer.failed(only)
         if state is None or state.error is None:
             return
-        error, state.error = state.error, None
+        error = state.error
+        state.clear_error()
         # Told once; then it is tried again, in case that the cause went away.
-        state.retry_at = asyncio.get_running_loop().time() + self._config.retry_backoff_ms / 1000
+        state.attempt.postpone(asyncio.get_running_loop().time() + self._config.retry_backoff_ms / 1000)
         self._on_room(state)
         raise error
 
@@ -435,7 +436,7 @@ class Reader:
         if done.failure is not None:
             # The rest is read again when the reader has been told.
             state: PartitionState = chunk.partition
-            state.interrupt()
+            state.attempt.interrupt()
             self.buffer.cut(chunk, done.failure.offset)
             state.fail(done.failure)
             self.buffer.report(state)
@@ -445,7 +446,7 @@ class Reader:
         if chunk.dropped:
             return
         state: PartitionState = chunk.partition
-        state.interrupt()
+        state.attempt.interrupt()
         self.buffer.drop(state)
         if isinstance(error, CorruptRecord):
             error = damaged(state, error, chunk.start, chunk.batch.next_offset)

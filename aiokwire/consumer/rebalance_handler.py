@@ -291,11 +291,12 @@ class RebalanceHandler:
         if not taken:
             return
         for state in taken:
-            state.held_back = self._listener is not None
+            if self._listener is not None:
+                state.hold_back()
         self._updater.follow()
         await self._tell("assigned", partitions)
         for state in taken:
-            state.held_back = False
+            state.release()
             self._fetcher.wake(state)
 
     def fail(self, error: KafkaError, *, final: bool) -> None:
@@ -316,8 +317,8 @@ class RebalanceHandler:
     def _hold_back(self, partitions: Collection[TopicPartition]) -> None:
         """From now on nothing of them is handed over."""
         for state in self._states(partitions):
-            state.held_back = True
-            state.interrupt()
+            state.hold_back()
+            state.attempt.interrupt()
             self._reader.buffer.drop(state)
 
     def _drop(self, partitions: Collection[TopicPartition]) -> None:

@@ -28,7 +28,7 @@ class Room:
     def on_room(self, state: PartitionState) -> None:
         """A partition has fewer bytes than before."""
         self._fetcher.wake(state)
-        if not state.is_fetchable():
+        if not state.is_fetchable:
             self._updater.wake()
 
     def on_wait(self) -> None:

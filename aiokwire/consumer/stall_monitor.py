@@ -184,7 +184,7 @@ class _Sources:
         self._known: dict[int | None, Source] = {}
 
     def of(self, state: PartitionState) -> Source:
-        node_id = state.source
+        node_id = state.source.node_id
         source = self._known.get(node_id)
         if source is None:
             source = self._known[node_id] = self._fetcher.source_of(state)

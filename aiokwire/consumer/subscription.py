@@ -115,18 +115,19 @@ class Subscription:
             if topic_id in NO_ID or topic_id == state.topic_id:
                 continue
             if state.topic_id in NO_ID:
-                state.topic_id = topic_id
+                state.follow_topic(topic_id)
                 continue
             logger.warning("%s: the topic was deleted and made anew; reading the new one from its start", state.tp)
             changes.removed.append(self.states.pop(state.tp))
-            if state.fetch_offset != UNKNOWN:
-                before[state.tp] = state.fetch_offset
+            if state.cursor.fetch_offset != UNKNOWN:
+                before[state.tp] = state.cursor.fetch_offset
             if self.shared or not self.topics:
                 changes.added.append(self._add(state.tp, topic_id, OffsetReset.EARLIEST, "the topic was made anew"))
         for name in sorted(self.topics):
             self._follow_topic(name, cluster, changes)
         for state in changes.added:
-            state.reset_from = before.get(state.tp)
+            if state.tp in before:
+                state.cursor.replaces(before[state.tp])
         if changes.added or changes.removed:
             self._changed()
         return changes
@@ -147,7 +148,7 @@ class Subscription:
     def _add(self, tp: TopicPartition, topic_id: bytes, target: ResetTarget | None, reason: str) -> PartitionState:
         state = PartitionState(tp, topic_id)
         if target is not None:
-            state.ask_for_reset(target, reason)
+            state.request_reset(target, reason)
         self.states[tp] = state
         return state
 

@@ -26,7 +26,9 @@ def epoch_request(states: Sequence[PartitionState]) -> messages.OffsetForLeaderE
         topic = topics.setdefault(name, messages.OffsetForLeaderTopic(topic=name))
         topic.partitions.append(
             messages.OffsetForLeaderPartition(
-                partition=partition, current_leader_epoch=state.leader_epoch, leader_epoch=state.epoch
+                partition=partition,
+                current_leader_epoch=state.source.leader_epoch,
+                leader_epoch=state.cursor.fetch_epoch,
             )
         )
     return messages.OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA, topics=list(topics.values()))

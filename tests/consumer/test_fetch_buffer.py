@@ -44,7 +44,7 @@ def batches(*parts: bytes) -> list[RecordBatch]:
 
 def state(partition: int = 0, offset: int = 0) -> PartitionState:
     made = PartitionState(TopicPartition("t", partition))
-    made.ask_for_reset(OffsetReset.EARLIEST, "subscribed")
+    made.request_reset(OffsetReset.EARLIEST, "subscribed")
     made.move_to(offset)
     return made
 
@@ -62,7 +62,7 @@ class Told:
     def add(self, to: PartitionState, *parts: bytes) -> None:
         found = batches(*parts)
         lease = Lease(self.buffer, sum(map(len, parts)))
-        self.buffer.add(to, select_visible(found, to.fetch_offset, None), lease)
+        self.buffer.add(to, select_visible(found, to.cursor.fetch_offset, None), lease)
         lease.release()
 
 
@@ -179,7 +179,7 @@ def test_dropping_frees_everything_and_keeps_the_position_at_the_next_record() -
     load(told.buffer.current()).take(2)
     told.buffer.drop(one)
     assert told.buffer.held == one.buffered == 0
-    assert one.position == one.fetch_offset == 2
+    assert one.position == one.cursor.fetch_offset == 2
     assert told.buffer.current() is None
 
 
@@ -204,10 +204,10 @@ def test_paused_partitions_are_passed_over_and_come_back() -> None:
     lease = Lease(told.buffer, 1)
     told.buffer.add(two, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
     lease.release()
-    one.paused = True
+    one.pause()
     assert drain(told.buffer) == [(1, 0)]
     assert told.buffer.held > 0
-    one.paused = False
+    one.resume()
     assert drain(told.buffer) == [(0, 0)]
     assert told.buffer.held == 0
 
@@ -257,7 +257,7 @@ def test_cutting_keeps_what_comes_before() -> None:
     chunk.load(chunk.batch.records(0)[:2])
     told.buffer.cut(chunk, 2)
     assert drain(told.buffer) == [(0, 0), (0, 1)]
-    assert one.position == one.fetch_offset == 2
+    assert one.position == one.cursor.fetch_offset == 2
     assert told.buffer.held == 0
 
 
@@ -266,10 +266,10 @@ def test_shedding_drops_what_is_paused_or_not_wanted() -> None:
     one = state()
     told.add(one, encoded(0, 2))
     assert not told.buffer.shed([one], None)
-    one.paused = True
-    before = one.generation
+    one.pause()
+    before = one.attempt.generation
     assert told.buffer.shed([one], None)
-    assert one.generation > before
+    assert one.attempt.generation > before
     assert one.position == 0
     assert told.buffer.held == 0
 

@@ -30,7 +30,7 @@ def states(count: int, offset: int = 0) -> list[PartitionState]:
     made = []
     for number in range(count):
         state = PartitionState(TopicPartition("t", number))
-        state.ask_for_reset(OffsetReset.EARLIEST, "subscribed")
+        state.request_reset(OffsetReset.EARLIEST, "subscribed")
         state.move_to(offset)
         made.append(state)
     return made
@@ -65,9 +65,9 @@ def test_all_partitions_are_asked_for_in_one_long_fetch() -> None:
 
 def test_paused_failed_and_unpositioned_partitions_are_left_out() -> None:
     partitions = states(4)
-    partitions[0].paused = True
+    partitions[0].pause()
     partitions[1].fail(KafkaError("no"))
-    partitions[2].ask_for_reset(OffsetReset.LATEST, "out of range")
+    partitions[2].request_reset(OffsetReset.LATEST, "out of range")
     assert numbers(plan(partitions)) == [3]
 
 
@@ -88,7 +88,7 @@ def test_a_partition_that_runs_low_is_asked_for_while_it_still_has_records() -> 
 
 def test_a_paused_partition_does_not_shorten_the_wait() -> None:
     partitions = states(2)
-    partitions[0].paused = True
+    partitions[0].pause()
     partitions[0].buffered = 2 * MIB
     made = plan(partitions)
     assert made is not None
@@ -97,7 +97,7 @@ def test_a_paused_partition_does_not_shorten_the_wait() -> None:
 
 def test_a_partition_waits_for_its_retry() -> None:
     partitions = states(1)
-    partitions[0].retry_at = 5.0
+    partitions[0].attempt.postpone(5.0)
     assert plan(partitions, now=4.9) is None
     assert next_retry(partitions, 4.9) == 5.0
     assert numbers(plan(partitions, now=5.0)) == [0]
@@ -106,7 +106,8 @@ def test_a_partition_waits_for_its_retry() -> None:
 
 def test_who_was_served_longest_ago_comes_first() -> None:
     partitions = states(3)
-    partitions[0].served, partitions[1].served, partitions[2].served = 7, 9, 3
+    for partition, turn in zip(partitions, (7, 9, 3), strict=True):
+        partition.attempt.mark_served(turn)
     assert numbers(plan(partitions)) == [2, 0, 1]
 
 
@@ -124,7 +125,7 @@ def test_the_side_lane_takes_what_became_fetchable_while_the_main_lane_waits_and
 
 def test_a_partition_without_backlog_is_left_to_a_main_lane_that_comes_back_soon() -> None:
     partitions = states(2)
-    partitions[0].end_offset = 0
+    partitions[0].ends.apply(0, 0, 0, is_committed=True)
     brief = FetchPlan(asked=(), max_bytes=1, max_wait_ms=BRIEF_WAIT_MS, min_bytes=1)
     assert numbers(plan(partitions, lane=Lane.SIDE, main=brief)) == [1]
 
@@ -132,7 +133,7 @@ def test_a_partition_without_backlog_is_left_to_a_main_lane_that_comes_back_soon
 def test_a_user_who_wants_shorter_waits_gets_them() -> None:
     limits = Limits(min_bytes=1, max_wait_ms=10, max_bytes=MIB, partition_bytes=MIB, memory=8 * MIB)
     partitions = states(2)
-    partitions[0].in_flight = True
+    partitions[0].attempt.start()
     made = plan(partitions, limits=limits)
     assert made is not None
     assert made.max_wait_ms == 10
@@ -178,7 +179,7 @@ def test_an_old_broker_is_asked_for_as_many_partitions_as_fit_and_at_least_one()
 
 def test_a_limit_that_grew_for_a_large_record_is_asked_for_in_full() -> None:
     partitions = states(1)
-    partitions[0].limit = 100 * MIB
+    partitions[0].attempt.set_limit(100 * MIB)
     made = plan(partitions)
     assert made is not None
     assert made.asked[0].limit == 100 * MIB

@@ -19,9 +19,9 @@ ID = b"0123456789abcdef"
 
 def asked(topic: str = "t", partition: int = 0, offset: int = 5) -> Asked:
     state = PartitionState(TopicPartition(topic, partition))
-    state.ask_for_reset(OffsetReset.EARLIEST, "subscribed")
+    state.request_reset(OffsetReset.EARLIEST, "subscribed")
     state.move_to(offset)
-    return Asked(state, state.generation, offset, 2, 1000)
+    return Asked(state, state.attempt.generation, offset, 2, 1000)
 
 
 def plan(*partitions: Asked) -> FetchPlan:

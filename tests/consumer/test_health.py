@@ -32,14 +32,14 @@ WELL = Source()
 def reading(*, end: int = 10) -> PartitionState:
     """A partition that stands at 5 and has a leader."""
     state = PartitionState(TP)
-    state.leader = 1
+    state.source.follow_leader(1)
     state.move_to(5)
-    state.end_offset = end
+    state.ends.apply(end, end, 0, is_committed=True)
     return state
 
 
 def paused(state: PartitionState) -> None:
-    state.paused = True
+    state.pause()
 
 
 def failed(state: PartitionState) -> None:
@@ -47,32 +47,31 @@ def failed(state: PartitionState) -> None:
 
 
 def lost(state: PartitionState) -> None:
-    state.lost = True
+    state.set_lost(True)
 
 
 def held_back(state: PartitionState) -> None:
-    state.held_back = True
+    state.hold_back()
 
 
 def leaderless(state: PartitionState) -> None:
-    state.leader = None
+    state.source.follow_leader(None)
 
 
 def retrying(state: PartitionState) -> None:
-    state.backoff = Backoff(1, 1, rng=random.Random(1))
-    state.trouble = "not yet"
+    state.attempt.retry_after(Backoff(1, 1, rng=random.Random(1)), "not yet", 0.0)
 
 
 def looked_up(state: PartitionState) -> None:
-    state.ask_for_reset(OffsetReset.LATEST, "sought")
+    state.request_reset(OffsetReset.LATEST, "sought")
 
 
 def in_flight(state: PartitionState) -> None:
-    state.in_flight = True
+    state.attempt.start()
 
 
 def at_end(state: PartitionState) -> None:
-    state.end_offset = 5
+    state.ends.apply(5, 5, 0, is_committed=True)
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,9 @@ async def test_partitions_assigned_later_begin_where_the_group_stands(broker: Br
 def test_a_position_from_an_older_epoch_is_checked_with_the_leader() -> None:
     for epoch, expected in ((2, FetchState.AWAIT_VALIDATION), (3, FetchState.FETCHING), (-1, FetchState.FETCHING)):
         state = PartitionState(ONE)
-        state.leader_epoch = 3
+        state.source.follow_epoch(3)
         begin(state, OffsetAndMetadata(5, "", epoch), OffsetReset.LATEST)
-        assert (state.state, state.position, state.epoch) == (expected, 5, epoch)
+        assert (state.state, state.position, state.cursor.fetch_epoch) == (expected, 5, epoch)
 
 
 # --- commit -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.consumer import TRANSITIONS, FetchEvent, FetchState
-from aiokwire.consumer.positions import UNKNOWN, PartitionState, needs_validation
+from aiokwire.consumer.positions import UNKNOWN, PartitionState
 from aiokwire.errors import KafkaError
 from aiokwire.machine import InvalidTransition
 from aiokwire.types import OffsetReset, TopicPartition
@@ -13,7 +13,7 @@ from aiokwire.types import OffsetReset, TopicPartition
 
 def fetching(offset: int = 10, epoch: int = UNKNOWN) -> PartitionState:
     state = PartitionState(TopicPartition("t", 0))
-    state.ask_for_reset(OffsetReset.LATEST, "subscribed")
+    state.request_reset(OffsetReset.LATEST, "subscribed")
     state.move_to(offset, epoch)
     return state
 
@@ -41,63 +41,63 @@ def test_a_reset_may_be_asked_for_in_every_state(state: FetchState) -> None:
 def test_a_new_partition_has_no_position_and_cannot_be_fetched() -> None:
     state = PartitionState(TopicPartition("t", 0))
     assert state.position is None
-    assert not state.is_fetchable()
+    assert not state.is_fetchable
 
 
 def test_moving_makes_stale_what_is_in_flight() -> None:
     state = fetching()
-    state.in_flight = True
-    before = state.generation
+    state.attempt.start()
+    before = state.attempt.generation
     state.move_to(20)
-    assert state.generation > before
-    assert not state.in_flight
-    assert state.position == state.fetch_offset == 20
+    assert state.attempt.generation > before
+    assert not state.attempt.in_flight
+    assert state.position == state.cursor.fetch_offset == 20
 
 
 def test_moving_settles_an_error() -> None:
     state = fetching()
     state.fail(KafkaError("no"))
-    assert not state.is_fetchable()
+    assert not state.is_fetchable
     state.move_to(11)
     assert state.error is None
-    assert state.is_fetchable()
+    assert state.is_fetchable
 
 
 def test_a_paused_partition_is_not_fetchable_and_keeps_its_position() -> None:
     state = fetching(10)
-    state.paused = True
-    assert not state.is_fetchable()
+    state.pause()
+    assert not state.is_fetchable
     assert state.position == 10
 
 
 def test_lag_is_unknown_before_the_first_fetch_and_never_negative() -> None:
     state = fetching(10)
     assert state.lag is None
-    state.end_offset = 25
+    state.ends.apply(25, 25, 0, is_committed=True)
     assert state.lag == 15
-    state.end_offset = 5
+    state.ends.apply(5, 5, 0, is_committed=True)
     assert state.lag == 0
 
 
 def test_validation_is_needed_when_a_later_epoch_leads_than_the_records_were_read_under() -> None:
     state = fetching(10, epoch=3)
-    state.leader_epoch = 3
-    assert not needs_validation(state, 3)
-    assert needs_validation(state, 4)
+    state.source.follow_epoch(3)
+    assert not state.needs_validation(3)
+    assert state.needs_validation(4)
 
 
 def test_without_an_epoch_nothing_can_be_validated() -> None:
     state = fetching(10)
-    state.leader_epoch = 3
-    assert not needs_validation(state, 4)
+    state.source.follow_epoch(3)
+    assert not state.needs_validation(4)
 
 
 def test_validated_is_no_event_of_a_fetching_partition() -> None:
     with pytest.raises(InvalidTransition):
-        fetching().machine.fire(FetchEvent.VALIDATED)
+        fetching().cursor.validated()
 
 
 def test_the_repr_shows_where_it_stands() -> None:
     state = fetching(10)
-    state.paused = True
+    state.pause()
     assert repr(state) == "<PartitionState t[0] FETCHING at 10, paused>"

@@ -12,7 +12,7 @@ import pytest
 
 from aiokwire.consumer import Consumer
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.preferred_replica import SHUN_SECONDS, expire, prefer, rack_for, turn_back
+from aiokwire.consumer.preferred_replica import SHUN_SECONDS, expire, rack_for
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import fetch, list_offsets
 from aiokwire.types import TopicPartition
@@ -23,7 +23,7 @@ QUICK = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "metadata_min_interva
 
 def led_by(leader: int) -> PartitionState:
     state = PartitionState(TopicPartition("t", 0))
-    state.leader = leader
+    state.source.follow_leader(leader)
     return state
 
 
@@ -32,36 +32,39 @@ def led_by(leader: int) -> PartitionState:
 
 def test_a_partition_is_read_from_its_leader_unless_that_one_names_another() -> None:
     state = led_by(1)
-    assert state.source == 1
-    assert prefer(state, 2, until=10.0)
-    assert state.source == 2
-    assert not prefer(state, 2, until=20.0), "no news"
+    assert state.source.node_id == 1
+    assert state.source.can_prefer(2, now=0.0)
+    state.source.prefer(2, until=10.0)
+    assert state.source.node_id == 2
+    assert not state.source.can_prefer(2, now=0.0), "no news"
 
 
 def test_the_leader_that_names_itself_is_no_news() -> None:
     state = led_by(1)
-    assert not prefer(state, 1, until=10.0)
-    assert state.replica is None
+    assert not state.source.can_prefer(1, now=0.0)
+    assert state.source.replica is None
 
 
 def test_a_preference_ends_with_its_time_and_what_is_in_flight_is_not_waited_for() -> None:
     states = [led_by(1), led_by(1), led_by(1)]
-    prefer(states[0], 2, until=10.0)
-    prefer(states[1], 2, until=20.0)
-    states[0].in_flight = True
+    states[0].source.prefer(2, until=10.0)
+    states[1].source.prefer(2, until=20.0)
+    states[0].attempt.start()
     assert expire(states, 5.0) == (False, 10.0)
     assert expire(states, 10.0) == (True, 20.0)
-    assert [state.source for state in states] == [1, 2, 1]
-    assert not states[0].in_flight
+    assert [state.source.node_id for state in states] == [1, 2, 1]
+    assert not states[0].attempt.in_flight
     assert expire(states, 20.0) == (True, math.inf)
 
 
 def test_after_a_refusal_the_leader_is_not_told_the_rack_for_a_while() -> None:
     state = led_by(1)
-    prefer(state, 2, until=100.0)
+    state.source.prefer(2, until=100.0)
     assert rack_for([state], "here", 10.0) == "here"
-    turn_back(state, 10.0)
-    assert state.source == 1
+    state.source.shun_replicas(10.0 + SHUN_SECONDS)
+    assert not state.source.can_prefer(2, now=10.0)
+    assert state.source.can_prefer(2, now=10.0 + SHUN_SECONDS)
+    assert state.source.node_id == 1
     assert rack_for([led_by(1), state], "here", 10.0) == ""
     assert rack_for([state], "here", 10.0 + SHUN_SECONDS) == "here"
     assert rack_for([state], "", 100.0) == ""

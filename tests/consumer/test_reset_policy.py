@@ -107,11 +107,12 @@ class Told(Hooks):
 
 def waiting(target: ResetTarget, position: int | None = None) -> PartitionState:
     state = PartitionState(T0)
-    state.ask_for_reset(OffsetReset.EARLIEST, "subscribed")
-    if position is not None:
+    if position is None:
+        state.request_reset(target, "subscribed")
+    else:
+        state.request_reset(OffsetReset.EARLIEST, "subscribed")
         state.move_to(position)
-        state.ask_for_reset(target, "out of range")
-    state.reset_to = target
+        state.request_reset(target, "out of range")
     return state
 
 
@@ -135,8 +136,8 @@ def test_a_reset_tells_from_where_to_where_and_why() -> None:
 def test_no_record_so_late_means_the_end() -> None:
     state = waiting(5000, 70)
     told = answer(state, -1)
-    assert (state.state, state.reset_to, told.resets) == (FetchState.AWAIT_RESET, OffsetReset.LATEST, [])
-    assert "time 5000" in state.reset_reason
+    assert (state.state, state.cursor.reset_to, told.resets) == (FetchState.AWAIT_RESET, OffsetReset.LATEST, [])
+    assert "time 5000" in state.cursor.reset_reason
     assert answer(state, 40).resets[0][2:4] == (70, 40)
 
 
@@ -154,7 +155,7 @@ def test_nearest_is_the_closer_end(position: int | None, start: int, end: int, a
     state = waiting(OffsetReset.NEAREST, position)
     told = answer(state, start)
     if state.state is FetchState.AWAIT_RESET:
-        assert time_of(state.reset_to) == LATEST
+        assert time_of(state.cursor.reset_to) == LATEST
         told = answer(state, end)
     assert state.position == after
     assert told.resets[0][2:4] == (position, after)

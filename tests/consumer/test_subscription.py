@@ -28,7 +28,7 @@ def test_all_partitions_of_a_topic_begin_by_the_policy() -> None:
     subscription.subscribe(["t"])
     changes = subscription.follow(cluster(t=2, other=1))
     assert set(subscription.states) == tps("t", 0, 1)
-    assert [state.reset_to for state in changes.added] == [OffsetReset.LATEST] * 2
+    assert [state.cursor.reset_to for state in changes.added] == [OffsetReset.LATEST] * 2
 
 
 def test_partitions_that_appear_later_begin_at_their_start() -> None:
@@ -36,7 +36,7 @@ def test_partitions_that_appear_later_begin_at_their_start() -> None:
     subscription.subscribe(["t"])
     subscription.follow(cluster(t=1))
     (added,) = subscription.follow(cluster(t=2)).added
-    assert (added.tp, added.reset_to) == (("t", 1), OffsetReset.EARLIEST)
+    assert (added.tp, added.cursor.reset_to) == (("t", 1), OffsetReset.EARLIEST)
 
 
 def test_a_topic_that_is_missing_for_a_while_keeps_its_positions() -> None:
@@ -61,7 +61,7 @@ def test_a_topic_made_anew_loses_its_old_positions() -> None:
     assert {state.tp for state in changes.removed} == tps("t", 0, 1)
     assert set(subscription.states) == tps("t", 0)
     assert subscription.states[TopicPartition("t", 0)].position is None
-    assert subscription.states[TopicPartition("t", 0)].reset_to is OffsetReset.EARLIEST
+    assert subscription.states[TopicPartition("t", 0)].cursor.reset_to is OffsetReset.EARLIEST
 
 
 def test_an_assigned_partition_of_a_topic_made_anew_stays_assigned() -> None:
