@@ -22,7 +22,7 @@ import anyio
 from aiokwire.broker.dispatch import Answer, Call, CloseConnection, FallSilent, read_call
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
-from aiokwire.broker.turns import REQUEST_COST, SHARE
+from aiokwire.broker.turns import REQUEST_COST
 from aiokwire.errors import ProtocolViolation
 from aiokwire.net import FrameReader, write_scattered
 from aiokwire.protocol import ApiKey, Response, encode_response
@@ -57,8 +57,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._local: Endpoint | None = None
         self._pumping = False  # within `_pump`: a frame that comes now waits for its turn
         self._in_line = False  # for its next turn
-        self._turn = -1.0  # when `_left` was full: uvloop's clock stands still within one turn of the loop
-        self._left = 0  # of this turn's share
+        self._turn = -1  # of the line, in which requests were last handled at once
         self._writable = True
         self._reading = True
         self._closed = False  # by the broker: what is in the queue is dropped
@@ -139,14 +138,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._pumping or self._in_line:
             return
         self._pumping = True
-        now = self._loop.time()
-        if now != self._turn:
-            self._turn, self._left = now, SHARE
         turns = self._server.turns
+        share = turns.share_of(self._turn)
+        self._turn = turns.number
         try:
-            if self._left > 0:
-                # While others wait in the line, one request is enough here too.
-                self._left -= self._work(1 if turns.line else self._left)
+            if share > 0:
+                turns.spend(self._work(share))
         finally:
             self._pumping = False
         if self._is_ready:
@@ -210,15 +207,16 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _answer(self, call: Call, response: Answer) -> int:
         """Write an answer; return the bytes that were encoded for it, without records."""
-        if response is None or self._transport is None:
+        transport = self._transport
+        if response is None or transport is None or transport.is_closing():  # or lost, which is reported a turn later
             return 0
         chunks = encode_response(response, call.version, call.correlation_id)
         if len(chunks) == 1:
-            self._transport.write(chunks[0])
+            transport.write(chunks[0])
         elif sum(map(len, chunks)) <= JOIN_BELOW:
-            self._transport.write(b"".join(chunks))
+            transport.write(b"".join(chunks))
         else:
-            write_scattered(self._transport, chunks, WRITE_AHEAD)
+            write_scattered(transport, chunks, WRITE_AHEAD)
         return len(chunks[0])
 
     async def drive(self) -> None:
