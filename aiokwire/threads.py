@@ -97,7 +97,7 @@ async def run_beside(
         finally:
             if thread.is_alive():
                 # Not `end_timeout`: whoever waits may itself be cut short, as by a loop that ends.
-                logger.warning("the thread %r has not ended %.3f s after it was told to", name, here.time() - told_at)
+                logger.warning("the thread %r has not ended %.3f s after its cancellation", name, here.time() - told_at)
     if beside.error is not None:
         raise beside.error
 

@@ -168,7 +168,7 @@ class GroupCalls(Calls):
         }
         for tp, entry in entries.items():
             if entry.offset < 0:
-                raise InvalidArgument(f"{tp}: {entry.offset} is no offset")
+                raise InvalidArgument(f"{tp}: {entry.offset} is not a valid offset")
         await self._client.metadata.wait_for_topics({tp.topic for tp in entries}, deadline.remaining)
         await GroupOffsets(self._client, group_id).commit(entries, GroupMetadata(group_id), timeout=deadline.remaining)
 
@@ -181,7 +181,7 @@ class GroupCalls(Calls):
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetChange]:
-        """Have a group without members go on elsewhere; with `validate_only` only say what would change.
+        """Move a group without members to other offsets; with `validate_only` only say what would change.
 
         `partitions` are topics (all of their partitions) and single partitions; without them, those that have a
         committed offset, or those that `to` names. Never before the first record that is there, nor behind the end.

@@ -365,7 +365,7 @@ def _only(
     group_id: str,
 ) -> T:
     if len(groups) != 1:
-        raise ProtocolViolation(f"asked about group {group_id!r}, the coordinator told of {len(groups)} such groups")
+        raise ProtocolViolation(f"asked about group {group_id!r}, the coordinator returned {len(groups)} such groups")
     return groups[0]
 
 

@@ -132,7 +132,7 @@ def _applied(keys: Mapping[str, ConfigKey], start: Mapping[str, str], edits: lis
 
 def _edited_list(key: ConfigKey, change: Change, present: str) -> str:
     if key.type is not ConfigType.LIST:
-        raise ConfigurationError(f"{key.name} is no list: {Operation(change.operation).name} is not possible")
+        raise ConfigurationError(f"{key.name} is not a list: {Operation(change.operation).name} is not possible")
     items = [item for item in present.split(",") if item]
     given = [item.strip() for item in (change.value or "").split(",") if item.strip()]
     if change.operation == Operation.APPEND:

@@ -427,7 +427,7 @@ class TopicRegistry:
             raise BrokerError(fault, code=ErrorCode.INVALID_TOPIC_EXCEPTION, topic=name)
         if name in INTERNAL:
             raise BrokerError(
-                f"{name} is an internal topic of the broker: nobody creates it by request",
+                f"{name} is an internal topic of the broker, which creates it itself",
                 code=ErrorCode.INVALID_TOPIC_EXCEPTION,
                 topic=name,
             )

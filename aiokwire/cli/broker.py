@@ -48,37 +48,37 @@ def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
     default="127.0.0.1:9092",
     show_default=True,
     metavar="HOST:PORT",
-    help="Port 0 picks a free one; localhost is 127.0.0.1 and ::1.",
+    help="Address to listen on. Port 0 picks a free port; localhost means 127.0.0.1 and ::1.",
 )
-@click.option("--advertised", metavar="HOST:PORT", help="The address that clients are told, where it differs.")
-@click.option("--data-dir", type=click.Path(file_okay=False), help="Where the log lives; without it, in memory only.")
-@click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", help="Create a topic; may be repeated.")
+@click.option("--advertised", metavar="HOST:PORT", help="Address that clients connect to, if different.")
+@click.option("--data-dir", type=click.Path(file_okay=False), help="Directory of the log (default: memory only).")
+@click.option("--topic", "topics", multiple=True, metavar="NAME:PARTITIONS", help="Create a topic; repeatable.")
 @click.option(
     "--nodes",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Play that many brokers, each at a port of its own: --listen's and the ports after it.",
+    help="Number of nodes, each on its own port: that of --listen and the following.",
 )
 @pairs_option(
     "--set",
     "--config",
     "settings",
-    help="A broker config by Kafka's name, as log.retention.hours=24 (underscores are taken too)",
+    help="Broker config by Kafka's name, such as log.retention.hours=24 (or with underscores)",
     parse=_parse_configs,
 )
 @click.option(
     "--apply-retention",
     is_flag=True,
-    help="Let retention and compaction work on topics of a Kafka's data directory whose configs are unknown.",
+    help="Enable retention for adopted topics whose configs are unknown.",
 )
 @click.option("--journal", type=click.IntRange(0), default=0, help="Keep the last N requests, for tests.", metavar="N")
-@click.option("--ready-json", is_flag=True, help="Print one line of JSON when it is ready: addresses, ids, process id.")
-@click.option("--exit-with-stdin", is_flag=True, help="End cleanly when standard input is closed, for test harnesses.")
+@click.option("--ready-json", is_flag=True, help="Print one line of JSON when ready: addresses, ids, process id.")
+@click.option("--exit-with-stdin", is_flag=True, help="Stop when standard input is closed, for test harnesses.")
 def command(
     *, topics: tuple[str, ...], settings: dict[str, Any], ready_json: bool, exit_with_stdin: bool, **options: Any
 ) -> None:
-    """Run a broker: a real log on disk in Kafka's own format, for any Kafka client."""
+    """Run a broker for any Kafka client, with a log on disk in Kafka's format."""
     wanted = dict(parse_topic_partitions(topic) for topic in topics)
 
     async def serve() -> None:

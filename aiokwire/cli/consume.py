@@ -53,15 +53,25 @@ def parse_start(text: str) -> str | int | datetime.datetime:
     help="beginning, end, an offset, -N (the last N of each partition), or a time such as 2026-01-31T12:00.",
 )
 @click.option(
-    "--partition", "-p", "partitions", type=click.IntRange(0), multiple=True, help="Only this one; may be repeated."
+    "--partition",
+    "-p",
+    "partitions",
+    type=click.IntRange(0),
+    multiple=True,
+    help="Read only this partition; repeatable.",
 )
-@click.option("--max", "-c", "maximum", type=click.IntRange(1), help="End after this number of records.")
-@click.option("--exit-at-end", "-e", is_flag=True, help="End when everything that was there at the start is read.")
+@click.option("--max", "-c", "maximum", type=click.IntRange(1), help="Stop after this number of records.")
+@click.option("--exit-at-end", "-e", is_flag=True, help="Stop at the end of the topics as of the start.")
 @click.option(
-    "--format", "-f", "form", default="%s\\n", show_default=True, help="%t %p %o %T %k %s %K %S %h, as kcat's."
+    "--format",
+    "-f",
+    "form",
+    default="%s\\n",
+    show_default=True,
+    help="Output format with kcat's tokens: %t %p %o %T %k %s %K %S %h.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `produce --json` reads.")
-@click.option("--group", "-g", help="Share the topics with the members of this group; from its offsets, or --from.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, as `produce --json` reads it.")
+@click.option("--group", "-g", help="Join this consumer group; start at its committed offsets, or at --from.")
 @client_options
 def command(
     *,
@@ -78,7 +88,7 @@ def command(
 ) -> None:
     """Print the records of topics.
 
-    A TOPIC that begins with ^ is a regular expression for whole names, as '^orders-.*'.
+    A TOPIC that begins with ^ is a regular expression for whole names, such as '^orders-.*'.
     """
     if group is not None:
         _check_group(start, partitions)

@@ -28,8 +28,8 @@ VERBS = {
 @click.command(cls=LazyGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"]})
 @bootstrap_for_verbs
 @click.version_option(__version__, prog_name="aiokwire")
-@click.option("--verbose", "-v", count=True, help="Log more: -v for state changes, -vv for everything.")
+@click.option("--verbose", "-v", count=True, help="Log state changes (-v) or everything (-vv).")
 def cli(verbose: int) -> None:
-    """An asyncio-native Kafka: clients and a broker."""
+    """Kafka clients and a broker, native to asyncio."""
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

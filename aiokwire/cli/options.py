@@ -43,7 +43,7 @@ def bootstrap_for_verbs(function: CommandT) -> CommandT:
             ctx.meta[_BOOTSTRAP] = given
 
     return click.option(
-        "--bootstrap", "-b", metavar="HOST:PORT", callback=keep, expose_value=False, help="Brokers, for every verb."
+        "--bootstrap", "-b", metavar="HOST:PORT", callback=keep, expose_value=False, help="Brokers, for every command."
     )(function)
 
 
@@ -86,7 +86,7 @@ def pairs_option(
         multiple=True,
         metavar="NAME=VALUE",
         callback=lambda _ctx, _param, given: parse(given),
-        help=f"{help}; may be repeated.",
+        help=f"{help}; repeatable.",
     )
 
 
@@ -94,7 +94,7 @@ def pairs_option(
 client_options = pairs_option(
     "--set",
     "settings",
-    help="An option of the client by Kafka's name, as linger.ms=5",
+    help="Client option by Kafka's name, such as linger.ms=5",
     parse=parse_settings,
 )
 

@@ -110,13 +110,15 @@ def _bytes(value: Any) -> bytes:
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @bootstrap_option
 @click.option(
-    "--json", "json_lines", is_flag=True, help="Each line is an object: value, key, headers, partition, timestamp."
+    "--json", "json_lines", is_flag=True, help="Each line is a JSON object: value, key, headers, partition, timestamp."
 )
-@click.option("--whole", is_flag=True, help="Each file (or the whole standard input) is one record.")
-@click.option("--key", "-k", help="The key of every record.")
-@click.option("--key-separator", "-K", help="Split each line into key and value here.")
+@click.option("--whole", is_flag=True, help="Send each file (or the whole standard input) as one record.")
+@click.option("--key", "-k", help="Key of every record.")
+@click.option("--key-separator", "-K", help="Split each line into key and value at this string.")
 @click.option("--partition", "-p", type=click.IntRange(0), help="Send to this partition.")
-@click.option("--header", "-H", "headers", multiple=True, metavar="NAME=VALUE", help="A header of every record.")
+@click.option(
+    "--header", "-H", "headers", multiple=True, metavar="NAME=VALUE", help="Header of every record; repeatable."
+)
 @click.option("--compression", "-z", default="none", show_default=True, help="none, gzip, snappy, lz4 or zstd.")
 @click.option("--acks", default="all", show_default=True, help="0, 1 or all.")
 @client_options
@@ -135,7 +137,7 @@ def command(
     acks: str,
     settings: dict[str, Any],
 ) -> None:
-    """Send lines of FILES, or of the standard input, to TOPIC.
+    """Send the lines of FILES or of standard input to TOPIC.
 
     Ctrl-C stops reading; what was read is delivered before the command ends.
     """

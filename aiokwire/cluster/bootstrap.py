@@ -45,7 +45,7 @@ async def ask_metadata(
         raise error_for(answer.error_code, f"Metadata v{version} to {connection.who}", request="MetadataRequest")
     if not answer.brokers:
         raise ConnectionFailed(
-            f"{connection.who} answers that there are no brokers", address=str(connection.address), stage="ready"
+            f"{connection.who} returned metadata without brokers", address=str(connection.address), stage="ready"
         )
     return answer
 

@@ -190,7 +190,7 @@ def _sort(
 def _sort_error(answers: Answers[messages.PartitionData], tp: TopicPartition, offset: int, code: int, who: str) -> None:
     if code == ErrorCode.OFFSET_OUT_OF_RANGE:
         raise OffsetOutOfRange(
-            f"{tp} has no offset {offset} at {who}: list_offsets says what it has",
+            f"{tp} has no offset {offset} at {who}: see list_offsets for the offsets it has",
             topic=tp.topic,
             partition=tp.partition,
             offset=offset,

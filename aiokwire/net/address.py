@@ -28,7 +28,7 @@ def parse_addresses(value: str | Iterable[str]) -> list[Address]:
 
     A port that is left out is 9092; an IPv6 address with a port stands in brackets.
 
-    Raises: ConfigurationError: naming the entry that is no address, or when there is none at all.
+    Raises: ConfigurationError: names the entry that is not an address; also when there is none.
     """
     if isinstance(value, str):
         entries = value.split(",")
@@ -51,13 +51,13 @@ def _parse_one(entry: str) -> Address:
     if entry.startswith("["):
         host, bracket, rest = entry[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise ConfigurationError(f"bootstrap_servers: {entry!r} is no address; write '[IPv6]:port'")
+            raise ConfigurationError(f"bootstrap_servers: {entry!r} is not an address; write '[IPv6]:port'")
         return Address(_require_ip_v6(host, entry), _port(rest[1:], entry) if rest else DEFAULT_PORT)
     if entry.count(":") > 1:
         return Address(_require_ip_v6(entry, entry), DEFAULT_PORT)
     host, colon, port = entry.partition(":")
     if not host or any(character.isspace() or character == "/" for character in host):
-        raise ConfigurationError(f"bootstrap_servers: {entry!r} is no address; write 'host:port'")
+        raise ConfigurationError(f"bootstrap_servers: {entry!r} is not an address; write 'host:port'")
     return Address(host, _port(port, entry) if colon else DEFAULT_PORT)
 
 

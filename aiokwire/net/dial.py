@@ -34,7 +34,7 @@ async def resolve(address: Address) -> list[str]:
     Raises: ConnectionFailed: the name does not resolve, or host and port are none (stage "resolve").
     """
     if not address.host or not 0 < address.port < 65536:  # as a broker may advertise them
-        raise ConnectionFailed(f"{address} is no address of a broker", address=str(address), stage="resolve")
+        raise ConnectionFailed(f"{address} is not the address of a broker", address=str(address), stage="resolve")
     try:
         ipaddress.ip_address(address.host.partition("%")[0])
     except ValueError:

@@ -36,7 +36,7 @@ def rows_of(batch: pa.RecordBatch) -> ArrowRows:
     names = batch.schema.names
     for name in names:
         if name not in COLUMNS:
-            raise InvalidArgument(f"column {name!r} is no part of a record: those are {', '.join(COLUMNS)}")
+            raise InvalidArgument(f"column {name!r} is not a field of a record: those are {', '.join(COLUMNS)}")
         if names.count(name) > 1:
             raise InvalidArgument(f"there are {names.count(name)} columns {name!r}")
     columns: dict[str, Any] = {}

@@ -52,7 +52,7 @@ def check_level(codec: int, level: int | None) -> None:
         codec's library is missing.
     """
     if codec not in tuple(Compression):
-        raise InvalidArgument(f"{codec} is no compression codec: choose 0 to 4")
+        raise InvalidArgument(f"{codec} is not a compression codec: choose 0 to 4")
     if codec in _LIBRARIES:
         _library(_LIBRARIES[codec])
     if level is None:

@@ -15,7 +15,12 @@ from aiokwire.types import TopicPartition
 @click.command("consume")
 @click.argument("topic")
 @bootstrap_option
-@click.option("--records", "-n", type=click.IntRange(1), help="End after so many; without it, at the topic's end.")
+@click.option(
+    "--records",
+    "-n",
+    type=click.IntRange(1),
+    help="Stop after this number of records (default: at the end of the topic).",
+)
 @click.option("--json", "as_json", is_flag=True)
 @client_options
 def command(topic: str, bootstrap: str, records: int | None, as_json: bool, settings: dict[str, Any]) -> None:

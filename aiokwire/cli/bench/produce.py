@@ -19,7 +19,7 @@ from aiokwire.cli.running import run
 @bootstrap_option
 @click.option("--records", "-n", type=click.IntRange(1), default=1_000_000, show_default=True)
 @click.option("--size", "-s", type=click.IntRange(0), default=100, show_default=True, help="Bytes of each value.")
-@click.option("--tasks", "-t", type=click.IntRange(1), help="Await each send, from so many tasks; shows latency.")
+@click.option("--tasks", "-t", type=click.IntRange(1), help="Tasks that each await their sends; prints latencies.")
 @click.option("--compression", "-z", default="none", show_default=True)
 @click.option("--acks", default="all", show_default=True)
 @click.option("--json", "as_json", is_flag=True)

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     "-o",
     multiple=True,
     metavar="TOPIC[:PARTITION,...]",
-    help="Only forget these offsets; the groups stay.",
+    help="Delete only these committed offsets, not the groups.",
 )
-@click.option(
-    "--members", is_flag=True, help="Only remove the members; the groups stay, and members that run join again."
-)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--members", is_flag=True, help="Remove only the members; running ones rejoin.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def command(*, names: tuple[str, ...], bootstrap: str, offsets: tuple[str, ...], members: bool, yes: bool) -> None:
-    """Delete groups without members; or offsets, or members, of groups."""
+    """Delete groups without members, or offsets or members of groups."""
     if offsets and members:
         raise click.UsageError("give --offsets or --members, not both")
     chosen = parse_partitions(offsets)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("describe")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
     """Show state, members, committed offsets and lag of groups."""
 

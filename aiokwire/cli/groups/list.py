@@ -13,9 +13,11 @@ from aiokwire.cli.running import run
 
 @click.command("list")
 @bootstrap_option
-@click.option("--state", "states", multiple=True, help="Only groups in this state (Stable, Empty, ...); repeatable.")
-@click.option("--type", "types", multiple=True, help="Only groups of this type (classic, consumer); repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "--state", "states", multiple=True, help="Show only groups in this state (Stable, Empty, ...); repeatable."
+)
+@click.option("--type", "types", multiple=True, help="Show only groups of this type (classic, consumer); repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(*, bootstrap: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool) -> None:
     """List the groups."""
 

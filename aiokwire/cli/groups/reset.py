@@ -30,24 +30,28 @@ WAYS = ("to_earliest", "to_latest", "to_current", "to_time", "shift", "to_offset
     "topics",
     multiple=True,
     metavar="TOPIC[:PARTITION,...]",
-    help="Without it, what the group has committed.",
+    help="Topic or partitions (default: all that the group has committed).",
 )
-@click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
-@click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-current", is_flag=True, help="Where it is, brought back into what is there.")
-@click.option("--to-time", metavar="TIME", help="To the first record at or after it: ISO 8601, or ms since the epoch.")
-@click.option("--shift", type=int, metavar="N", help="So many records on; back when negative.")
-@click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset.")
+@click.option("--to-earliest", is_flag=True, help="To the log start offset.")
+@click.option("--to-latest", is_flag=True, help="To the end of the log.")
+@click.option("--to-current", is_flag=True, help="Keep the offset, moved into the range of the log.")
 @click.option(
-    "--from-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Lines of topic,partition,offset."
+    "--to-time", metavar="TIME", help="To the first record at or after TIME: ISO 8601, or ms since the epoch."
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print lines of topic,partition,offset, as --from-file reads them.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--shift", type=int, metavar="N", help="Move by N records; backward if negative.")
+@click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To offset N.")
+@click.option(
+    "--from-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Read offsets from a file with lines of topic,partition,offset.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print lines of topic,partition,offset for --from-file.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def command(
     *, name: str, bootstrap: str, topics: tuple[str, ...], dry_run: bool, as_csv: bool, yes: bool, **ways: Any
 ) -> None:
-    """Have a group without members go on elsewhere."""
+    """Move a group without members to other offsets."""
     given = [way for way in WAYS if ways[way] is not None and ways[way] is not False]  # 0 is an offset
     if len(given) != 1:
         raise click.UsageError(f"give one of {', '.join('--' + way.replace('_', '-') for way in WAYS)}")
@@ -93,7 +97,7 @@ def _milliseconds(text: str) -> int:
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no time: {error}") from error
+        raise click.BadParameter(f"{text!r} is not a time: {error}") from error
     return round(moment.astimezone(datetime.UTC).timestamp() * 1000)
 
 

@@ -12,10 +12,10 @@ from aiokwire.errors import BrokerError
 @click.command("create")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option("--partitions", "-p", type=click.IntRange(1), help="Without it, the broker's default.")
-@click.option("--replication-factor", "-r", type=click.IntRange(1), help="Without it, the broker's default.")
-@pairs_option("--set", "--config", "settings", help="A topic config by Kafka's name, as retention.ms=60000")
-@click.option("--if-not-exists", is_flag=True, help="A topic that exists is fine.")
+@click.option("--partitions", "-p", type=click.IntRange(1), help="Number of partitions (default: the broker's).")
+@click.option("--replication-factor", "-r", type=click.IntRange(1), help="Number of replicas (default: the broker's).")
+@pairs_option("--set", "--config", "settings", help="Topic config by Kafka's name, such as retention.ms=60000")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic exists.")
 def command(
     *,
     names: tuple[str, ...],
@@ -25,7 +25,7 @@ def command(
     settings: dict[str, str],
     if_not_exists: bool,
 ) -> None:
-    """Create topics, and wait until they can be used."""
+    """Create topics and wait until they are usable."""
     configs = {name.replace("_", "."): value for name, value in settings.items()}
 
     async def create() -> int:

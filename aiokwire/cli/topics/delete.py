@@ -11,7 +11,7 @@ from aiokwire.cli.running import run
 @click.command("delete")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def command(names: tuple[str, ...], bootstrap: str, yes: bool) -> None:
     """Delete topics with all their records."""
     if not yes:

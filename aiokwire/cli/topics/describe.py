@@ -15,9 +15,9 @@ from aiokwire.cli.running import run
 @click.command("describe")
 @click.argument("names", nargs=-1, required=True)
 @bootstrap_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(names: tuple[str, ...], bootstrap: str, as_json: bool) -> None:
-    """Show partitions, leaders, offsets and changed settings of topics."""
+    """Show partitions, leaders, offsets and changed configs of topics."""
 
     async def describe() -> int:
         from aiokwire import Admin, TopicPartition

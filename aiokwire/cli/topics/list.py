@@ -11,8 +11,8 @@ from aiokwire.cli.running import run
 
 @click.command("list")
 @bootstrap_option
-@click.option("--internal", is_flag=True, help="Also those that the brokers keep for themselves.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--internal", is_flag=True, help="Include internal topics.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(bootstrap: str, internal: bool, as_json: bool) -> None:
     """List the topics."""
 
