@@ -177,7 +177,7 @@ async def test_a_batch_that_is_too_large_for_the_broker_is_split(quick: Quick) -
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"partition": pa.array([0, 1], pa.int32())}, "row 1: partition 1 does not exist: there are 1"),
     ({"timestamp": pa.array([5, -5], pa.int64())}, "row 1: timestamp"),
-    ({"offset": pa.array([5, 5], pa.int64())}, "column 'offset' is no part of a record"),
+    ({"offset": pa.array([5, 5], pa.int64())}, "column 'offset' is not a field of a record"),
 ]
 
 

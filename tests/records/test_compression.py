@@ -52,7 +52,7 @@ def test_levels_are_used() -> None:
         (Compression.LZ4, 0, "lz4 has levels 1 to 17, not 0"),
         (Compression.ZSTD, 23, "zstd has levels -131072 to 22, not 23"),
         (Compression.SNAPPY, 1, "snappy has no compression level"),
-        (7, None, "7 is no compression codec"),
+        (7, None, "7 is not a compression codec"),
     ],
 )
 def test_wrong_levels_and_codecs_are_refused(codec: int, level: int | None, said: str) -> None:
