@@ -106,6 +106,12 @@ async def test_a_second_winner_is_discarded() -> None:
 
 async def test_a_cancelled_race_cancels_its_attempts() -> None:
     runner = Runner()
-    with anyio.move_on_after(0.03):
-        await runner.race(runner.hangs("a"), runner.hangs("b"), delay=0.01).run()
+    with anyio.CancelScope() as scope:
+
+        async def last() -> str:
+            scope.cancel()
+            await anyio.sleep_forever()
+            return "never"
+
+        await runner.race(runner.hangs("a"), runner.hangs("b"), last, delay=0.01).run()
     assert sorted(runner.cancelled) == ["a", "b"]
