@@ -18,7 +18,7 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 # Who may import whom: a package sees itself, the root modules, and what stands here.
 ROOT_MODULES = {
     "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "machine",
-    "option_advice", "threads", "types", "watchdog",
+    "option_advice", "threads", "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),
@@ -44,6 +44,7 @@ ROOT_MAY_IMPORT = {
     "machine": {"errors"},
     "types": {"_text", "errors"},
     "hooks": {"types"},
+    "units": set(),
 }
 
 

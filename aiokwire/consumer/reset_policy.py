@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import re
 from typing import Final
 
 from aiokwire.clock import wall_ms
 from aiokwire.cluster import EARLIEST, LATEST
 from aiokwire.errors import ConfigurationError
 from aiokwire.types import OffsetReset
+from aiokwire.units import parse_iso_duration
 
 BY_DURATION: Final = "by_duration:"
-
-# What Java's Duration.parse takes of ISO 8601: days, hours, minutes and seconds, none of them negative.
-_DURATION: Final = re.compile(
-    r"P(?=\d|T\d)(?:(?P<days>\d+)D)?"
-    r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d{1,9}))?S)?)?",
-    re.IGNORECASE | re.ASCII,
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,15 +71,10 @@ def parse_reset(given: object) -> ResetTarget:
 
 
 def _by_duration(given: str) -> ByDuration:
-    found = _DURATION.fullmatch(given.removeprefix(BY_DURATION))
-    if found is None:
-        raise ConfigurationError(
-            "must have an ISO 8601 duration of days, hours, minutes and seconds after by_duration:, as PT1H30M or P2D, "
-            f"not {given!r}"
-        )
-    days, hours, minutes, seconds = (int(found[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
-    fraction = int((found["fraction"] or "0").ljust(9, "0")) // 1_000_000
-    return ByDuration((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction, given)
+    try:
+        return ByDuration(parse_iso_duration(given.removeprefix(BY_DURATION)), given)
+    except ValueError as error:
+        raise ConfigurationError(f"by_duration: {error}") from None
 
 
 def time_of(target: ResetTarget) -> int | None:

@@ -20,6 +20,7 @@ from aiokwire.spark.decode.options import Decoding, Format, Mode, Side
 from aiokwire.spark.kafka_options import PREFIX, client_options, parse_bool
 from aiokwire.spark.offsets import EARLIEST, LATEST, Kind, Place, parse_assign, parse_by_partition
 from aiokwire.types import TopicPartition
+from aiokwire.units import parse_duration, parse_size
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -50,11 +51,6 @@ _SINK_DEFAULTS: Final = {
     "allow_auto_create_topics": False,  # a job that writes to a mistyped topic fails
     "transaction_timeout_ms": 900_000,  # as long as a microbatch may take; brokers allow no more unless told
 }
-
-_DURATION: Final = re.compile(r"(\d+)\s*(us|ms|s|m|min|h|d)?")
-_SECONDS: Final = {"us": 1e-6, None: 1e-3, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
-_SIZE: Final = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
-_SIZES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 
@@ -217,19 +213,17 @@ class _Given:
     def size(self, name: str) -> int | None:
         """Bytes: a number, or one with k, m, g or t."""
         text = self.options.get(name.lower())
-        if text is None:
-            return None
-        match = _SIZE.fullmatch(text.strip().lower())
-        if match is None or int(match[1]) < 1:
-            raise ConfigurationError(f"{name} must be a number of bytes such as 67108864 or 64m, not {text!r}")
-        return int(match[1]) * _SIZES[match[2]]
+        try:
+            return None if text is None else parse_size(text)
+        except ValueError as error:
+            raise ConfigurationError(f"{name} {error}") from None
 
     def seconds(self, name: str, default: str) -> float:
-        text = self.options.get(name.lower(), default)
-        match = _DURATION.fullmatch(text.strip().lower())
-        if match is None:
-            raise ConfigurationError(f"{name} must be a time such as 15m, 10s or 500ms, not {text!r}")
-        return int(match[1]) * _SECONDS[match[2]]
+        """A duration; a bare number is milliseconds, as in spark-sql-kafka, whose options these are."""
+        try:
+            return parse_duration(self.options.get(name.lower(), default), bare_unit="ms")
+        except ValueError as error:
+            raise ConfigurationError(f"{name} {error}") from None
 
     def choice(self, name: str, kind: type[E], default: E) -> E:
         values = tuple(str(member.value) for member in kind)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from aiokwire.cli.main import cli
 from aiokwire.cli.output import print_table
 from aiokwire.cli.spark import running
-from aiokwire.cli.spark.options import parse_seconds, parse_size
+from aiokwire.cli.spark.options import duration_option, size_option
 from aiokwire.cli.spark.replay import parse_pace, parse_time
 
 
@@ -50,13 +50,13 @@ PARAMETER = click.Option(["--x"])
 @pytest.mark.parametrize(
     ("parse", "text", "value"),
     [
-        (parse_size, "64m", 64 << 20),
-        (parse_size, "10", 10),
-        (parse_size, "1GiB", 1 << 30),
-        (parse_seconds, "30s", 30),
-        (parse_seconds, "250ms", 0.25),
-        (parse_seconds, "1.5m", 90),
-        (parse_seconds, None, None),
+        (size_option, "64m", 64 << 20),
+        (size_option, "10", 10),
+        (size_option, "1GiB", 1 << 30),
+        (duration_option, "30s", 30),
+        (duration_option, "250ms", 0.25),
+        (duration_option, "1.5m", 90),
+        (duration_option, None, None),
         (parse_pace, "10x", 10),
         (parse_pace, "0.5", 0.5),
         (parse_pace, "fast", None),
@@ -73,16 +73,17 @@ def test_values_are_read_as_people_write_them(parse: Callable[..., object], text
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        (parse_size, "0"),
-        (parse_size, "big"),
-        (parse_seconds, "soon"),
+        (size_option, "0"),
+        (size_option, "big"),
+        (duration_option, "soon"),
+        (duration_option, "30"),
         (parse_pace, "0x"),
         (parse_pace, "quick"),
         (parse_time, "x"),
     ],
 )
 def test_values_that_are_none_are_named(parse: Callable[..., object], text: str) -> None:
-    with pytest.raises(click.BadParameter, match=f"'{text}' is no"):
+    with pytest.raises(click.BadParameter, match=f"'{text}' is no|not '{text}'"):
         parse(CONTEXT, PARAMETER, text)
 
 

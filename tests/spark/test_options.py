@@ -182,7 +182,7 @@ def test_sizes_and_times_have_units() -> None:
     assert source(maxBytesPerPartition="1000").max_bytes_per_partition == 1000
     assert stream(maxBytesPerTrigger="1GB").max_bytes_per_trigger == 2**30
     assert stream(maxTriggerDelay="250ms").max_trigger_delay == 0.25
-    assert stream(maxTriggerDelay="90000").max_trigger_delay == 90
+    assert stream(maxTriggerDelay="90000").max_trigger_delay == 90  # milliseconds, as in spark-sql-kafka
 
 
 def test_the_least_of_a_trigger_is_not_more_than_its_most() -> None:

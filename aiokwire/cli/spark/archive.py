@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aiokwire.cli.options import bootstrap_option
-from aiokwire.cli.spark.options import parse_seconds, parse_size, source_options, spark_options
+from aiokwire.cli.spark.options import duration_option, size_option, source_options, spark_options
 from aiokwire.cli.spark.running import run
 
 if TYPE_CHECKING:
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     help="Of the Parquet files.",
 )
 @click.option(
-    "--file-size", default="256m", show_default=True, callback=parse_size, help="What a file has at most, nearly."
+    "--file-size", default="256m", show_default=True, callback=size_option, help="What a file has at most, nearly."
 )
 @click.option("--round", "round_records", default=20_000_000, show_default=True, help="Records between two manifests.")
 @click.option(
-    "--every", metavar="TIME", callback=parse_seconds, help="Go on until it is stopped, and look again after this time."
+    "--every",
+    metavar="TIME",
+    callback=duration_option,
+    help="Run until stopped, with this time between rounds, such as 30s.",
 )
 @click.option("--commit-group", metavar="GROUP", help="A group whose offsets follow the archive, for lag tools.")
 @click.option("--compact", is_flag=True, help="Only put small files of the archive together.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
 from aiokwire.cli.options import pairs_option
+from aiokwire.units import parse_duration, parse_size
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+N = TypeVar("N", int, float)
 
 
 def spark_options(function: CommandT) -> CommandT:
@@ -33,33 +34,24 @@ source_options = pairs_option(
 parameter_options = pairs_option("--set", "parameters", help="A parameter of the file, which stands there as ${NAME}")
 
 
-_SIZE = re.compile(r"(\d+)([kmg]?)(?:i?b)?")
-_SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
-_SECONDS = {"ms": 1e-3, None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+def size_option(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    """Parse `64m` to bytes.
 
-
-def parse_size(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    """`64m` to bytes.
-
-    Raises: BadParameter: it is no size.
+    Raises: BadParameter: it is not a size.
     """
-    if text is None:
-        return None
-    match = _SIZE.fullmatch(text.strip().lower())
-    if match is None or int(match[1]) < 1:
-        raise click.BadParameter(f"{text!r} is no size such as 64m")
-    return int(match[1]) * _SIZES[match[2]]
+    return _parsed(parse_size, text)
 
 
-def parse_seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    """`30s` to seconds.
+def duration_option(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    """Parse `30s` to seconds.
 
-    Raises: BadParameter: it is no time.
+    Raises: BadParameter: it is not a duration, or has no unit.
     """
-    if text is None:
-        return None
-    match = _TIME.fullmatch(text.strip().lower())
-    if match is None:
-        raise click.BadParameter(f"{text!r} is no time such as 30s")
-    return float(match[1]) * _SECONDS[match[2]]
+    return _parsed(parse_duration, text)
+
+
+def _parsed(parse: Callable[[str], N], text: str | None) -> N | None:
+    try:
+        return None if text is None else parse(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

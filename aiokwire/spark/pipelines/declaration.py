@@ -31,6 +31,7 @@ from aiokwire.spark.pipelines.values import (
     texts,
     told_by,
 )
+from aiokwire.units import duration_in_words
 
 P = ParamSpec("P")
 
@@ -39,9 +40,7 @@ DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
 # What stands before a step's name where nobody gave it one.
 _STEP: Final = "step"
-_DELAY: Final = re.compile(r"\d+ (microsecond|millisecond|second|minute|hour|day|week)s?")
-_EVERY: Final = re.compile(r"every (\d+) ?(ms|milliseconds?|s|seconds?|m|minutes?|h|hours?)")
-_UNITS: Final = {"m": "milliseconds", "s": "seconds", "h": "hours"}
+_EVERY: Final = "every "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +61,10 @@ class Watermark:
         if not isinstance(given, Mapping) or len(given) != 1:
             raise ConfigurationError(f'{owner}: watermark must be one column and its delay, as {{at = "2 hours"}}')
         (column, delay), *_ = given.items()
-        if not isinstance(delay, str) or not _DELAY.fullmatch(delay.strip().lower()):
-            raise ConfigurationError(f"{owner}: the delay of watermark {column!r} must be as '2 hours', not {delay!r}")
-        return cls(str(column), delay.strip().lower())
+        try:
+            return cls(str(column), duration_in_words(str(delay)))
+        except ValueError as error:
+            raise ConfigurationError(f"{owner}: the delay of watermark {column!r} {error}") from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,13 +86,14 @@ class Trigger:
             return cls()
         if plain == "once":
             return cls(plain, {"once": True})
-        match = _EVERY.fullmatch(plain)
-        if match is None:
+        if not plain.startswith(_EVERY):
             raise ConfigurationError(
                 f"trigger must be available-now, once, or such as 'every 10 seconds', not {text!r}"
             )
-        unit = "minutes" if match[2] == "m" or match[2].startswith("min") else _UNITS[match[2][0]]
-        return cls(plain, {"processingTime": f"{match[1]} {unit}"})
+        try:
+            return cls(plain, {"processingTime": duration_in_words(plain.removeprefix(_EVERY))})
+        except ValueError as error:
+            raise ConfigurationError(f"trigger 'every <duration>' {error}") from None
 
     @property
     def ends(self) -> bool:

@@ -106,7 +106,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Source, {"name": "a", "options": {"x": [1]}}, "source 'a': options: x must be a text"),
     (Source, {"name": "a", "options": 5}, "source 'a': options must be names with values"),
     (Source, {"name": "a", "watermark": "at"}, "source 'a': watermark must be one column and its delay"),
-    (Source, {"name": "a", "watermark": {"at": "soon"}}, "the delay of watermark 'at' must be as '2 hours'"),
+    (Source, {"name": "a", "watermark": {"at": "soon"}}, "the delay of watermark 'at' must be a duration such as"),
     (Step, {"name": "s", "sql": ""}, "step 's': sql must be a query"),
     (Step, {"name": "1s", "sql": "select 1"}, "step '1s': a name is made of"),
     (Sink, {"name": "k", "topic": "a", "parquet": "b"}, "sink 'k': choose one of topic and parquet"),
