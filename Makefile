@@ -97,13 +97,13 @@ spark-versions: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the Spark tests w
 	$(BIN)/python -m integration.spark.versions
 
 generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, and the generated pages of docs
-	$(BIN)/python -m aiokwire.protocol.generate
+	$(BIN)/python -m tools.protocol_generator
 	$(BIN)/python -m tests.machines
 	$(BIN)/python -m tests.options_page
 	$(BIN)/python -m tests.mistakes
 
 check-generated: $(VENV)/dev.stamp ## fail when the committed messages differ from Kafka's definitions
-	$(BIN)/python -m aiokwire.protocol.generate --check
+	$(BIN)/python -m tools.protocol_generator --check
 
 asan: build $(VENV)/dev.stamp ## the fuzz tests of the kernel under AddressSanitizer
 	$(BIN)/python integration/asan/run.py

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aiokwire.protocol.generate.__main__ import generate, main, stale_files
-from aiokwire.protocol.generate.definitions import Field, Message, Versions, join, read_jar, snake_case
-from aiokwire.protocol.generate.jars import RELEASES, kafka_clients
+from tools.protocol_generator.__main__ import generate, main, stale_files
+from tools.protocol_generator.definitions import Field, Message, Versions, join, read_jar, snake_case
+from tools.protocol_generator.jars import RELEASES, kafka_clients
 
 from .protocol.kafka_jars import jar
 

@@ -277,7 +277,7 @@ class GroupCalls(Calls):
     ) -> None:
         node_id = await self._coordinator(group_id, deadline)
         connection = await self._client.connection(node_id, COORDINATOR, timeout=deadline.remaining)
-        at_once = connection.versions.pick(leave_group.LeaveGroupRequest) >= groups.MEMBERS_SINCE
+        at_once = connection.versions.pick(leave_group.LeaveGroupRequest) >= groups.FIRST_VERSION_WITH_MEMBERS
         for some in [leavers] if at_once else [[one] for one in leavers]:
             request = leave_group.LeaveGroupRequest(group_id=group_id)
 

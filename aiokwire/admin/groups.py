@@ -35,13 +35,12 @@ CONSUMER: Final = "consumer"
 DEAD: Final = "Dead"
 WITHOUT_MEMBERS: Final = frozenset({"Empty", DEAD})
 
-# Since when: OffsetFetch for all partitions, and for several groups; LeaveGroup for several members, with reasons.
-ALL_SINCE: Final = 2
-STABLE_SINCE: Final = 7
-GROUPS_SINCE: Final = 8
-LAST_WITH_NAMES: Final = 9
-MEMBERS_SINCE: Final = 3
-REASONS_SINCE: Final = 5
+_FETCH: Final = offset_fetch.OffsetFetchRequest.FIRST_VERSION_WITH
+FIRST_VERSION_WITH_STABLE: Final = _FETCH["require_stable"]
+FIRST_VERSION_WITH_GROUPS: Final = _FETCH["groups"]
+FIRST_VERSION_WITH_IDS: Final = _FETCH["topic_id"]  # and without names (KIP-516)
+FIRST_VERSION_WITH_MEMBERS: Final = leave_group.LeaveGroupRequest.FIRST_VERSION_WITH["members"]
+FIRST_VERSION_WITH_REASONS: Final = leave_group.LeaveGroupRequest.FIRST_VERSION_WITH["reason"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -238,11 +237,11 @@ class AllOffsets:
 
     def version(self, versions: ApiVersions) -> int:
         """The newest version that names topics: nobody knows the id of one that is gone."""
-        picked = versions.pick(offset_fetch.OffsetFetchRequest, LAST_WITH_NAMES)
+        picked = versions.pick(offset_fetch.OffsetFetchRequest, FIRST_VERSION_WITH_IDS - 1)
         request = self.request
-        request.require_stable = self._stable and picked >= STABLE_SINCE
+        request.require_stable = self._stable and picked >= FIRST_VERSION_WITH_STABLE
         request.group_id, request.topics, request.groups = "", [], []
-        if picked >= GROUPS_SINCE:
+        if picked >= FIRST_VERSION_WITH_GROUPS:
             request.groups = [offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id, topics=None)]
         else:
             request.group_id = self._group_id
@@ -331,10 +330,10 @@ def shape_leave(
     """Write `leavers` into a request, as a version has them, which is given back. Before version 3 there is one."""
     picked = versions.pick(leave_group.LeaveGroupRequest)
     request.member_id, request.members = "", []
-    if picked < MEMBERS_SINCE:
+    if picked < FIRST_VERSION_WITH_MEMBERS:
         request.member_id = leavers[0].member_id
     else:
-        told = reason if picked >= REASONS_SINCE else None
+        told = reason if picked >= FIRST_VERSION_WITH_REASONS else None
         request.members = [
             leave_group.MemberIdentity(member_id=m, group_instance_id=i, reason=told) for m, i in leavers
         ]

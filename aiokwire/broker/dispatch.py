@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
-from aiokwire.broker.coordination import is_elsewhere
 from aiokwire.broker.error_responses import error_response
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
@@ -192,11 +191,17 @@ def read_call(
         node=node,
     )
     handler = _handlers.get(key) or handler_of(api)
-    if state.plays_several and is_elsewhere(request, state, call.node.id):
+    if state.plays_several and is_coordinated_elsewhere(request, state, call.node.id):
         handler = _not_coordinator
     if state.interceptor is not None:
         return call, state.interceptor.work_of(call, request, frame, handler)
     return call, lambda: handler(request, call)
+
+
+def is_coordinated_elsewhere(request: Request[Any], state: BrokerState, node_id: int) -> bool:
+    """Whether another node coordinates the group or transactional id of a request."""
+    key = request.coordinator_key()
+    return bool(key) and state.nodes.coordinator(key).id != node_id
 
 
 def _not_coordinator(request: Request[Any], call: Call) -> Response:

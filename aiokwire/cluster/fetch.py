@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
     from aiokwire.net import Connection
 
-LAST_VERSION_BY_NAME: Final = 12  # later ones name topics by id only (KIP-516)
+FIRST_VERSION_WITH_IDS: Final = messages.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 FIRST_ISOLATED_VERSION: Final = 4
 LANE: Final = "direct fetch"  # a broker may wait with its answer
 DEFAULT_MAX_BYTES: Final = 1024 * 1024
@@ -136,7 +136,7 @@ async def _ask_leader(
     Raises: ConnectionFailed, RequestTimedOut: no answer came; OffsetOutOfRange: a partition does not have its offset.
     """
     by_name = ZERO_UUID in ids.values()
-    version = connection.versions.pick(messages.FetchRequest, LAST_VERSION_BY_NAME if by_name else None)
+    version = connection.versions.pick(messages.FetchRequest, FIRST_VERSION_WITH_IDS - 1 if by_name else None)
     max_wait = min(terms.max_wait, patience)
     request = messages.FetchRequest(
         max_wait_ms=int(max_wait * 1000),

@@ -33,7 +33,6 @@ EARLIEST_LOCAL: Final = -4  # the first on the broker's own disk (KIP-405)
 LATEST_TIERED: Final = -5  # the last in tiered storage (KIP-1005)
 
 _NEEDS_VERSION: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
-NOT_FOUND: Final = OffsetAndTimestamp(-1, -1)
 
 
 def list_offsets_request(

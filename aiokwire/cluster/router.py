@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import anyio
@@ -51,9 +51,6 @@ REPEATABLE: Final = frozenset(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
     }
 )
-
-# Fields by which a request tells the broker how long (milliseconds) it may wait before it answers.
-_OWN_WAIT: Final = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")
 
 
 class ProduceUncertain(KafkaError):
@@ -127,7 +124,7 @@ class _Journey:
     def _is_repeatable(self) -> bool:
         """Whether a second node may be asked while the first one is silent: nothing changes, and nobody waits on
         purpose."""
-        return self._request.API in REPEATABLE and not self._own_wait()
+        return self._request.API in REPEATABLE and not self._broker_wait()
 
     async def _ask(self, node_id: int, lane: str) -> Any:
         """One attempt at one node."""
@@ -138,7 +135,7 @@ class _Journey:
             sent = self._request.API is ApiKey.PRODUCE
             version = self._version(connection.versions) if callable(self._version) else self._version
             answer = await connection.request(
-                self._request, version=version, timeout=self._client.config.request_timeout + self._own_wait()
+                self._request, version=version, timeout=self._client.config.request_timeout + self._broker_wait()
             )
         except (ConnectionFailed, RequestTimedOut) as error:
             self._avoid.add(node_id)
@@ -161,10 +158,9 @@ class _Journey:
             self._client.check()
         await connection.drained()
 
-    def _own_wait(self) -> float:
-        """Seconds that the broker may take before it answers because the request says so."""
-        waits = [getattr(self._request, name, 0) for name in _OWN_WAIT]
-        return max(0, *waits) / 1000
+    def _broker_wait(self) -> float:
+        """Return the seconds that the request lets the broker wait before it responds."""
+        return self._request.broker_wait_ms() / 1000
 
     # --- where to ----------------------------------------------------------------------------------------------------
 
@@ -221,13 +217,13 @@ class _Journey:
     def _check_answer(self, answer: Response, node_id: int) -> None:
         """Raises: BrokerError: the answer says that another node, or a later moment, is the right one."""
         if isinstance(self._to, Coordinator):
-            code = next((code for code in codes_of(answer) if code in COORDINATOR_CODES), 0)
+            code = next((code for code in answer.error_codes() if code in COORDINATOR_CODES), 0)
             if not code:
                 return
             if code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                 self._client.coordinators.forget(self._to.kind, self._to.key)
         elif isinstance(self._to, Controller):
-            code = next((code for code in codes_of(answer) if code in CONTROLLER_CODES), 0)
+            code = next((code for code in answer.error_codes() if code in CONTROLLER_CODES), 0)
             if not code:
                 return
             self._client.metadata.request_update(f"node {node_id} is not the controller")
@@ -241,17 +237,3 @@ def most_telling(errors: Collection[Exception]) -> Exception:
     """The error of a race without a winner: one that no retry changes, else the last."""
     passing = (ConnectionFailed, RequestTimedOut, RetriableError)
     return next((error for error in errors if not isinstance(error, passing)), list(errors)[-1])
-
-
-def codes_of(answer: Response) -> Iterator[int]:
-    """The error codes of an answer and of the entries in its lists."""
-    names: tuple[str, ...] = answer.__slots__
-    for name in names:
-        value = getattr(answer, name)
-        if name == "error_code":
-            yield value
-        elif isinstance(value, list):
-            for entry in value:
-                code = getattr(entry, "error_code", 0)
-                if code:
-                    yield code

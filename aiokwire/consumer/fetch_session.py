@@ -16,9 +16,10 @@ from typing import Final
 from aiokwire.consumer.fetch_plan import Asked
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
+from aiokwire.protocol.messages import fetch
 
-FIRST_VERSION: Final = 7  # of Fetch with sessions
-FIRST_VERSION_BY_ID: Final = 13  # topics are named by id only (KIP-516)
+FIRST_VERSION: Final = fetch.FetchRequest.FIRST_VERSION_WITH["session_id"]
+FIRST_VERSION_WITH_IDS: Final = fetch.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0  # asks for a session
 FINAL_EPOCH: Final = -1  # wants none, and ends the one that is named
@@ -73,7 +74,7 @@ def plan_turn(session: FetchSession, asked: Sequence[Asked], ids: Mapping[str, b
     """The next request of a lane, for a version of Fetch; `ids` has the ids of all topics that have one."""
     if version < FIRST_VERSION:
         return Turn(NO_SESSION, FINAL_EPOCH, False, asked, {}, {})
-    by_id = version >= FIRST_VERSION_BY_ID
+    by_id = version >= FIRST_VERSION_WITH_IDS
     known = session.rows
     rows: dict[Key, Row] = {}
     changed: list[Asked] = []

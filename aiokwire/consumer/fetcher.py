@@ -25,7 +25,7 @@ from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_r
 from aiokwire.consumer.fetch_responses import fetch_request
 from aiokwire.consumer.fetch_session import (
     FIRST_VERSION,
-    FIRST_VERSION_BY_ID,
+    FIRST_VERSION_WITH_IDS,
     SESSION_ERRORS,
     FetchSession,
     farewell,
@@ -291,7 +291,7 @@ class Fetcher:
         cluster = self._client.cluster
         ids = {topic: cluster.topic_id(topic) or ZERO_UUID for topic in {a.state.tp.topic for a in plan.asked}}
         by_name = ZERO_UUID in ids.values()
-        version = connection.versions.pick(fetch.FetchRequest, FIRST_VERSION_BY_ID - 1 if by_name else None)
+        version = connection.versions.pick(fetch.FetchRequest, FIRST_VERSION_WITH_IDS - 1 if by_name else None)
         session = lane.session if lane.connection is connection else lane.session.restarted()
         turn = plan_turn(session, plan.asked, ids, version)
         lane.connection, lane.session = connection, session.restarted()  # as long as the answer is not there
@@ -365,7 +365,7 @@ class Fetcher:
             return
         nothing = FetchPlan(asked=(), max_bytes=0, max_wait_ms=0, min_bytes=0)
         with contextlib.suppress(KafkaError):  # the connection may be lost, and with it our manners
-            version = connection.versions.pick(fetch.FetchRequest, None if turn.by_id else FIRST_VERSION_BY_ID - 1)
+            version = connection.versions.pick(fetch.FetchRequest, None if turn.by_id else FIRST_VERSION_WITH_IDS - 1)
             if version >= FIRST_VERSION:  # this connection may have been taken for one of an older broker
                 request = fetch_request(nothing, turn, self._isolation, {})
                 connection.send(request, version=version).add_done_callback(_settle)

@@ -16,13 +16,11 @@ from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import offset_commit, offset_fetch
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-# Since when, of OffsetFetch: no offsets that may yet change; several groups.
-STABLE_SINCE = 7
-GROUPS_SINCE = 8
-# Since when, of OffsetCommit: static members.
-INSTANCES_SINCE = 7
-# The last version of both that names topics by their names.
-LAST_WITH_NAMES = 9
+_FETCH = offset_fetch.OffsetFetchRequest.FIRST_VERSION_WITH
+FIRST_VERSION_WITH_STABLE = _FETCH["require_stable"]
+FIRST_VERSION_WITH_GROUPS = _FETCH["groups"]
+FIRST_VERSION_WITH_IDS = _FETCH["topic_id"]  # and without names (KIP-516); so has OffsetCommit
+FIRST_VERSION_WITH_INSTANCES = offset_commit.OffsetCommitRequest.FIRST_VERSION_WITH["group_instance_id"]
 
 Chooser: TypeAlias = Callable[[ApiVersions], int]
 # The id of each topic that is asked about; None where there is none to be had.
@@ -47,12 +45,12 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 def newest_version(ids: TopicIds) -> int | None:
     """None: any."""
-    return None if all(ids.values()) else LAST_WITH_NAMES
+    return None if all(ids.values()) else FIRST_VERSION_WITH_IDS - 1
 
 
 def named(topic: str, ids: TopicIds, version: int) -> tuple[str, bytes]:
     """Name and id of a topic as a version has them."""
-    return (topic, ZERO_UUID) if version <= LAST_WITH_NAMES else ("", ids[topic] or ZERO_UUID)
+    return (topic, ZERO_UUID) if version < FIRST_VERSION_WITH_IDS else ("", ids[topic] or ZERO_UUID)
 
 
 class Question:
@@ -73,9 +71,9 @@ class Question:
         """The newest version that will do."""
         self._version = picked = versions.pick(offset_fetch.OffsetFetchRequest, newest_version(self._ids))
         request = self.request
-        request.require_stable = self._stable and picked >= STABLE_SINCE
+        request.require_stable = self._stable and picked >= FIRST_VERSION_WITH_STABLE
         request.group_id, request.topics, request.groups = "", [], []
-        if picked >= GROUPS_SINCE:
+        if picked >= FIRST_VERSION_WITH_GROUPS:
             group = offset_fetch.OffsetFetchRequestGroup(group_id=self._group_id)
             for name, numbers in self._topics.items():
                 topic = offset_fetch.OffsetFetchRequestTopics(partition_indexes=numbers)
@@ -129,7 +127,7 @@ def commit_request(
 
     def version(versions: ApiVersions) -> int:
         picked = versions.pick(offset_commit.OffsetCommitRequest, newest_version(ids))
-        request.group_instance_id = group.group_instance_id if picked >= INSTANCES_SINCE else None
+        request.group_instance_id = group.group_instance_id if picked >= FIRST_VERSION_WITH_INSTANCES else None
         request.topics = []
         for name, entries in topics.items():
             topic = offset_commit.OffsetCommitRequestTopic(partitions=entries)

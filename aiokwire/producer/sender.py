@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("aiokwire.producer")
 
-# The last version of the Produce API that names topics; the next ones carry their ids.
-LAST_VERSION_WITH_NAMES = 12
+FIRST_VERSION_WITH_IDS = produce.ProduceRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 # The first that carries zstd.
 FIRST_VERSION_WITH_ZSTD = 7
 
@@ -272,12 +271,12 @@ class Sender:
             data = topics.get(partition.topic)
             if data is None:
                 topic_id = self._topics.topic_id(partition.topic)
-                if topic_id == ZERO_UUID and version > LAST_VERSION_WITH_NAMES:
-                    version = connection.versions.pick(produce.ProduceRequest, LAST_VERSION_WITH_NAMES)
+                if topic_id == ZERO_UUID and version >= FIRST_VERSION_WITH_IDS:
+                    version = connection.versions.pick(produce.ProduceRequest, FIRST_VERSION_WITH_IDS - 1)
                 data = topics[partition.topic] = produce.TopicProduceData(name=partition.topic, topic_id=topic_id)
             data.partition_data.append(produce.PartitionProduceData(index=partition.index, records=batch.data))
         for data in topics.values():
-            if version > LAST_VERSION_WITH_NAMES:
+            if version >= FIRST_VERSION_WITH_IDS:
                 data.name = ""
             else:
                 data.topic_id = ZERO_UUID

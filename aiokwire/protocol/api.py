@@ -5,6 +5,7 @@ Used by the generated modules in `messages/` and, through the package's front do
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Self, TypeAlias
 
@@ -108,6 +109,10 @@ class Response(Message):
     API: ClassVar[ApiKey]
     VERSIONS: ClassVar[VersionRange]
 
+    def error_codes(self) -> Iterator[int]:
+        """Yield its error code and those of the entries in its lists, 0 included; nothing where it has none."""
+        return iter(())
+
 
 class Request(Message, Generic[R_co]):
     """What a broker is asked. The type argument is the response that answers it."""
@@ -124,6 +129,16 @@ class Request(Message, Generic[R_co]):
     LISTENERS: ClassVar[tuple[str, ...]]
     """Who serves it in a current Kafka: "broker", "controller"."""
     RESPONSE: ClassVar[type[Response]]
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {}
+    """Fields of the request or its structs that its first version does not have, and the version that added them."""
+
+    def broker_wait_ms(self) -> int:
+        """Return how long the request lets the broker wait before it responds; 0 if it must respond at once."""
+        return 0
+
+    def coordinator_key(self) -> str:
+        """Return the group or transactional id whose coordinator the request is for; empty if it needs none."""
+        return ""
 
 
 def writer_for(versions: VersionRange, version: int, *, framed: bool = False) -> PlainWriter:

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from aiokwire.broker import Broker
-from aiokwire.broker.coordination import is_elsewhere
+from aiokwire.broker.dispatch import is_coordinated_elsewhere
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConfigurationError, InvalidArgument
@@ -273,7 +273,7 @@ async def test_who_is_not_the_coordinator_says_so(trio: Broker) -> None:
 )
 async def test_a_request_is_for_the_coordinator_of_its_key(trio: Broker, request_: Request[Any]) -> None:
     trio.faults.move_coordinator("k", 3)
-    assert [is_elsewhere(request_, trio.state, node) for node in trio.nodes] == [True, True, False]
+    assert [is_coordinated_elsewhere(request_, trio.state, node) for node in trio.nodes] == [True, True, False]
 
 
 async def test_all_nodes_stop_and_come_back(trio: Broker) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aiokwire.protocol.generate.jars import fetched, path_of
+from tools.protocol_generator.jars import fetched, path_of
 
 
 def jar(artifact: str) -> Path:

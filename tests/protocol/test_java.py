@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aiokwire.protocol import Data
-from aiokwire.protocol.generate.jars import RELEASES, kafka_clients
+from tools.protocol_generator.jars import RELEASES, kafka_clients
 
 from .kafka_jars import jar, java
 from .samples import TopLevel, all_types, encode, sample, versions_of

@@ -17,9 +17,8 @@ from tests.simulation.loop import SeamBypassed
 PACKAGE = Path(__file__).parents[2] / "aiokwire"
 OUTSIDE = (
     "cli/",
-    "protocol/generate/",
     "testing/",
-    "spark/pipelines/",
+    *(f"spark/{folder}/" for folder in ("archive", "audit", "jobs", "pipelines", "replay", "sql")),
 )  # programs for people; nothing of them runs within a client
 
 # What only the modules named may say, and why they may.

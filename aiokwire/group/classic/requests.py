@@ -15,7 +15,7 @@ from aiokwire.protocol.messages import heartbeat, join_group, leave_group, sync_
 
 PROTOCOL_TYPE: Final = "consumer"
 # Since when LeaveGroup has a list of members; since when a group keeps static members.
-MEMBERS_SINCE: Final = 3
+FIRST_VERSION_WITH_MEMBERS: Final = leave_group.LeaveGroupRequest.FIRST_VERSION_WITH["members"]
 # The coordinator shortens no reason: it refuses a long one.
 REASON_LENGTH: Final = 255
 
@@ -88,7 +88,7 @@ class Leaving:
         """The newest version."""
         picked = versions.pick(leave_group.LeaveGroupRequest)
         request = self.request
-        if picked >= MEMBERS_SINCE:
+        if picked >= FIRST_VERSION_WITH_MEMBERS:
             request.member_id = ""
             request.members = [
                 leave_group.MemberIdentity(

@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -47,6 +48,9 @@ class AddOffsetsToTxnResponse(Response):
         self.error_code = src.int16()
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
 
 
 class AddOffsetsToTxnRequest(Request[AddOffsetsToTxnResponse]):
@@ -91,3 +95,6 @@ class AddOffsetsToTxnRequest(Request[AddOffsetsToTxnResponse]):
         self.group_id = src.string()
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.transactional_id

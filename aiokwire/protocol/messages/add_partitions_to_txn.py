@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -182,6 +183,9 @@ class AddPartitionsToTxnResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class AddPartitionsToTxnTopic(Struct):
     """Stands in `AddPartitionsToTxnTransaction.topics`."""
@@ -266,6 +270,14 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = AddPartitionsToTxnResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "transactions": 4,
+        "transactional_id": 4,
+        "producer_id": 4,
+        "producer_epoch": 4,
+        "verify_only": 4,
+        "topics": 4,
+    }
     __slots__ = (
         "transactions",
         "v3_and_below_transactional_id",
@@ -336,3 +348,6 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse]):
             self.v3_and_below_topics = []
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.v3_and_below_transactional_id or next((entry.transactional_id for entry in self.transactions), "")

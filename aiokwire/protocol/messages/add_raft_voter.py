@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -55,6 +56,9 @@ class AddRaftVoterResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class Listener(Struct):
     """Stands in `AddRaftVoterRequest.listeners`."""
@@ -99,6 +103,7 @@ class AddRaftVoterRequest(Request[AddRaftVoterResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller", "broker")
     RESPONSE = AddRaftVoterResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"ack_when_committed": 1}
     __slots__ = (
         "cluster_id",
         "timeout_ms",
@@ -153,3 +158,6 @@ class AddRaftVoterRequest(Request[AddRaftVoterResponse]):
         self.ack_when_committed = src.boolean() if version >= 1 else True
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

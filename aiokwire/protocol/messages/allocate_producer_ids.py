@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -55,6 +56,9 @@ class AllocateProducerIdsResponse(Response):
         self.producer_id_len = src.int32()
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
 
 
 class AllocateProducerIdsRequest(Request[AllocateProducerIdsResponse]):

@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -89,6 +90,10 @@ class AlterConfigsResponse(Response):
         self.responses = [AlterConfigsResourceResponse.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.responses:
+            yield entry.error_code
 
 
 class AlterableConfig(Struct):

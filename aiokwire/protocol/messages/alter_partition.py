@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -155,6 +156,9 @@ class AlterPartitionResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class BrokerState(Struct):
     """Stands in `AlterPartitionRequestPartitionData.new_isr_with_epochs`."""
@@ -300,6 +304,11 @@ class AlterPartitionRequest(Request[AlterPartitionResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller",)
     RESPONSE = AlterPartitionResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "topic_id": 2,
+        "new_isr_with_epochs": 3,
+        "leader_recovery_state": 1,
+    }
     __slots__ = ("broker_id", "broker_epoch", "topics", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -138,6 +139,9 @@ class AlterPartitionReassignmentsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ReassignablePartition(Struct):
     """Stands in `ReassignableTopic.partitions`."""
@@ -210,6 +214,7 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = AlterPartitionReassignmentsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"allow_replication_factor_change": 1}
     __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics", "unknown_tags")
 
     def __init__(
@@ -244,3 +249,6 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
         self.topics = [ReassignableTopic.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

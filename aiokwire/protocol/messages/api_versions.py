@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -218,6 +219,9 @@ class ApiVersionsResponse(Response):
         self.unknown_tags = tuple(unknown)
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Answered by `ApiVersionsResponse`."""
@@ -228,6 +232,7 @@ class ApiVersionsRequest(Request[ApiVersionsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = ApiVersionsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"client_software_name": 3, "client_software_version": 3}
     __slots__ = ("client_software_name", "client_software_version", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -61,6 +62,9 @@ class BrokerHeartbeatResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class BrokerHeartbeatRequest(Request[BrokerHeartbeatResponse]):
     """Answered by `BrokerHeartbeatResponse`."""
@@ -71,6 +75,7 @@ class BrokerHeartbeatRequest(Request[BrokerHeartbeatResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller",)
     RESPONSE = BrokerHeartbeatResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"offline_log_dirs": 1, "cordoned_log_dirs": 2}
     __slots__ = (
         "broker_id",
         "broker_epoch",

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -54,6 +55,9 @@ class BrokerRegistrationResponse(Response):
         self.broker_epoch = src.int64()
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
 
 
 class Listener(Struct):
@@ -137,6 +141,11 @@ class BrokerRegistrationRequest(Request[BrokerRegistrationResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller",)
     RESPONSE = BrokerRegistrationResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "is_migrating_zk_broker": 1,
+        "log_dirs": 2,
+        "previous_broker_epoch": 3,
+    }
     __slots__ = (
         "broker_id",
         "cluster_id",

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -140,6 +141,9 @@ class ConsumerGroupHeartbeatResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ConsumerGroupHeartbeatRequest(Request[ConsumerGroupHeartbeatResponse]):
     """Answered by `ConsumerGroupHeartbeatResponse`."""
@@ -150,6 +154,7 @@ class ConsumerGroupHeartbeatRequest(Request[ConsumerGroupHeartbeatResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ConsumerGroupHeartbeatResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"subscribed_topic_regex": 1}
     __slots__ = (
         "group_id",
         "member_id",
@@ -225,3 +230,9 @@ class ConsumerGroupHeartbeatRequest(Request[ConsumerGroupHeartbeatResponse]):
         self.topic_partitions = None if length < 0 else [TopicPartitions.decode(src, version) for _ in range(length)]
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.rebalance_timeout_ms, 0)
+
+    def coordinator_key(self) -> str:
+        return self.group_id

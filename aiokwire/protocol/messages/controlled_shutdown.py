@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -82,6 +83,9 @@ class ControlledShutdownResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
     """Answered by `ControlledShutdownResponse`."""
@@ -92,6 +96,7 @@ class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ()
     RESPONSE = ControlledShutdownResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"broker_epoch": 2}
     __slots__ = ("broker_id", "broker_epoch", "unknown_tags")
 
     def __init__(

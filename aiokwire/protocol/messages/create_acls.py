@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -82,6 +83,10 @@ class CreateAclsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.results:
+            yield entry.error_code
+
 
 class AclCreation(Struct):
     """Stands in `CreateAclsRequest.creations`."""
@@ -154,6 +159,7 @@ class CreateAclsRequest(Request[CreateAclsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = CreateAclsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"resource_pattern_type": 1}
     __slots__ = ("creations", "unknown_tags")
 
     def __init__(

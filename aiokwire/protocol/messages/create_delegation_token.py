@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -108,6 +109,9 @@ class CreateDelegationTokenResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class CreatableRenewers(Struct):
     """Stands in `CreateDelegationTokenRequest.renewers`."""
@@ -148,6 +152,7 @@ class CreateDelegationTokenRequest(Request[CreateDelegationTokenResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = CreateDelegationTokenResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"owner_principal_type": 3, "owner_principal_name": 3}
     __slots__ = ("owner_principal_type", "owner_principal_name", "renewers", "max_lifetime_ms", "unknown_tags")
 
     def __init__(

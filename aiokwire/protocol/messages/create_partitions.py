@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -85,6 +86,10 @@ class CreatePartitionsResponse(Response):
         self.results = [CreatePartitionsTopicResult.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.results:
+            yield entry.error_code
 
 
 class CreatePartitionsAssignment(Struct):
@@ -192,3 +197,6 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
         self.validate_only = src.boolean()
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -182,6 +183,10 @@ class CreateTopicsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.topics:
+            yield entry.error_code
+
 
 class CreatableReplicaAssignment(Struct):
     """Stands in `CreatableTopic.assignments`."""
@@ -298,6 +303,7 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = CreateTopicsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"validate_only": 1}
     __slots__ = ("topics", "timeout_ms", "validate_only", "unknown_tags")
 
     def __init__(
@@ -332,3 +338,6 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
         self.validate_only = src.boolean() if version >= 1 else False
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -160,6 +161,10 @@ class DeleteAclsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.filter_results:
+            yield entry.error_code
+
 
 class DeleteAclsFilter(Struct):
     """Stands in `DeleteAclsRequest.filters`."""
@@ -232,6 +237,7 @@ class DeleteAclsRequest(Request[DeleteAclsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = DeleteAclsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"pattern_type_filter": 1}
     __slots__ = ("filters", "unknown_tags")
 
     def __init__(

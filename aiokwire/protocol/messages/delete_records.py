@@ -217,3 +217,6 @@ class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
         self.timeout_ms = src.int32()
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -96,6 +97,10 @@ class DeleteTopicsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.responses:
+            yield entry.error_code
+
 
 class DeleteTopicState(Struct):
     """Stands in `DeleteTopicsRequest.topics`."""
@@ -136,6 +141,7 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = DeleteTopicsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"topics": 6, "name": 6, "topic_id": 6}
     __slots__ = ("topics", "topic_names", "timeout_ms", "unknown_tags")
 
     def __init__(
@@ -171,3 +177,6 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
         self.timeout_ms = src.int32()
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

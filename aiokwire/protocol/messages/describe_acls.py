@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -141,6 +142,9 @@ class DescribeAclsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class DescribeAclsRequest(Request[DescribeAclsResponse]):
     """Answered by `DescribeAclsResponse`."""
@@ -151,6 +155,7 @@ class DescribeAclsRequest(Request[DescribeAclsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = DescribeAclsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"pattern_type_filter": 1}
     __slots__ = (
         "resource_type_filter",
         "resource_name_filter",

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -134,6 +135,9 @@ class DescribeClusterResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     """Answered by `DescribeClusterResponse`."""
@@ -144,6 +148,7 @@ class DescribeClusterRequest(Request[DescribeClusterResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = DescribeClusterResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"endpoint_type": 1, "include_fenced_brokers": 2}
     __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -213,6 +214,10 @@ class DescribeConfigsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.results:
+            yield entry.error_code
+
 
 class DescribeConfigsResource(Struct):
     """Stands in `DescribeConfigsRequest.resources`."""
@@ -257,6 +262,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = DescribeConfigsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"include_synonyms": 1, "include_documentation": 3}
     __slots__ = ("resources", "include_synonyms", "include_documentation", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -180,6 +181,10 @@ class DescribeGroupsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        for entry in self.groups:
+            yield entry.error_code
+
 
 class DescribeGroupsRequest(Request[DescribeGroupsResponse]):
     """Answered by `DescribeGroupsResponse`."""
@@ -190,6 +195,7 @@ class DescribeGroupsRequest(Request[DescribeGroupsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = DescribeGroupsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"include_authorized_operations": 3}
     __slots__ = ("groups", "include_authorized_operations", "unknown_tags")
 
     def __init__(

@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -290,6 +291,9 @@ class DescribeQuorumResponse(Response):
         self.nodes = [Node.decode(src, version) for _ in range(src.array_length())] if version >= 2 else []
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
 
 
 class DescribeQuorumRequestPartitionData(Struct):

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -125,6 +126,9 @@ class ElectLeadersResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class TopicPartitions(Struct):
     """Stands in `ElectLeadersRequest.topic_partitions`."""
@@ -165,6 +169,7 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = ElectLeadersResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"election_type": 1}
     __slots__ = ("election_type", "topic_partitions", "timeout_ms", "unknown_tags")
 
     def __init__(
@@ -200,3 +205,6 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
         self.timeout_ms = src.int32()
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -176,6 +177,9 @@ class EndQuorumEpochResponse(Response):
         self.unknown_tags = tuple(unknown)
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ReplicaInfo(Struct):
     """Stands in `EndQuorumEpochRequestPartitionData.preferred_candidates`."""
@@ -337,6 +341,15 @@ class EndQuorumEpochRequest(Request[EndQuorumEpochResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller",)
     RESPONSE = EndQuorumEpochResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "preferred_candidates": 1,
+        "candidate_id": 1,
+        "candidate_directory_id": 1,
+        "leader_endpoints": 1,
+        "name": 1,
+        "host": 1,
+        "port": 1,
+    }
     __slots__ = ("cluster_id", "topics", "leader_endpoints", "unknown_tags")
 
     def __init__(

@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -61,6 +62,9 @@ class EndTxnResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class EndTxnRequest(Request[EndTxnResponse]):
     """Answered by `EndTxnResponse`."""
@@ -104,3 +108,6 @@ class EndTxnRequest(Request[EndTxnResponse]):
         self.committed = src.boolean()
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.transactional_id

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -405,6 +406,9 @@ class FetchResponse(Response):
         self.unknown_tags = tuple(unknown)
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ReplicaState(Struct):
     """Stands in `FetchRequest.replica_state`."""
@@ -604,6 +608,23 @@ class FetchRequest(Request[FetchResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = FetchResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "cluster_id": 12,
+        "replica_state": 15,
+        "replica_epoch": 15,
+        "max_bytes": 3,
+        "isolation_level": 4,
+        "session_id": 7,
+        "session_epoch": 7,
+        "topic_id": 13,
+        "current_leader_epoch": 9,
+        "last_fetched_epoch": 12,
+        "log_start_offset": 5,
+        "replica_directory_id": 17,
+        "high_watermark": 18,
+        "forgotten_topics_data": 7,
+        "rack_id": 11,
+    }
     __slots__ = (
         "replica_id",
         "max_wait_ms",
@@ -721,3 +742,6 @@ class FetchRequest(Request[FetchResponse]):
             field.end()
         self.unknown_tags = tuple(unknown)
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.max_wait_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -275,6 +276,9 @@ class FetchSnapshotResponse(Response):
         self.unknown_tags = tuple(unknown)
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class FetchSnapshotRequestPartitionSnapshot(Struct):
     """Stands in `FetchSnapshotRequestTopicSnapshot.partitions`."""
@@ -372,6 +376,7 @@ class FetchSnapshotRequest(Request[FetchSnapshotResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller",)
     RESPONSE = FetchSnapshotResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"replica_directory_id": 1}
     __slots__ = ("replica_id", "max_bytes", "topics", "cluster_id", "unknown_tags")
 
     def __init__(

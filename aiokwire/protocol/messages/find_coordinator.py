@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -149,6 +150,11 @@ class FindCoordinatorResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.coordinators:
+            yield entry.error_code
+
 
 class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
     """Answered by `FindCoordinatorResponse`."""
@@ -159,6 +165,7 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = FindCoordinatorResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"key_type": 1, "coordinator_keys": 4}
     __slots__ = ("key", "key_type", "coordinator_keys", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -49,6 +50,9 @@ class HeartbeatResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class HeartbeatRequest(Request[HeartbeatResponse]):
     """Answered by `HeartbeatResponse`."""
@@ -59,6 +63,7 @@ class HeartbeatRequest(Request[HeartbeatResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = HeartbeatResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"group_instance_id": 3}
     __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id", "unknown_tags")
 
     def __init__(
@@ -95,3 +100,6 @@ class HeartbeatRequest(Request[HeartbeatResponse]):
         self.group_instance_id = src.nullable_string() if version >= 3 else None
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id

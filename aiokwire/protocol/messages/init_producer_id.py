@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -81,6 +82,9 @@ class InitProducerIdResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class InitProducerIdRequest(Request[InitProducerIdResponse]):
     """Answered by `InitProducerIdResponse`."""
@@ -91,6 +95,12 @@ class InitProducerIdRequest(Request[InitProducerIdResponse]):
     UNSTABLE_FROM = 6
     LISTENERS = ("broker",)
     RESPONSE = InitProducerIdResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "producer_id": 3,
+        "producer_epoch": 3,
+        "enable2_pc": 6,
+        "keep_prepared_txn": 6,
+    }
     __slots__ = (
         "transactional_id",
         "transaction_timeout_ms",
@@ -158,3 +168,6 @@ class InitProducerIdRequest(Request[InitProducerIdResponse]):
             self.keep_prepared_txn = False
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.transactional_id or ""

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -133,6 +134,9 @@ class JoinGroupResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class JoinGroupRequestProtocol(Struct):
     """Stands in `JoinGroupRequest.protocols`."""
@@ -173,6 +177,7 @@ class JoinGroupRequest(Request[JoinGroupResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = JoinGroupResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"rebalance_timeout_ms": 1, "group_instance_id": 5, "reason": 8}
     __slots__ = (
         "group_id",
         "session_timeout_ms",
@@ -239,3 +244,9 @@ class JoinGroupRequest(Request[JoinGroupResponse]):
         self.reason = src.nullable_string() if version >= 8 else None
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.rebalance_timeout_ms, 0)
+
+    def coordinator_key(self) -> str:
+        return self.group_id

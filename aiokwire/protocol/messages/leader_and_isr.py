@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -135,6 +136,11 @@ class LeaderAndIsrResponse(Response):
         )
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.partition_errors:
+            yield entry.error_code
 
 
 class LeaderAndIsrPartitionState(Struct):
@@ -311,6 +317,18 @@ class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ()
     RESPONSE = LeaderAndIsrResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "is_kraft_controller": 7,
+        "broker_epoch": 2,
+        "type": 5,
+        "is_new": 1,
+        "topic_states": 2,
+        "topic_id": 5,
+        "partition_states": 2,
+        "adding_replicas": 3,
+        "removing_replicas": 3,
+        "leader_recovery_state": 6,
+    }
     __slots__ = (
         "controller_id",
         "is_kraft_controller",

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -94,6 +95,11 @@ class LeaveGroupResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.members:
+            yield entry.error_code
+
 
 class MemberIdentity(Struct):
     """Stands in `LeaveGroupRequest.members`."""
@@ -139,6 +145,7 @@ class LeaveGroupRequest(Request[LeaveGroupResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = LeaveGroupResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"members": 3, "group_instance_id": 3, "reason": 5}
     __slots__ = ("group_id", "member_id", "members", "unknown_tags")
 
     def __init__(
@@ -176,3 +183,6 @@ class LeaveGroupRequest(Request[LeaveGroupResponse]):
         self.members = [MemberIdentity.decode(src, version) for _ in range(src.array_length())] if version >= 3 else []
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id

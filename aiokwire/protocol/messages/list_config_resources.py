@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -87,6 +88,9 @@ class ListConfigResourcesResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ListConfigResourcesRequest(Request[ListConfigResourcesResponse]):
     """Answered by `ListConfigResourcesResponse`."""
@@ -97,6 +101,7 @@ class ListConfigResourcesRequest(Request[ListConfigResourcesResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ListConfigResourcesResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"resource_types": 1}
     __slots__ = ("resource_types", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -97,6 +98,9 @@ class ListGroupsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ListGroupsRequest(Request[ListGroupsResponse]):
     """Answered by `ListGroupsResponse`."""
@@ -107,6 +111,7 @@ class ListGroupsRequest(Request[ListGroupsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ListGroupsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"states_filter": 4, "types_filter": 5}
     __slots__ = ("states_filter", "types_filter", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -238,6 +239,11 @@ class ListOffsetsRequest(Request[ListOffsetsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ListOffsetsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "isolation_level": 2,
+        "current_leader_epoch": 4,
+        "timeout_ms": 10,
+    }
     __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms", "unknown_tags")
 
     def __init__(
@@ -277,3 +283,6 @@ class ListOffsetsRequest(Request[ListOffsetsResponse]):
         self.timeout_ms = src.int32() if version >= 10 else 0
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -130,6 +131,9 @@ class ListPartitionReassignmentsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ListPartitionReassignmentsTopics(Struct):
     """Stands in `ListPartitionReassignmentsRequest.topics`."""
@@ -200,3 +204,6 @@ class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsRespon
         )
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -94,6 +95,9 @@ class ListTransactionsResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class ListTransactionsRequest(Request[ListTransactionsResponse]):
     """Answered by `ListTransactionsResponse`."""
@@ -104,6 +108,7 @@ class ListTransactionsRequest(Request[ListTransactionsResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ListTransactionsResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"duration_filter": 1, "transactional_id_pattern": 2}
     __slots__ = ("state_filters", "producer_id_filters", "duration_filter", "transactional_id_pattern", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -254,6 +255,11 @@ class MetadataResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.topics:
+            yield entry.error_code
+
 
 class MetadataRequestTopic(Struct):
     """Stands in `MetadataRequest.topics`."""
@@ -297,6 +303,12 @@ class MetadataRequest(Request[MetadataResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = MetadataResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "topic_id": 10,
+        "allow_auto_topic_creation": 4,
+        "include_cluster_authorized_operations": 8,
+        "include_topic_authorized_operations": 8,
+    }
     __slots__ = (
         "topics",
         "allow_auto_topic_creation",

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -223,6 +224,15 @@ class OffsetCommitRequest(Request[OffsetCommitResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = OffsetCommitResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "generation_id_or_member_epoch": 1,
+        "member_id": 1,
+        "group_instance_id": 7,
+        "retention_time_ms": 2,
+        "topic_id": 10,
+        "committed_leader_epoch": 6,
+        "commit_timestamp": 1,
+    }
     __slots__ = (
         "group_id",
         "generation_id_or_member_epoch",
@@ -283,3 +293,6 @@ class OffsetCommitRequest(Request[OffsetCommitResponse]):
         self.topics = [OffsetCommitRequestTopic.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id

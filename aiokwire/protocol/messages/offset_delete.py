@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -105,6 +106,9 @@ class OffsetDeleteResponse(Response):
         self.topics = [OffsetDeleteResponseTopic.decode(src, version) for _ in range(src.array_length())]
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class OffsetDeleteRequestPartition(Struct):
     """Stands in `OffsetDeleteRequestTopic.partitions`."""
@@ -188,3 +192,6 @@ class OffsetDeleteRequest(Request[OffsetDeleteResponse]):
         self.group_id = src.string()
         self.topics = [OffsetDeleteRequestTopic.decode(src, version) for _ in range(src.array_length())]
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -280,6 +281,11 @@ class OffsetFetchResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.groups:
+            yield entry.error_code
+
 
 class OffsetFetchRequestTopic(Struct):
     """Stands in `OffsetFetchRequest.topics`."""
@@ -402,6 +408,13 @@ class OffsetFetchRequest(Request[OffsetFetchResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = OffsetFetchResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "groups": 8,
+        "member_id": 9,
+        "member_epoch": 9,
+        "topic_id": 10,
+        "require_stable": 7,
+    }
     __slots__ = ("group_id", "topics", "groups", "require_stable", "unknown_tags")
 
     def __init__(
@@ -459,3 +472,6 @@ class OffsetFetchRequest(Request[OffsetFetchResponse]):
         self.require_stable = src.boolean() if version >= 7 else False
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id or next((entry.group_id for entry in self.groups), "")

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -201,6 +202,7 @@ class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = OffsetForLeaderEpochResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"replica_id": 3, "current_leader_epoch": 2}
     __slots__ = ("replica_id", "topics", "unknown_tags")
 
     def __init__(

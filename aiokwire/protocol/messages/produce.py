@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -374,6 +375,7 @@ class ProduceRequest(Request[ProduceResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ProduceResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"transactional_id": 3, "topic_id": 13}
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data", "unknown_tags")
 
     def __init__(
@@ -412,3 +414,6 @@ class ProduceRequest(Request[ProduceResponse]):
         self.topic_data = [TopicProduceData.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

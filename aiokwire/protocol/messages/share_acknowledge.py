@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -218,6 +219,9 @@ class ShareAcknowledgeResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class AcknowledgementBatch(Struct):
     """Stands in `AcknowledgePartition.acknowledgement_batches`."""
@@ -326,6 +330,7 @@ class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ShareAcknowledgeResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"is_renew_ack": 2}
     __slots__ = ("group_id", "member_id", "share_session_epoch", "is_renew_ack", "topics", "unknown_tags")
 
     def __init__(

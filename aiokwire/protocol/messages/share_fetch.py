@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -280,6 +281,9 @@ class ShareFetchResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class AcknowledgementBatch(Struct):
     """Stands in `FetchPartition.acknowledgement_batches`."""
@@ -418,6 +422,7 @@ class ShareFetchRequest(Request[ShareFetchResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = ShareFetchResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"share_acquire_mode": 2, "is_renew_ack": 2}
     __slots__ = (
         "group_id",
         "member_id",
@@ -508,3 +513,6 @@ class ShareFetchRequest(Request[ShareFetchResponse]):
         self.forgotten_topics_data = [ForgottenTopic.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.max_wait_ms, 0)

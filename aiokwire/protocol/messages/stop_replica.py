@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -85,6 +86,11 @@ class StopReplicaResponse(Response):
         self.partition_errors = [StopReplicaPartitionError.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.partition_errors:
+            yield entry.error_code
 
 
 class StopReplicaPartitionV0(Struct):
@@ -218,6 +224,17 @@ class StopReplicaRequest(Request[StopReplicaResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ()
     RESPONSE = StopReplicaResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "is_kraft_controller": 4,
+        "broker_epoch": 1,
+        "topics": 1,
+        "name": 1,
+        "partition_indexes": 1,
+        "topic_states": 3,
+        "partition_states": 3,
+        "leader_epoch": 3,
+        "delete_partition": 3,
+    }
     __slots__ = (
         "controller_id",
         "is_kraft_controller",

@@ -5,6 +5,7 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
@@ -290,6 +291,9 @@ class StreamsGroupHeartbeatResponse(Response):
         )
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
 
 
 class KeyValue(Struct):
@@ -662,3 +666,6 @@ class StreamsGroupHeartbeatRequest(Request[StreamsGroupHeartbeatResponse]):
         self.shutdown_application = src.boolean()
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.rebalance_timeout_ms, 0)

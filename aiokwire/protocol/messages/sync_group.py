@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -68,6 +69,9 @@ class SyncGroupResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class SyncGroupRequestAssignment(Struct):
     """Stands in `SyncGroupRequest.assignments`."""
@@ -108,6 +112,7 @@ class SyncGroupRequest(Request[SyncGroupResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = SyncGroupResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"group_instance_id": 3, "protocol_type": 5, "protocol_name": 5}
     __slots__ = (
         "group_id",
         "generation_id",
@@ -172,3 +177,6 @@ class SyncGroupRequest(Request[SyncGroupResponse]):
         self.assignments = [SyncGroupRequestAssignment.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -195,6 +196,12 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = TxnOffsetCommitResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "generation_id": 3,
+        "member_id": 3,
+        "group_instance_id": 3,
+        "committed_leader_epoch": 2,
+    }
     __slots__ = (
         "transactional_id",
         "group_id",
@@ -268,3 +275,6 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
         self.topics = [TxnOffsetCommitRequestTopic.decode(src, version) for _ in range(src.array_length())]
         self.unknown_tags = src.tags()
         return self
+
+    def coordinator_key(self) -> str:
+        return self.group_id

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -97,6 +98,11 @@ class UpdateFeaturesResponse(Response):
         self.unknown_tags = src.tags()
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+        for entry in self.results:
+            yield entry.error_code
+
 
 class FeatureUpdateKey(Struct):
     """Stands in `UpdateFeaturesRequest.feature_updates`."""
@@ -151,6 +157,7 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker", "controller")
     RESPONSE = UpdateFeaturesResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"upgrade_type": 1, "validate_only": 1}
     __slots__ = ("timeout_ms", "feature_updates", "validate_only", "unknown_tags")
 
     def __init__(
@@ -185,3 +192,6 @@ class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
         self.validate_only = src.boolean() if version >= 1 else False
         self.unknown_tags = src.tags()
         return self
+
+    def broker_wait_ms(self) -> int:
+        return max(self.timeout_ms, 0)

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -46,6 +47,9 @@ class UpdateMetadataResponse(Response):
         self.error_code = src.int16()
         self.unknown_tags = src.tags()
         return self
+
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
 
 
 class UpdateMetadataPartitionState(Struct):
@@ -257,6 +261,21 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ()
     RESPONSE = UpdateMetadataResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "is_kraft_controller": 8,
+        "type": 8,
+        "broker_epoch": 5,
+        "offline_replicas": 4,
+        "topic_states": 5,
+        "topic_id": 7,
+        "partition_states": 5,
+        "endpoints": 1,
+        "port": 1,
+        "host": 1,
+        "listener": 3,
+        "security_protocol": 1,
+        "rack": 2,
+    }
     __slots__ = (
         "controller_id",
         "is_kraft_controller",

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -180,6 +181,9 @@ class VoteResponse(Response):
         self.unknown_tags = tuple(unknown)
         return self
 
+    def error_codes(self) -> Iterator[int]:
+        yield self.error_code
+
 
 class VoteRequestPartitionData(Struct):
     """Stands in `VoteRequestTopicData.partitions`."""
@@ -294,6 +298,12 @@ class VoteRequest(Request[VoteResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("controller",)
     RESPONSE = VoteResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {
+        "voter_id": 1,
+        "replica_directory_id": 1,
+        "voter_directory_id": 1,
+        "pre_vote": 2,
+    }
     __slots__ = ("cluster_id", "voter_id", "topics", "unknown_tags")
 
     def __init__(

@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -252,6 +253,7 @@ class WriteShareGroupStateRequest(Request[WriteShareGroupStateResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = WriteShareGroupStateResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"delivery_complete_count": 1}
     __slots__ = ("group_id", "topics", "unknown_tags")
 
     def __init__(

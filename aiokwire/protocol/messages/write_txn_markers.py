@@ -5,7 +5,8 @@ Generated from the definitions of Kafka 4.3.1 and 3.9.1 by `make generate`; do n
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from aiokwire.protocol._codec import PlainReader, PlainWriter
 from aiokwire.protocol.api import (
@@ -239,6 +240,7 @@ class WriteTxnMarkersRequest(Request[WriteTxnMarkersResponse]):
     UNSTABLE_FROM = None
     LISTENERS = ("broker",)
     RESPONSE = WriteTxnMarkersResponse
+    FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {"transaction_version": 2}
     __slots__ = ("markers", "unknown_tags")
 
     def __init__(

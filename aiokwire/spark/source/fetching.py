@@ -24,7 +24,7 @@ from aiokwire.records import RecordBatch, read_batches, select_visible
 from aiokwire.spark.source.planning import Loss, Range
 from aiokwire.types import IsolationLevel, TopicPartition
 
-LAST_VERSION_BY_NAME: Final = 12  # later ones name topics by id only (KIP-516)
+FIRST_VERSION_WITH_IDS: Final = fetch.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 FIRST_ISOLATED_VERSION: Final = 4
 LANE: Final = "spark"
 
@@ -102,7 +102,7 @@ class Fetching:
             node = await self._node(cursor)
             connection = await self._client.connection(node, LANE)
             by_name = cursor.topic_id == ZERO_UUID
-            version = connection.versions.pick(fetch.FetchRequest, LAST_VERSION_BY_NAME if by_name else None)
+            version = connection.versions.pick(fetch.FetchRequest, FIRST_VERSION_WITH_IDS - 1 if by_name else None)
             wait = self._config.fetch_max_wait_ms / 1000
             request = self._request(cursor, version)
             timeout = self._config.request_timeout + wait

@@ -22,7 +22,7 @@ from aiokwire.protocol.messages import fetch, metadata
 from aiokwire.records import scan_batches
 from aiokwire.spark.offsets import Kind, Offsets, Place
 from aiokwire.spark.options import SourceOptions, Topics
-from aiokwire.spark.source.fetching import LANE, LAST_VERSION_BY_NAME
+from aiokwire.spark.source.fetching import FIRST_VERSION_WITH_IDS, LANE
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class Lookup:
             return 0.0
         topic_id = self._client.cluster.topic_id(tp.topic) or ZERO_UUID
         connection = await self._client.connection(leader, LANE)
-        limit = LAST_VERSION_BY_NAME if topic_id == ZERO_UUID else None
+        limit = FIRST_VERSION_WITH_IDS - 1 if topic_id == ZERO_UUID else None
         version = connection.versions.pick(fetch.FetchRequest, limit)
         partition = fetch.FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=PROBE_BYTES)
         topic = fetch.FetchTopic(topic=tp.topic, topic_id=topic_id, partitions=[partition])

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import indent
 
-from aiokwire.protocol.generate.definitions import Field, Message, Versions, snake_case
-from aiokwire.protocol.generate.fields import default_of, differs, guard_for, outside_of, python_type
+from tools.protocol_generator.accessors import accessors, later_fields, struct_definitions
+from tools.protocol_generator.definitions import Field, Message, Versions, snake_case
+from tools.protocol_generator.fields import default_of, differs, guard_for, outside_of, python_type
 
 METHODS = {"bool": "boolean", "bytes": "bytes_"}
 RESERVED = {"Request", "Response", "Struct", "Data", "VersionRange", "ApiKey", "Buffer", "Message", "Self"}
@@ -54,14 +55,15 @@ def module(messages: list[Message], releases: str) -> str:
         renamed = {name: message.name + name for name in taken}
         *structs, top = _shapes(message, renamed)
         for shape in structs:
-            text = _class(shape, "Struct", [])
+            text = _class(shape, "Struct", [], [])
             if classes.setdefault(shape.name, text).split('"""')[2] != text.split('"""')[2]:
                 raise ValueError(f"two structs are called {shape.name}")
-        classes[message.name] = _class(top, _base(message), _facts(message))
+        classes[message.name] = _class(top, _base(message), _facts(message), accessors(message))
     return "\n\n".join(
         [
             f'"""{_title(first)}\n\n{HEAD.format(releases=releases)}\n"""',
-            "from __future__ import annotations\n\nfrom typing import Self",
+            "from __future__ import annotations\n",
+            "from collections.abc import Iterator, Mapping\nfrom typing import ClassVar, Self",
             "from aiokwire.protocol._codec import PlainReader, PlainWriter\n"
             "from aiokwire.protocol.api import (\n    EMPTY, ZERO_UUID, Buffer, Data, Request, Response, Struct,"
             " UnknownTags, VersionRange,\n)\nfrom aiokwire.protocol.api_key import ApiKey",
@@ -112,26 +114,14 @@ def _facts(message: Message) -> list[str]:
         lines.append(f"UNSTABLE_FROM = {message.unstable_from}")
         lines.append(f"LISTENERS = {message.listeners!r}")
         lines.append(f"RESPONSE = {message.name.removesuffix('Request')}Response")
+        if later := later_fields(message):
+            lines.append(f"FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {later!r}")
     return lines
-
-
-def _struct_definitions(message: Message) -> dict[str, tuple[Field, ...]]:
-    found = dict(message.common)
-
-    def visit(fields: tuple[Field, ...]) -> None:
-        for item in fields:
-            if item.fields:
-                found[item.kind] = item.fields
-                visit(item.fields)
-
-    for fields in (*message.common.values(), message.fields):
-        visit(fields)
-    return found
 
 
 def _collisions(messages: list[Message]) -> set[str]:
     """Struct names that mean different things in a request and its response."""
-    tables = [_struct_definitions(message) for message in messages]
+    tables = [struct_definitions(message) for message in messages]
     names = {name for table in tables for name in table}
     differing = {
         name for name in names if len({repr(table[name]) for table in tables if name in table}) > 1 or name in RESERVED
@@ -151,7 +141,7 @@ def _collisions(messages: list[Message]) -> set[str]:
 
 def _shapes(message: Message, renamed: dict[str, str]) -> list[Shape]:
     """Every struct of a message above the one that holds it, and the message itself last."""
-    definitions = _struct_definitions(message)
+    definitions = struct_definitions(message)
     ranges: dict[str, Versions] = {}
     places: dict[str, str] = {}
     order: list[str] = []
@@ -211,11 +201,11 @@ def _clipped(fields: tuple[Field, ...], versions: Versions, renamed: dict[str, s
     )
 
 
-def _class(shape: Shape, base: str, facts: list[str]) -> str:
+def _class(shape: Shape, base: str, facts: list[str], methods: list[str]) -> str:
     names = [item.name for item in shape.ordered] + (["unknown_tags"] if shape.has_tags else [])
     slots = ", ".join(map(repr, names)) + ("," if len(names) == 1 else "")
     lines = [f'"""{shape.where}"""', "", *facts, f"__slots__ = ({slots})", ""]
-    lines += [*_init(shape), "", *_encode(shape), "", *_decode(shape)]
+    lines += [*_init(shape), "", *_encode(shape), "", *_decode(shape), *methods]
     return f"class {shape.name}({base}):\n" + indent("\n".join(lines), "    ") + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aiokwire.protocol.generate.definitions import Field, Versions
+from tools.protocol_generator.definitions import Field, Versions
 
 PYTHON_TYPES = {
     "bool": "bool",

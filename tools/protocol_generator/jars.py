@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "build" / "jars"
 # The newest release, and the last one before 4.0 dropped old versions.
 RELEASES = ("4.3.1", "3.9.1")

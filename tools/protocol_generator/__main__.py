@@ -1,6 +1,6 @@
 """Writes the generated modules of `aiokwire.protocol`, or checks that they are fresh.
 
-    python -m aiokwire.protocol.generate [--check] [--jar NEWER --jar OLDER]
+    python -m tools.protocol_generator [--check] [--jar NEWER --jar OLDER]
 
 Without `--jar`, Maven brings the `kafka-clients` jars of the two releases into `build/jars/` of the checkout.
 """
@@ -14,17 +14,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from aiokwire.protocol.generate import emit
-from aiokwire.protocol.generate.definitions import Message, join, read_jar, snake_case
-from aiokwire.protocol.generate.jars import CHECKOUT, RELEASES, fetched, kafka_clients
+from tools.protocol_generator import emit
+from tools.protocol_generator.definitions import Message, join, read_jar, snake_case
+from tools.protocol_generator.jars import CHECKOUT, RELEASES, fetched, kafka_clients
 
-PROTOCOL = Path(__file__).resolve().parent.parent
+PROTOCOL = CHECKOUT / "aiokwire" / "protocol"
 # Long, but flat: one line for each field of the wire format.
 TOLERATED = ("C901", "PLR0912", "PLR0915")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m aiokwire.protocol.generate", description="generate messages")
+    parser = argparse.ArgumentParser(prog="python -m tools.protocol_generator", description="generate messages")
     parser.add_argument("--check", action="store_true", help="write nothing, fail when anything differs")
     parser.add_argument(
         "--jar", action="append", type=Path, default=[], help="a kafka-clients jar: the newer, then the older"
