@@ -99,6 +99,7 @@ spark-versions: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the Spark tests w
 generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, and the generated pages of docs
 	$(BIN)/python -m tools.protocol_generator
 	$(BIN)/python -m tests.machines
+	$(BIN)/python -m tests.file_map
 	$(BIN)/python -m tests.options_page
 	$(BIN)/python -m tests.mistakes
 
