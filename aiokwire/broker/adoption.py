@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from aiokwire._text import printable
 from aiokwire.broker.cluster_metadata import METADATA_TOPIC, ClusterMetadata, KafkaTopic
 from aiokwire.broker.config_table import SYNONYMS
 from aiokwire.broker.configs import broker_keys, topic_keys
@@ -96,7 +97,8 @@ def _sound(topic: str, configs: Mapping[str, str]) -> dict[str, str]:
                 raise ConfigurationError("this broker has no such config")
             key.parse(value)
         except ConfigurationError as error:
-            logger.warning("topic %s: its config %s=%s from Kafka is not adopted: %s", topic, name, value, error)
+            shown = printable(f"{name}={value}")
+            logger.warning("topic %s: its config %s from Kafka is not adopted: %s", topic, shown, error)
             if name in HELD:
                 sound[name] = HELD[name]
         else:

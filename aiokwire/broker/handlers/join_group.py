@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 
+from aiokwire._text import printable
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import Join, Joined
 from aiokwire.broker.handlers._groups import client_of
@@ -32,7 +33,7 @@ def handle(
 ) -> join_group.JoinGroupResponse | Awaitable[join_group.JoinGroupResponse]:
     """Answer at once only what leads to no rebalance."""
     if request.reason:
-        logger.debug("member %r joins group %r: %s", request.member_id, request.group_id, request.reason)
+        logger.debug("member %r joins group %r: %s", request.member_id, request.group_id, printable(request.reason))
     asked = Join(
         request.group_id,
         request.member_id,

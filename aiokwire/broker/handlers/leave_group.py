@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 
+from aiokwire._text import printable
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import Leaver, too_long
 from aiokwire.error_codes import ErrorCode
@@ -37,7 +38,7 @@ def _leave(request: leave_group.LeaveGroupRequest, call: Call) -> leave_group.Le
         return leave_group.LeaveGroupResponse(error_code=code)
     for one in request.members:
         if one.reason:
-            logger.debug("member %r leaves group %r: %s", one.member_id, request.group_id, one.reason)
+            logger.debug("member %r leaves group %r: %s", one.member_id, request.group_id, printable(one.reason))
     leavers = [Leaver(one.member_id, one.group_instance_id) for one in request.members]
     codes = call.state.groups.leave(request.group_id, leavers)
     return leave_group.LeaveGroupResponse(
