@@ -9,6 +9,8 @@ import anyio
 
 from aiokwire.errors import RequestTimedOut
 
+LOGGED_ATTEMPTS = (1, 5, 20)
+
 
 class Backoff:
     """Delays in seconds that grow from `initial` to `maximum`, each spread by `jitter` both ways."""
@@ -35,6 +37,11 @@ class Backoff:
         delay = min(self._maximum, self._initial * self._factor ** min(self.attempts, 64))
         self.attempts += 1
         return delay * self._rng.uniform(1.0 - self._jitter, 1.0 + self._jitter)
+
+    @property
+    def is_worth_logging(self) -> bool:
+        """Whether the log should mention this attempt: the first, the 5th, the 20th, and every 100th."""
+        return self.attempts in LOGGED_ATTEMPTS or self.attempts % 100 == 0
 
     def reset(self) -> None:
         """Start over after a success."""

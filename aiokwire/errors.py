@@ -321,3 +321,10 @@ def error_for(
     name = known.name if known == code else f"unknown error code {code}"
     message = f"{context}: {name} ({known.description})"
     return _class_of(known)(message, code=known, topic=topic, partition=partition, request=request)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether the same request may succeed later: no response came, or the broker returned a retriable code."""
+    return isinstance(error, (ConnectionFailed, RequestTimedOut)) or (
+        isinstance(error, BrokerError) and error.retriable
+    )

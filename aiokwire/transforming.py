@@ -12,7 +12,6 @@ from typing import Any, NoReturn, TypeVar
 
 import anyio
 
-from aiokwire.backoff import Backoff
 from aiokwire.consumer import Consumer, ConsumerRecord
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
@@ -32,12 +31,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 Handler = Callable[[list[ConsumerRecord[K, V]], Transaction], Awaitable[object]]
 
-__all__ = ["Handler", "is_passing", "transform"]
+__all__ = ["Handler", "is_worth_repeating", "transform"]
 
 logger = logging.getLogger(__name__)
-
-# Aborts in a row that are logged; and from then on every hundredth.
-LOGGED_ATTEMPTS = (1, 5, 20)
 
 # What a repetition meets again.
 _LASTING = (RecordRejected, AuthorizationError, UnsupportedVersion)
@@ -88,7 +84,7 @@ async def transform(
     """
     config = producer.config
     rng = rng if rng is not None else random.Random()
-    backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=rng)
+    backoff = config.new_backoff(rng)
     while True:
         since = consumer.positions()
         records = await consumer.getmany(max_records, timeout=poll)
@@ -99,7 +95,7 @@ async def transform(
             backoff.reset()
             continue
         pause = backoff.next()
-        if backoff.attempts in LOGGED_ATTEMPTS or backoff.attempts % 100 == 0:
+        if backoff.is_worth_logging:
             logger.warning("attempt %d aborted, again in %.3f s: %s", backoff.attempts, pause, reason)
         await anyio.sleep(pause)
 
@@ -118,13 +114,13 @@ async def _turn(
         raise
     except KafkaError as error:
         failure = transaction.failure or error
-        if (isinstance(error, TransactionAborted) or transaction.failure is not None) and is_passing(failure):
+        if (isinstance(error, TransactionAborted) or transaction.failure is not None) and is_worth_repeating(failure):
             return failure
         raise
     return TransactionAborted("the handler aborted it") if transaction.aborted else None
 
 
-def is_passing(error: BaseException) -> bool:
+def is_worth_repeating(error: BaseException) -> bool:
     """Whether a transaction that failed for this reason may succeed when it is repeated."""
     while isinstance(error, (TransactionAborted, DeliveryFailed)):
         reason = error.reason if isinstance(error, TransactionAborted) else error.last_error

@@ -43,3 +43,13 @@ async def test_no_timeout_never_expires() -> None:
     assert deadline.remaining == math.inf
     deadline.check()
     assert not deadline.expired
+
+
+def test_the_first_the_5th_the_20th_and_every_100th_attempt_are_worth_a_line_in_the_log() -> None:
+    backoff = Backoff(0.1, 1, rng=random.Random(1))
+    logged = []
+    for attempt in range(1, 301):
+        backoff.next()
+        if backoff.is_worth_logging:
+            logged.append(attempt)
+    assert logged == [1, 5, 20, 100, 200, 300]

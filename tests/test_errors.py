@@ -8,15 +8,19 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
     AuthorizationError,
     BrokerError,
+    ClosedError,
+    ConnectionFailed,
     CorruptRecord,
     FencedError,
     InvalidRequestError,
     KafkaError,
     RecordRejected,
+    RequestTimedOut,
     RetriableError,
     StaleMetadataError,
     UnsupportedVersion,
     error_for,
+    is_transient,
 )
 
 
@@ -49,3 +53,15 @@ def test_corrupt_records_say_where() -> None:
     error = CorruptRecord("bad CRC", topic="orders", partition=1, offset=42)
     assert str(error) == "orders[1] at offset 42: bad CRC"
     assert isinstance(error, KafkaError)
+
+
+@pytest.mark.parametrize("code", [code for code in ErrorCode if code is not ErrorCode.NONE])
+def test_an_error_of_a_broker_is_transient_if_its_code_is_retriable(code: ErrorCode) -> None:
+    assert is_transient(error_for(code, "m")) is code.retriable
+
+
+def test_a_request_without_a_response_is_transient_and_a_closed_client_is_not() -> None:
+    assert is_transient(ConnectionFailed("refused"))
+    assert is_transient(RequestTimedOut("late"))
+    assert not is_transient(ClosedError("closed"))
+    assert not is_transient(ValueError("no error of a broker"))

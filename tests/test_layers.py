@@ -17,8 +17,8 @@ ROOT = pathlib.Path(aiokwire.__file__).parent
 
 # Who may import whom: a package sees itself, the root modules, and what stands here.
 ROOT_MODULES = {
-    "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "machine",
-    "option_advice", "threads", "types", "units", "watchdog",
+    "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "loop_timer",
+    "machine", "option_advice", "threads", "types", "units", "watchdog",
 }  # fmt: skip
 MAY_IMPORT = {
     "protocol": set(),

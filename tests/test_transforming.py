@@ -26,7 +26,7 @@ from aiokwire.errors import (
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import end_txn, txn_offset_commit
 from aiokwire.testing.plugin import kafka_broker, kafka_broker_options
-from aiokwire.transforming import is_passing
+from aiokwire.transforming import is_worth_repeating
 from tests.producer.cancelling import WAYS, cancel_at
 from tests.producer.test_input_offsets import ALL, INPUT, broker, copied, reader_of, writer_of
 
@@ -297,7 +297,7 @@ async def test_a_closed_consumer_ends_the_loop(broker: Broker) -> None:
     ],
 )
 def test_what_passes_and_what_does_not(error: KafkaError, passing: bool) -> None:
-    assert is_passing(error) is passing
+    assert is_worth_repeating(error) is passing
 
 
 # --- cancelled anywhere -----------------------------------------------------------------------------------------------

@@ -310,17 +310,13 @@ class Client(Owner):
         """The newest snapshot."""
         return self.metadata.cluster
 
-    def least_loaded_node(self) -> int | None:
-        """The connected node with the fewest requests in flight, else one that may be tried; None without any."""
-        return self.nodes.least_loaded()
-
     def throttled_until(self, node_id: int) -> float:
         """The loop's time until which a broker wants silence; in the past when it does not."""
         return self.nodes.throttled_until(node_id)
 
     def new_backoff(self) -> Backoff:
         """Pauses between retries, as configured."""
-        return Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000, rng=self.rng)
+        return self.config.new_backoff(self.rng)
 
     async def pause(self, seconds: float) -> None:
         """Sleep, but not longer than the client lives."""

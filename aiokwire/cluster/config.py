@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
+from aiokwire.backoff import Backoff
 from aiokwire.config import (
     INT32_MAX,
     convert_text,
@@ -144,6 +146,10 @@ class ClientConfig:
     def default_api_timeout(self) -> float:
         """In seconds."""
         return self.default_api_timeout_ms / 1000
+
+    def new_backoff(self, rng: random.Random) -> Backoff:
+        """Return pauses between retries, from `retry_backoff_ms` to `retry_backoff_max_ms`."""
+        return Backoff(self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000, rng=rng)
 
     @property
     def connection(self) -> ConnectionConfig:

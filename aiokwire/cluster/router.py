@@ -16,8 +16,8 @@ from aiokwire.errors import (
     ConnectionFailed,
     KafkaError,
     RequestTimedOut,
-    RetriableError,
     error_for,
+    is_transient,
 )
 from aiokwire.net import ApiVersions, Connection
 from aiokwire.protocol import ApiKey, Request, Response
@@ -101,7 +101,9 @@ class _Journey:
             self._attempts += 1
             try:
                 return await self._attempt()
-            except (ConnectionFailed, RequestTimedOut, RetriableError) as error:
+            except KafkaError as error:
+                if not is_transient(error):
+                    raise
                 self._last_error = error.with_traceback(None)
             if not self._has_another_node():
                 self._avoid.clear()
@@ -235,5 +237,4 @@ class _Journey:
 
 def most_telling(errors: Collection[Exception]) -> Exception:
     """The error of a race without a winner: one that no retry changes, else the last."""
-    passing = (ConnectionFailed, RequestTimedOut, RetriableError)
-    return next((error for error in errors if not isinstance(error, passing)), list(errors)[-1])
+    return next((error for error in errors if not is_transient(error)), list(errors)[-1])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut
+from aiokwire.loop_timer import LoopTimer
 from aiokwire.net.dial import describe_os_error
 from aiokwire.net.framing import FrameReader
 from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
@@ -47,8 +48,8 @@ class Wire(asyncio.BufferedProtocol):
         self._queue = InFlightQueue()
         self._transport: asyncio.Transport | None = None
         self._scatters = False  # whether the transport's writelines writes without joining
-        self._timer: asyncio.TimerHandle | None = None  # one for all deadlines, armed for the earliest
-        self._timer_at = 0.0  # the loop's time for which it is set
+        self._timer = LoopTimer(self._loop, self._on_timer)  # for the deadlines of requests and of writing
+        self._flush_timer: asyncio.TimerHandle | None = None  # set by `fail` while the transport writes out the rest
         self._paused_at: float | None = None  # the loop's clock, when the transport's buffer ran full
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
@@ -122,7 +123,7 @@ class Wire(asyncio.BufferedProtocol):
             response_type = None if raw else request.RESPONSE
             entry = InFlight(correlation_id, type(request).__name__, version, response_type, receiver, now, deadline)
             self._queue.add(entry)
-            self._arm(deadline)
+            self._timer.set(deadline)
         if self.on_sent is not None:
             self.on_sent(type(request).__name__, version, sum(map(len, chunks)))
         self._write(chunks)
@@ -142,9 +143,7 @@ class Wire(asyncio.BufferedProtocol):
         if self.error is not None:
             return
         self.error = error
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
         now = self._loop.time()
         for entry in self._queue.drain():
             if not entry.receiver.done():
@@ -156,7 +155,7 @@ class Wire(asyncio.BufferedProtocol):
         elif flush:
             self._transport.close()
             if self._transport.get_write_buffer_size():  # to a peer that takes nothing it would never be empty
-                self._timer = self._loop.call_later(self._stall_timeout, self._transport.abort)
+                self._flush_timer = self._loop.call_later(self._stall_timeout, self._transport.abort)
         else:
             self._transport.abort()
         if self.on_fail is not None:
@@ -201,9 +200,10 @@ class Wire(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.fail(self._lost(describe_os_error(exc) if exc is not None else "the connection is gone"))
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
         self._reader.discard()  # half an answer, which a cycle would keep until a garbage collection
         self._gone.set()
         if self.on_gone is not None:
@@ -212,7 +212,7 @@ class Wire(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self._paused_at = self._loop.time()
         self._writable.clear()
-        self._arm(self._paused_at + self._stall_timeout)
+        self._timer.set(self._paused_at + self._stall_timeout)
 
     def resume_writing(self) -> None:
         self._paused_at = None
@@ -253,18 +253,7 @@ class Wire(asyncio.BufferedProtocol):
             self.on_answer(entry, len(frame), now - entry.sent_at, answer)
         receiver.set_result(answer)
 
-    def _arm(self, deadline: float) -> None:
-        timer = self._timer
-        if timer is not None:
-            if self._timer_at <= deadline:
-                return
-            timer.cancel()
-        # Kept beside the handle: uvloop gives one without `when()` for a moment that has passed.
-        self._timer_at = deadline
-        self._timer = self._loop.call_at(deadline, self._on_timer)
-
     def _on_timer(self) -> None:
-        self._timer = None
         now = self._loop.time() + TIMER_SLACK
         late = self._queue.expired(now)
         if late:
@@ -283,7 +272,7 @@ class Wire(asyncio.BufferedProtocol):
         if earliest is not None:
             deadlines.append(earliest)
         if deadlines:
-            self._arm(min(deadlines))
+            self._timer.set(min(deadlines))
 
     def _verdict(self, entry: InFlight, error: KafkaError, now: float) -> KafkaError:
         """What one waiting request is told: a deadline of its own, or that the connection went away under it."""

@@ -200,9 +200,9 @@ async def test_the_least_loaded_connected_node_is_chosen(clusters: Clusters) -> 
         for node in cluster.nodes:
             node.silent = {ApiKey.METADATA}
         waiting = [connections[0].send(ASK), connections[2].send(ASK), connections[2].send(ASK)]
-        assert client.least_loaded_node() == 2
+        assert client.nodes.least_loaded() == 2
         waiting += [connections[1].send(ASK), connections[1].send(ASK)]
-        assert client.least_loaded_node() == 1
+        assert client.nodes.least_loaded() == 1
         await client.close()
         for future in waiting:
             with pytest.raises(ConnectionFailed):
@@ -213,7 +213,7 @@ async def test_the_choice_among_equals_is_spread(clusters: Clusters) -> None:
     async with clusters(3) as cluster, client_of(cluster) as client:
         for node_id in (1, 2, 3):
             await client.connection(node_id)
-        assert {client.least_loaded_node() for _ in range(100)} == {1, 2, 3}
+        assert {client.nodes.least_loaded() for _ in range(100)} == {1, 2, 3}
 
 
 async def test_a_node_that_moves_is_reached_at_its_new_address(clusters: Clusters) -> None:
