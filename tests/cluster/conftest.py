@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID, ApiKey, Request, RequestHeader, Response, decode_request, encode_response
 from aiokwire.protocol.messages import api_versions, find_coordinator, metadata
 from tests.consumer.conftest import make_peer
+from tests.ports import ReservedPort
 
 __all__ = ["clusters", "free_port", "make_peer"]
 
@@ -43,7 +43,8 @@ class ScriptedNode:
     def __init__(self, cluster: ScriptedCluster, node_id: int) -> None:
         self.cluster = cluster
         self.node_id = node_id
-        self.port = 0
+        self._reserved = ReservedPort()
+        self.port = self._reserved.number
         self.accepted = 0
         self.asked: list[tuple[RequestHeader, Request]] = []
         self.handlers: dict[int, Handler] = {}
@@ -54,9 +55,15 @@ class ScriptedNode:
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]  # where a test chose port 0, to move the node
+
+    def close(self) -> None:
+        """Stop for good."""
+        self.stop()
+        self._reserved.release()
 
     def stop(self) -> None:
+        """Stop listening and reset every connection; `start` listens on the same port again."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -216,7 +223,7 @@ async def _cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
             failure = error
         finally:
             for node in cluster.nodes:
-                node.stop()
+                node.close()
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
@@ -229,8 +236,7 @@ def clusters() -> Clusters:
 
 
 @pytest.fixture
-def free_port() -> int:
+def free_port() -> Iterator[int]:
     """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    with ReservedPort() as port:
+        yield port.number

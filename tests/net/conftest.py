@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
@@ -14,6 +13,7 @@ import pytest
 from aiokwire.net import Address
 from aiokwire.protocol import ApiKey, Request, RequestHeader, Response, decode_request, encode_response
 from aiokwire.protocol.messages import api_versions
+from tests.ports import ReservedPort
 
 
 class Talk:
@@ -100,11 +100,10 @@ def serve() -> Serve:
 
 
 @pytest.fixture
-def free_port() -> int:
+def free_port() -> Iterator[int]:
     """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    with ReservedPort() as port:
+        yield port.number
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from aiokwire.protocol.messages import (
 )
 from aiokwire.records import read_batches
 from aiokwire.types import TopicPartition
+from tests.ports import ReservedPort
 
 TOPIC_ID = bytes(range(16))
 MODERN = {
@@ -72,7 +73,8 @@ class Node:
     def __init__(self, cluster: ScriptedCluster, node_id: int) -> None:
         self.cluster = cluster
         self.node_id = node_id
-        self.port = 0
+        self._reserved = ReservedPort()
+        self.port = self._reserved.number
         self.ranges = dict(MODERN)
         self.features: dict[str, int] = {}
         self.requests: list[tuple[RequestHeader, produce.ProduceRequest]] = []
@@ -85,9 +87,15 @@ class Node:
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]  # where a test chose port 0, to move the node
+
+    def close(self) -> None:
+        """Stop for good."""
+        self.stop()
+        self._reserved.release()
 
     def stop(self) -> None:
+        """Stop listening and reset every connection; `start` listens on the same port again."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -364,7 +372,7 @@ async def scripted_cluster(nodes: int = 1) -> AsyncIterator[ScriptedCluster]:
             yield cluster
         finally:
             for node in cluster.nodes.values():
-                node.stop()
+                node.close()
             group.cancel_scope.cancel()
 
 

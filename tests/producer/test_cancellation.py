@@ -26,6 +26,7 @@ from aiokwire.errors import BufferFullError, ClosedError
 from aiokwire.producer import Producer, ProducerRecord, Undelivered
 from aiokwire.protocol.messages import produce
 from aiokwire.types import TopicPartition
+from tests.ports import ReservedPort
 from tests.producer.cancelling import QUICK, WAYS, assert_nothing_held, cancel_at, settle
 from tests.producer.conftest import scripted_cluster
 
@@ -45,27 +46,29 @@ class Place:
     def __init__(self) -> None:
         self._storage = MemoryStorage()
         self._broker: Broker | None = None
-        self._listen = "127.0.0.1:0"
+        self._port = ReservedPort()
 
     async def start(self) -> None:
-        self._broker = Broker(storage=self._storage, listen=self._listen, topics={"t": PARTITIONS})
+        self._broker = Broker(storage=self._storage, listen=self.bootstrap_servers, topics={"t": PARTITIONS})
         await self._broker.start()
-        self._listen = self._broker.bootstrap_servers
 
     async def stop(self) -> None:
         broker, self._broker = self._broker, None
         if broker is not None:
             await broker.close()
 
+    def release(self) -> None:
+        self._port.release()
+
     @property
     def bootstrap_servers(self) -> str:
-        return self._listen
+        return f"127.0.0.1:{self._port.number}"
 
     async def values(self) -> list[bytes]:
         """All that was written."""
         found: list[bytes] = []
         places = [TopicPartition("t", index) for index in range(PARTITIONS)]
-        async with Consumer(bootstrap_servers=self._listen, auto_offset_reset="earliest") as consumer:
+        async with Consumer(bootstrap_servers=self.bootstrap_servers, auto_offset_reset="earliest") as consumer:
             await consumer.assign(places)
             ends = await consumer.end_offsets(places)
             while len(found) < sum(ends.values()):
@@ -81,6 +84,7 @@ async def place() -> AsyncIterator[Place]:
         yield there
     finally:
         await there.stop()
+        there.release()
 
 
 async def send(producer: Bytes, name: bytes) -> object:
