@@ -238,5 +238,5 @@ async def test_a_node_that_missed_a_deadline_is_the_last_to_be_asked(clusters: C
             started = anyio.current_time()
             for number in range(20):
                 assert await client.coordinators.find(GROUP, f"g{number}", 60) == 2
-            assert anyio.current_time() - started < 0.9
+            assert anyio.current_time() - started < 10  # each would take a second
             assert silent.count(ApiKey.FIND_COORDINATOR) == 1

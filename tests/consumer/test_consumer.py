@@ -373,7 +373,7 @@ async def test_closing_ends_a_loop_from_another_task(broker: Broker) -> None:
         tasks.start_soon(loop)
         await anyio.lowlevel.checkpoint()
         await reader.close()
-        with anyio.fail_after(1):
+        with anyio.fail_after(10):
             await ended.wait()
     with pytest.raises(ClosedError):
         await reader.getmany(timeout=1)

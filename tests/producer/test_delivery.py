@@ -135,7 +135,7 @@ async def test_an_error_names_the_stage_in_which_the_time_ended(quick: Quick) ->
                 error = caught.value
                 assert error.topic == topic
                 assert error.stage in stage
-                assert 0.14 <= error.elapsed < 2
+                assert 0.14 <= error.elapsed < 10
                 assert topic in str(error)
                 assert f"{error.elapsed:.3f} s" in str(error)
                 last = {"t": "NOT_ENOUGH_REPLICAS", "unknown": "UNKNOWN_TOPIC"}.get(topic)
@@ -175,7 +175,7 @@ async def test_a_throttled_producer_keeps_away_for_as_long_as_it_was_told(quick:
         deliveries.append(producer.submit_nowait("t", b"c"))
         for delivery in deliveries:
             await delivery
-        assert 0.28 <= anyio.current_time() - throttled < 2
+        assert 0.28 <= anyio.current_time() - throttled < 10
         assert len(cluster.node.requests) <= 3
         assert cluster.values() == [b"a", b"b", b"c"]
 

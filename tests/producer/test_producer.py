@@ -259,7 +259,7 @@ async def test_one_deadline_covers_everything_and_its_error_tells_the_story(quic
             with pytest.raises(DeliveryFailed, match="NOT_ENOUGH_REPLICAS") as caught:
                 await producer.send("t", b"a")
             assert caught.value.stage in ("retrying", "in flight")
-            assert 0.19 <= caught.value.elapsed < 2.0
+            assert 0.19 <= caught.value.elapsed < 10
             assert caught.value.last_error is not None
             with anyio.fail_after(5):
                 while producer.buffered:  # its deadline may have ended in flight: then the answer gives the room back

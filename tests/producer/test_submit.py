@@ -180,7 +180,7 @@ async def test_close_returns_what_waited_for_room_and_nobody_awaited(quick: Quic
 
 async def test_waiting_for_room_and_delivering_together_end_with_the_delivery_timeout(quick: Quick) -> None:
     """A record waited for room almost as long as it may, and then had all of that time again: 7.5 s of 4."""
-    options = {**quick, **SMALL, "delivery_timeout_ms": 600, "linger_ms": 0}
+    options = {**quick, **SMALL, "delivery_timeout_ms": 2000, "linger_ms": 0}
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
         await producer.send("t", b"first")  # nothing would follow the first of a sequence before its answer
         gate = Gate(cluster)
@@ -190,15 +190,15 @@ async def test_waiting_for_room_and_delivering_together_end_with_the_delivery_ti
             held.append(producer.submit_nowait("t", value_of(0)))
         began = loop.time()
         waits = asyncio.create_task(producer.submit("t", b"x" * 3900))
-        with anyio.move_on_after(0.4):
+        with anyio.move_on_after(1.4):
             await asyncio.shield(waits)
         assert not waits.done()
         gate.open()
         delivery = await waits
         Gate(cluster)
-        with pytest.raises(DeliveryFailed, match="delivery_timeout_ms=600"):
+        with pytest.raises(DeliveryFailed, match="delivery_timeout_ms=2000"):
             await delivery
-        assert loop.time() - began < 0.9
+        assert loop.time() - began < 3
         await producer.close(timeout=0)
         for each in held:
             each.exception()

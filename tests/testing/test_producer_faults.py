@@ -55,13 +55,13 @@ async def test_a_leader_that_moves_all_the_time_costs_nothing_but_time(kafka_bro
 async def test_a_hint_about_the_leader_is_followed_without_asking_for_metadata(
     kafka_broker: Broker, quick: Quick
 ) -> None:
-    async with writer(kafka_broker, quick, retry_backoff_ms=3000, retry_backoff_max_ms=3000) as producer:
+    async with writer(kafka_broker, quick, retry_backoff_ms=30_000, retry_backoff_max_ms=30_000) as producer:
         await producer.send("one", b"a")
         await producer.send("t", b"warm", partition=1)
         kafka_broker.faults.move_leader("one", 0, 2)
         started = anyio.current_time()
         await producer.send("one", b"b")
-        assert anyio.current_time() - started < 1
+        assert anyio.current_time() - started < 10
     assert values(kafka_broker) == [b"a", b"b"]
 
 
@@ -248,9 +248,9 @@ async def test_24_tasks_at_a_full_buffer_are_served_in_order_and_batches_stay_fu
 
 
 async def test_26_a_flush_does_not_wait_out_the_linger(kafka_broker: Broker, quick: Quick) -> None:
-    async with writer(kafka_broker, quick, linger_ms=10_000) as producer:
+    async with writer(kafka_broker, quick, linger_ms=60_000) as producer:
         delivery = producer.submit_nowait("one", b"a")
-        with anyio.fail_after(2):
+        with anyio.fail_after(20):
             await producer.flush()
         assert delivery.done()
 
