@@ -14,28 +14,34 @@ events           events of a consumer           hooks_adapter      calls hooks, 
 batches          a batch for the application    _iterate           code that runs per record
 """
 
-from aiokwire.consumer.batches import Batch, ConsumerRecord
-from aiokwire.consumer.config import ConsumerConfig
-from aiokwire.consumer.consumer import Consumer
-from aiokwire.consumer.deserialization import DeserializationError
-from aiokwire.consumer.events import (
-    ConsumerEvent,
-    CoordinatorFound,
-    CoordinatorLost,
-    EventStream,
-    LoopBlocked,
-    PartitionEnd,
-    PartitionResumed,
-    PartitionStalled,
-    PositionReset,
-    RebalanceEnded,
-    RebalanceStarted,
-    Throttled,
-)
-from aiokwire.consumer.health import ConsumerHealth, GroupHealth, PartitionHealth, Reason
-from aiokwire.consumer.listener import RebalanceListener
-from aiokwire.consumer.positions import TRANSITIONS, FetchEvent, FetchState
-from aiokwire.consumer.streams import RecordStream
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiokwire.consumer.batches import Batch, ConsumerRecord
+    from aiokwire.consumer.config import ConsumerConfig
+    from aiokwire.consumer.consumer import Consumer
+    from aiokwire.consumer.deserialization import DeserializationError
+    from aiokwire.consumer.events import (
+        ConsumerEvent,
+        CoordinatorFound,
+        CoordinatorLost,
+        EventStream,
+        LoopBlocked,
+        PartitionEnd,
+        PartitionResumed,
+        PartitionStalled,
+        PositionReset,
+        RebalanceEnded,
+        RebalanceStarted,
+        Throttled,
+    )
+    from aiokwire.consumer.health import ConsumerHealth, GroupHealth, PartitionHealth, Reason
+    from aiokwire.consumer.listener import RebalanceListener
+    from aiokwire.consumer.positions import TRANSITIONS, FetchEvent, FetchState
+    from aiokwire.consumer.streams import RecordStream
 
 __all__ = [
     "TRANSITIONS",
@@ -65,3 +71,51 @@ __all__ = [
     "RecordStream",
     "Throttled",
 ]
+
+# The module of each name, loaded when the name is first used: a process that needs the options alone, such as a
+# planner of Spark, does not load the consumer.
+_HOMES = {
+    "batches": (
+        "Batch",
+        "ConsumerRecord",
+    ),
+    "config": ("ConsumerConfig",),
+    "consumer": ("Consumer",),
+    "deserialization": ("DeserializationError",),
+    "events": (
+        "ConsumerEvent",
+        "CoordinatorFound",
+        "CoordinatorLost",
+        "EventStream",
+        "LoopBlocked",
+        "PartitionEnd",
+        "PartitionResumed",
+        "PartitionStalled",
+        "PositionReset",
+        "RebalanceEnded",
+        "RebalanceStarted",
+        "Throttled",
+    ),
+    "health": (
+        "ConsumerHealth",
+        "GroupHealth",
+        "PartitionHealth",
+        "Reason",
+    ),
+    "listener": ("RebalanceListener",),
+    "positions": (
+        "TRANSITIONS",
+        "FetchEvent",
+        "FetchState",
+    ),
+    "streams": ("RecordStream",),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

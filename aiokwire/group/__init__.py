@@ -10,34 +10,40 @@ strategy            which assignors a member offers                assignors/   
 subscription_format what members send one another through the coordinator
 """
 
-from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
-from aiokwire.group.auto import AutoMember
-from aiokwire.group.classic.decisions import metadata_refresh_interval
-from aiokwire.group.classic.member import ClassicMember
-from aiokwire.group.classic.states import ClassicProtocolEvent, ClassicProtocolState
-from aiokwire.group.commit_gate import CommitGate
-from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
-from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
-from aiokwire.group.heartbeat_thread import Beat, HeartbeatThread
-from aiokwire.group.membership import Host, MemberOptions, Membership
-from aiokwire.group.offsets import GroupOffsets
-from aiokwire.group.status import (
-    CoordinatorFound,
-    CoordinatorLost,
-    GroupEvent,
-    LoopBlocked,
-    MemberStatus,
-    RebalanceEnded,
-    RebalanceStarted,
-)
-from aiokwire.group.strategy import Strategy, auto_assignors
-from aiokwire.group.subscription_format import (
-    MemberSubscription,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
+    from aiokwire.group.auto import AutoMember
+    from aiokwire.group.classic.decisions import metadata_refresh_interval
+    from aiokwire.group.classic.member import ClassicMember
+    from aiokwire.group.classic.states import ClassicProtocolEvent, ClassicProtocolState
+    from aiokwire.group.commit_gate import CommitGate
+    from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
+    from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
+    from aiokwire.group.heartbeat_thread import Beat, HeartbeatThread
+    from aiokwire.group.membership import Host, MemberOptions, Membership
+    from aiokwire.group.offsets import GroupOffsets
+    from aiokwire.group.status import (
+        CoordinatorFound,
+        CoordinatorLost,
+        GroupEvent,
+        LoopBlocked,
+        MemberStatus,
+        RebalanceEnded,
+        RebalanceStarted,
+    )
+    from aiokwire.group.strategy import Strategy, auto_assignors
+    from aiokwire.group.subscription_format import (
+        MemberSubscription,
+        decode_assignment,
+        decode_subscription,
+        encode_assignment,
+        encode_subscription,
+    )
 
 __all__ = [
     "ASSIGNORS",
@@ -72,3 +78,61 @@ __all__ = [
     "encode_subscription",
     "metadata_refresh_interval",
 ]
+
+# The module of each name, loaded when the name is first used: the options of a consumer need the assignors alone.
+_HOMES = {
+    "assignors": (
+        "ASSIGNORS",
+        "Assignor",
+        "PartitionInfo",
+    ),
+    "auto": ("AutoMember",),
+    "classic.decisions": ("metadata_refresh_interval",),
+    "classic.member": ("ClassicMember",),
+    "classic.states": (
+        "ClassicProtocolEvent",
+        "ClassicProtocolState",
+    ),
+    "commit_gate": ("CommitGate",),
+    "consumer_protocol.member": ("ConsumerProtocolMember",),
+    "consumer_protocol.states": ("ConsumerProtocolState",),
+    "heartbeat_thread": (
+        "Beat",
+        "HeartbeatThread",
+    ),
+    "membership": (
+        "Host",
+        "MemberOptions",
+        "Membership",
+    ),
+    "offsets": ("GroupOffsets",),
+    "status": (
+        "CoordinatorFound",
+        "CoordinatorLost",
+        "GroupEvent",
+        "LoopBlocked",
+        "MemberStatus",
+        "RebalanceEnded",
+        "RebalanceStarted",
+    ),
+    "strategy": (
+        "Strategy",
+        "auto_assignors",
+    ),
+    "subscription_format": (
+        "MemberSubscription",
+        "decode_assignment",
+        "decode_subscription",
+        "encode_assignment",
+        "encode_subscription",
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,8 @@ import pyspark.worker  # noqa: F401 - what a worker runs
 from pyspark import daemon
 from pyspark.sql.worker import plan_data_source_read, write_into_data_source  # noqa: F401 - made the tasks of sources
 
+from aiokwire.consumer import ConsumerConfig  # noqa: F401 - what pickled options are made of
+from aiokwire.producer import ProducerConfig  # noqa: F401
 from aiokwire.spark import compat
 from aiokwire.spark.sink import writer  # noqa: F401 - what the tasks call
 from aiokwire.spark.source import batch  # noqa: F401 - what the tasks call

@@ -11,16 +11,18 @@ import difflib
 import enum
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from aiokwire.consumer import ConsumerConfig
 from aiokwire.errors import ConfigurationError
-from aiokwire.producer import ProducerConfig
 from aiokwire.spark.decode.options import Decoding, Format, Mode, Side
 from aiokwire.spark.kafka_options import PREFIX, client_options, parse_bool
 from aiokwire.spark.offsets import EARLIEST, LATEST, Kind, Place, parse_assign, parse_by_partition
 from aiokwire.types import TopicPartition
 from aiokwire.units import parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from aiokwire.consumer import ConsumerConfig
+    from aiokwire.producer import ProducerConfig
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -128,6 +130,8 @@ def parse_source(options: Mapping[str, str], *, streaming: bool | None) -> Sourc
     Raises: ConfigurationError: an option is unknown (with the nearest name), contradicts another, or has a value that
         it cannot have.
     """
+    from aiokwire.consumer import ConsumerConfig  # here, so that a process that only writes does not load it
+
     given = _Given(options, _SOURCE, "source")
     start, end = _places(given, streaming=bool(streaming))
     if streaming is not None:
@@ -161,6 +165,8 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
 
     Raises: ConfigurationError: as `parse_source`.
     """
+    from aiokwire.producer import ProducerConfig  # here, so that a process that only reads does not load it
+
     given = _Given(options, _SINK, "sink")
     given.flag("includeHeaders", True)  # a column of that name is written in any case
     return SinkOptions(

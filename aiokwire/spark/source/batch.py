@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from aiokwire.spark.decode.dead_letters import DeadLetters
 from aiokwire.spark.failures import one_sentence
 from aiokwire.spark.offsets import Offsets
 from aiokwire.spark.options import OnDataLoss, SourceOptions
-from aiokwire.spark.session import session_for
+from aiokwire.spark.session import Session, session_for
 from aiokwire.spark.source import planning
 from aiokwire.spark.source.convert import Converter
 from aiokwire.spark.source.fetching import LostData
@@ -28,6 +27,8 @@ from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from aiokwire.spark.decode.dead_letters import DeadLetters
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def _read(options: SourceOptions, schema: StructType, task: Task) -> Iterator[pa
     scan = Scan(session, options, task.ranges, task.topic_ids)
     pieces = scan.pieces()
     topic = options.decoding.dead_letter_topic
-    dead_letters = DeadLetters(session, options.consumer, topic) if topic else None
+    dead_letters = _dead_letters(session, options, topic) if topic else None
     try:
         converter = Converter(options, schema, None if dead_letters is None else dead_letters.send)
         yield from arrow_batches(pieces, converter.new_columns, converter)
@@ -68,6 +69,12 @@ def _read(options: SourceOptions, schema: StructType, task: Task) -> Iterator[pa
         scan.close()
         if dead_letters is not None:
             dead_letters.close()
+
+
+def _dead_letters(session: Session, options: SourceOptions, topic: str) -> DeadLetters:
+    from aiokwire.spark.decode.dead_letters import DeadLetters  # the producer loads where it is needed
+
+    return DeadLetters(session, options.consumer, topic)
 
 
 def tasks_of(

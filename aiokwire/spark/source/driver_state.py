@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
 from aiokwire.errors import KafkaError
-from aiokwire.group import GroupOffsets
 from aiokwire.spark.failures import one_sentence
 from aiokwire.spark.offsets import Offsets, from_json, to_json
 from aiokwire.spark.options import SourceOptions
@@ -214,6 +213,8 @@ class Progress:
         offsets = {tp: OffsetAndMetadata(offset) for tp, offset in done.items()}
         try:
             timeout = self._options.consumer.request_timeout
+            from aiokwire.group import GroupOffsets
+
             await GroupOffsets(session.client, group).commit(offsets, GroupMetadata(group), timeout=timeout)
         except KafkaError as error:
             logger.warning("group %r was not told how far the stream is: %s", group, error)

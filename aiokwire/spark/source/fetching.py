@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
-from aiokwire.consumer import ConsumerConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, OffsetOutOfRange, RecordRejected, RequestTimedOut, error_for
 from aiokwire.protocol import ZERO_UUID
@@ -23,6 +22,9 @@ from aiokwire.protocol.messages import fetch
 from aiokwire.records import RecordBatch, read_batches, select_visible
 from aiokwire.spark.source.planning import Loss, Range
 from aiokwire.types import IsolationLevel, TopicPartition
+
+if TYPE_CHECKING:
+    from aiokwire.consumer import ConsumerConfig
 
 FIRST_VERSION_WITH_IDS: Final = fetch.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 FIRST_ISOLATED_VERSION: Final = 4
