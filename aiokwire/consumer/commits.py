@@ -42,7 +42,7 @@ class Claim(NamedTuple):
 
 
 class Commits:
-    """The committing half of a consumer with a group id. `membership` is None while it has partitions of its own.
+    """Commits the offsets of a consumer with a group id, as a member or with partitions assigned by hand.
 
     Commits take turns, also those that have to be repeated: each has its effect in the order in which they were made.
     """
@@ -60,7 +60,7 @@ class Commits:
         self._offsets = offsets
         self._subscription = subscription
         self._processed = in_hand
-        self.membership: Membership | None = None
+        self._membership: Membership | None = None
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
         self._known: dict[TopicPartition, int] = {}  # committed last: the automatic commit adds to it
@@ -72,23 +72,31 @@ class Commits:
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
 
+    def start_membership(self, membership: Membership) -> None:
+        """Commit as a member of the group from now on."""
+        self._membership = membership
+
+    def end_membership(self) -> None:
+        """Commit as a consumer that is no member."""
+        self._membership = None
+
     # --- by the application -------------------------------------------------------------------------------------------
 
     async def commit(self, offsets: Offsets, *, timeout: float) -> None:
-        """See `Navigation.commit`."""
+        """See `Consumer.commit`."""
         for tp in offsets:
             self._soon.pop(tp, None)  # is older
         await self._commit(offsets, timeout)
 
     def commit_soon(self, offsets: Offsets) -> None:
-        """See `Navigation.commit_nowait`."""
+        """See `Consumer.commit_nowait`."""
         self._soon.update(offsets)
         if not self._is_busy and self._soon:
             self._is_busy = True
             self._client.spawn(self._commit_soon, name="commit")
 
     def ack(self, tp: TopicPartition, offset: int, leader_epoch: int) -> None:
-        """See `Navigation.ack`; `leader_epoch` is the record's, -1 when it is unknown."""
+        """See `Consumer.ack`; `leader_epoch` is the record's, -1 when it is unknown."""
         state = self._subscription.states.get(tp)
         if state is None or state.cursor.began is None or offset < state.cursor.began.offset:
             return  # of an earlier assignment: others may have come further since
@@ -107,15 +115,15 @@ class Commits:
         self._acked.pop(tp, None)
 
     def for_transactions(self) -> GroupMetadata:
-        """See `Navigation.group_metadata`."""
-        if self._automatic and self.membership is not None:
+        """See `Consumer.group_metadata`."""
+        if self._automatic and self._membership is not None:
             logger.info("group %r: the automatic commit is off, for transactions", self._offsets.group_id)
         self._automatic = False
         if self._automatic_commit is not None:
             self._automatic_commit.cancel()  # it might be repeated behind the transaction's
-        if self.membership is None:
+        if self._membership is None:
             return GroupMetadata(self._offsets.group_id)
-        return self.membership.metadata
+        return self._membership.metadata
 
     # --- automatically ------------------------------------------------------------------------------------------------
 
@@ -211,7 +219,7 @@ class Commits:
             self._under_way.remove(offsets)
 
     async def _commit_in_turn(self, offsets: Offsets, timeout: float) -> None:
-        membership = self.membership
+        membership = self._membership
         group = GroupMetadata(self._offsets.group_id) if membership is None else membership.metadata
         claim = Claim(group, {tp: self._subscription.states.get(tp) for tp in offsets})
         deadline = Deadline(timeout, f"committing offsets of group {self._offsets.group_id!r}")

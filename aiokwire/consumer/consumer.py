@@ -1,8 +1,8 @@
-"""The consumer that users hold: what to read, where from, and the ways to get records.
+"""The public consumer: what to read, and the ways to receive records.
 
-Its parts: `Navigation` and `Monitoring` (positions and health, as users have them), `Subscription` (which partitions),
-`PositionUpdater` (positions and leaders), `Fetcher` (fetches), `Reader` and `Streams` (hand-over), `StallMonitor`
-(reports stalled partitions); with a group `RebalanceHandler` (what it assigns) and `Commits`.
+Its parts: `Subscription` (which partitions), `PositionUpdater` (positions and leaders), `Fetcher` (fetches), `Reader`
+and `Streams` (hand-over), `StallMonitor` (reports stalled partitions); with a group `RebalanceHandler` and `Commits`.
+`OffsetMethods` is its base with the methods for positions and offsets.
 """
 
 from __future__ import annotations
@@ -19,25 +19,21 @@ import anyio
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, Owner, Unclosed
 from aiokwire.config import config_of, documents_options
+from aiokwire.consumer._consumer_offsets import OffsetMethods
 from aiokwire.consumer.arguments import checked_partitions, checked_topics
-from aiokwire.consumer.batches import Batch, ConsumerRecord
+from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions
 from aiokwire.consumer.deserialization import Deserializer
-from aiokwire.consumer.events import ConsumerEvent, Events
-from aiokwire.consumer.fetch_handler import FetchHandler
-from aiokwire.consumer.fetcher import Fetcher
+from aiokwire.consumer.events import LIMIT, WITHOUT_ENDS, ConsumerEvent, Events, EventStream
+from aiokwire.consumer.health import ConsumerHealth
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
-from aiokwire.consumer.monitoring import Monitoring
-from aiokwire.consumer.navigation import Navigation
-from aiokwire.consumer.position_updater import PositionUpdater
-from aiokwire.consumer.reader import Groups, Reader
+from aiokwire.consumer.parts import make_parts
+from aiokwire.consumer.reader import BatchIterator, Groups
 from aiokwire.consumer.rebalance_handler import RebalanceHandler, checked_pattern
-from aiokwire.consumer.room import Room
 from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.streams import RecordStream, Streams
-from aiokwire.consumer.subscription import Subscription
 from aiokwire.consumer.unassigned import why_unassigned
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
 from aiokwire.group import GroupOffsets, MemberStatus
@@ -59,24 +55,8 @@ CLOSE_TIMEOUT: Final = 5.0
 LEAVE_SHARE: Final = 0.9
 
 
-class BatchIterator(Generic[K, V]):
-    """Batch by batch. May be dropped at any time: it holds nothing."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Batch[K, V]:
-        batch = await self._reader.batch()
-        if batch is None:
-            raise StopAsyncIteration
-        return batch
-
-
 @documents_options(ConsumerConfig)
-class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
+class Consumer(OffsetMethods, Owner, Generic[K, V]):
     """Reads topics, or single partitions.
 
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
@@ -115,7 +95,7 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         """
         if topics and partitions is not None:
             raise InvalidArgument("give topics or partitions, not both")
-        self.config: ConsumerConfig[Any, Any] = config_of(
+        checked: ConsumerConfig[Any, Any] = config_of(
             ConsumerConfig,
             config,
             {
@@ -126,67 +106,26 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
             },
         )
         self._unclosed = Unclosed()
-        self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
-        self._offsets = None if self.config.group_id is None else GroupOffsets(self._client, self.config.group_id)
-        self._subscription = Subscription(self.config.reset if self._offsets is None else None)
-        self._room = Room()
-        self._reader = Reader(self.config, self._room.on_room, self._room.on_wait)
+        client = Client(checked, hooks=hooks, rng=rng, unclosed=self._unclosed)
+        offsets = None if checked.group_id is None else GroupOffsets(client, checked.group_id)
         self._events = Events[ConsumerEvent]()
-        self._subscription.on_first = self._reader.buffer.notify
-        self._hooks = caller = ConsumerHooks(hooks, self._events)
-        if caller.wants_ends:
-            self._reader.buffer.on_progress = caller.progress
-        if caller.wants_batches:
-            self._reader.buffer.on_handed_over = caller.batch_read
-        handler = FetchHandler(self._client, self.config, self._reader.buffer)
-        self._fetcher = Fetcher(self._client, self.config, self._subscription.states, self._reader, handler, caller)
-        self._updater = PositionUpdater(
-            self._client,
-            self.config,
-            self._subscription,
-            self._reader,
-            self._fetcher,
-            handler,
-            self._offsets,
-            caller,
-        )
-        self._room.connect(self._reader.buffer, self._fetcher, self._updater)
-        self._commits: Commits | None = None
+        self._hooks = ConsumerHooks(hooks, self._events)
+        parts = make_parts(client, checked, offsets, self._hooks)
+        commits: Commits | None = None
         self._rebalance_handler: RebalanceHandler | None = None
-        if self._offsets is not None:
-            self._take_part(self._offsets)
-        self._streams = Streams(self._subscription, self._reader, self._read_again)
-        self._stall_monitor = StallMonitor(
-            self._client,
-            self.config,
-            self._subscription,
-            self._reader,
-            self._fetcher,
-            self._updater,
-            self._rebalance_handler,
-            self._events,
-        )
+        if offsets is not None:
+            commits = Commits(client, checked, offsets, parts.subscription, parts.reader.processed)
+            status = MemberStatus(offsets.group_id, self._events.publish)
+            self._rebalance_handler = RebalanceHandler(parts, commits, status)
+        super().__init__(parts, offsets, commits)
+        self._streams = Streams(parts.subscription, parts.reader, self._read_again)
+        self._stall_monitor = StallMonitor(parts, self._rebalance_handler, self._events)
         self._starting = anyio.Lock()
         self._started = False
-        self._closed = False
         if topics:
             self._choose(topics, None, listener)
         elif partitions is not None:
             self._subscription.assign(checked_partitions(partitions))
-
-    def _take_part(self, offsets: GroupOffsets) -> None:
-        """Make what only a consumer with a group has."""
-        self._commits = Commits(self._client, self.config, offsets, self._subscription, self._reader.processed)
-        self._rebalance_handler = RebalanceHandler(
-            self._client,
-            self.config,
-            self._subscription,
-            self._reader,
-            self._fetcher,
-            self._updater,
-            self._commits,
-            MemberStatus(offsets.group_id, self._events.publish),
-        )
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -498,6 +437,28 @@ class Consumer(Navigation, Monitoring, Owner, Generic[K, V]):
         """
         self._check_open()
         return self._streams.open(count)
+
+    # --- monitoring ---------------------------------------------------------------------------------------------------
+
+    def health(self) -> ConsumerHealth:
+        """Return the present state: what each partition waits for and since when, the group, and the event loop.
+
+        Costs no request. May be called before the start and after the close, on the consumer's loop.
+        """
+        return self._stall_monitor.health()
+
+    def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
+        """Return a stream of what happens from now on: stalled and resumed partitions, resets, rebalances, coordinators
+        lost and found, throttling brokers, a blocked loop; with `ends`, partitions whose end was reached.
+
+        Keeps up to `limit` events for a slow listener; the oldest are dropped, and counted.
+        """
+        stream = self._events.listen(limit=limit, without=() if ends else WITHOUT_ENDS)
+        if ends:
+            self._hooks.report_ends()
+            for state in self._subscription.states.values():
+                self._hooks.progress(state)
+        return stream
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 

@@ -67,7 +67,6 @@ class Decoder:
         self._runs = False  # the task that works ahead is there
         self._is_free = False  # and waits for work
         self._deserializes_ahead = False  # readers take records, not columns
-        buffer.on_add = self._on_add
 
     def start(self, spawn: Spawn) -> None:
         """Use the client's tasks."""
@@ -175,7 +174,7 @@ class Decoder:
             return True
         return (self._deserialization.is_async and self._deserializes_ahead) or self._is_long(batch)
 
-    def _on_add(self, chunk: Chunk) -> None:
+    def on_add(self, chunk: Chunk) -> None:
         """Chunks came, this one first."""
         if self._runs:
             self._woken.set()

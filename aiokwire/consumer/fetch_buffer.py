@@ -15,6 +15,7 @@ from typing import Final
 import anyio
 
 from aiokwire.consumer._iterate import Chunk, Feed
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.records import RecordBatch, Visible
 from aiokwire.types import TopicPartition
@@ -53,16 +54,20 @@ class Lease:
 class FetchBuffer:
     """The chunks of all partitions, taken in turns."""
 
-    def __init__(self, feed: Feed, on_room: Callable[[PartitionState], None]) -> None:
-        """`on_room` is called when a partition has fewer bytes than before: time to think of a next fetch."""
+    def __init__(
+        self,
+        feed: Feed,
+        hooks: ConsumerHooks,
+        on_room: Callable[[PartitionState], None],
+        on_add: Callable[[Chunk], None],
+    ) -> None:
+        """`on_room` is called when a partition has fewer bytes than before: it may be fetched again. `on_add` is called
+        with the first chunk of those that were added."""
         self.held = 0  # bytes of all that chunks look into; written by Lease
         self.feed = feed
+        self._hooks = hooks
         self._on_room = on_room
-        # Called when a partition's position or known end may have moved; set where somebody asks for such events.
-        self.on_progress: Callable[[PartitionState], None] | None = None
-        # Called with the first chunk of those that were added, and with each that was handed over as a whole.
-        self.on_add: Callable[[Chunk], None] | None = None
-        self.on_handed_over: Callable[[Chunk], None] | None = None
+        self._on_add = on_add
         self._turns: deque[PartitionState] = deque()  # partitions with chunks, each once; the first has its turn
         self._failed: list[PartitionState] = []  # partitions with an error that nobody was told
         self._changed = anyio.Event()
@@ -87,8 +92,7 @@ class FetchBuffer:
             start = end
         state.cursor.fetched(visible.end, visible.epoch)
         if visible.batches:
-            if self.on_add is not None:
-                self.on_add(state.chunks[-len(visible.batches)])
+            self._on_add(state.chunks[-len(visible.batches)])
             self.notify()
 
     def report(self, state: PartitionState) -> None:
@@ -169,14 +173,14 @@ class FetchBuffer:
         state: PartitionState = chunk.partition
         state.chunks.popleft()
         state.cursor.advance(chunk.end, chunk.batch.leader_epoch)
-        if self.on_handed_over is not None:
-            self.on_handed_over(chunk)
+        if self._hooks.wants_batches:
+            self._hooks.batch_read(chunk)
         if self._turns and self._turns[0] is state:
             self._turns.rotate(-1) if state.chunks else self._turns.popleft()
         self._release(state, chunk)
         self._on_room(state)
-        if self.on_progress is not None:
-            self.on_progress(state)
+        if self._hooks.reports_ends:
+            self._hooks.progress(state)
 
     def drop(self, state: PartitionState) -> None:
         """Forget a partition's chunks; its position stays at the first record that was not handed over."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from aiokwire.cluster import Client
@@ -13,6 +13,7 @@ from aiokwire.consumer.corruption import damaged, offset_behind
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
 from aiokwire.consumer.fetch_plan import FetchPlan
 from aiokwire.consumer.fetch_responses import Answer, Verdict, error_of, read_response
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.offset_reset import error_without_policy
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.preferred_replica import SHUN_SECONDS
@@ -39,17 +40,27 @@ class RespondingNode(NamedTuple):
 class FetchHandler:
     """Applies responses. Owned by `Fetcher`, whose lanes call it on the consumer's loop, between two awaits."""
 
-    def __init__(self, client: Client, config: ConsumerConfig, buffer: FetchBuffer) -> None:
+    def __init__(
+        self,
+        client: Client,
+        config: ConsumerConfig,
+        buffer: FetchBuffer,
+        hooks: ConsumerHooks,
+        *,
+        on_reset: Callable[[], None],
+        on_source: Callable[[], None],
+    ) -> None:
+        """`on_reset` is called when a partition needs a position lookup, `on_source` when another node serves it."""
         self._client = client
         self._config = config
         self._isolation = config.isolation
         self._buffer = buffer
+        self._hooks = hooks
+        self._on_reset = on_reset
+        self._on_source = on_source
         self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the present response (KIP-951)
         self.largest_batch = 0  # bytes
-        self._served = 0  # counts answers with data: the order in which partitions are asked for
-        # Set by `PositionUpdater`; called when a partition needs a position lookup, and when another node serves it.
-        self.on_reset = _nothing
-        self.on_source = _nothing
+        self._served = 0  # counts responses with data: the order in which partitions are fetched
 
     def handle(
         self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], node: RespondingNode
@@ -64,8 +75,8 @@ class FetchHandler:
                 missing.pop(answer.asked.state.tp, None)
                 if not answer.asked.is_stale:
                     self._judge(answer, lease, node)
-                    if self._buffer.on_progress is not None:
-                        self._buffer.on_progress(answer.asked.state)
+                    if self._hooks.reports_ends:
+                        self._hooks.progress(answer.asked.state)
         finally:
             lease.release()
         for asked in missing.values():
@@ -158,7 +169,7 @@ class FetchHandler:
         if state.source.can_prefer(node_id, now):
             state.source.prefer(node_id, now + self._config.metadata_max_age_ms / 1000)
             logger.info("%s: reading from node %d, which is closer than the leader", state.tp, node_id)
-            self.on_source()
+            self._on_source()
 
     def _on_refused_by_replica(self, answer: Answer, node: RespondingNode) -> None:
         """Only the leader is to be believed: no error, and no reset, comes from another node."""
@@ -174,7 +185,7 @@ class FetchHandler:
             if state.source.replica == node_id:
                 state.source.shun_replicas(now + SHUN_SECONDS)
                 logger.info("%s: back to its leader from node %d: %s", state.tp, node_id, reason)
-                self.on_source()
+                self._on_source()
 
     def _on_out_of_range(self, answer: Answer, who: str) -> None:
         state = answer.asked.state
@@ -184,7 +195,7 @@ class FetchHandler:
             self._buffer.report(state)
             return
         state.request_reset(reset, f"offset {answer.asked.offset} is out of range at {who}")
-        self.on_reset()
+        self._on_reset()
 
     def _on_moved(self, answer: Answer, who: str) -> None:
         state = answer.asked.state
@@ -203,7 +214,3 @@ class FetchHandler:
         attempt = backoff.attempts
         level = logging.INFO if attempt in LOGGED_ATTEMPTS or attempt % 100 == 0 else logging.DEBUG
         logger.log(level, "%s: attempt %d, again in %.3f s: %s", state.tp, attempt, delay, reason)
-
-
-def _nothing() -> None:
-    """Do nothing until a `PositionUpdater` exists."""

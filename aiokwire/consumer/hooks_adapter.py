@@ -21,8 +21,13 @@ class ConsumerHooks(HookCaller):
         self.events = Events[ConsumerEvent]() if events is None else events
         self.wants_resets = self.is_overridden("on_reset")
         self.wants_ends = self.is_overridden("on_partition_end")
+        self.reports_ends = self.wants_ends  # `progress` has to be called
         self.wants_batches = self.is_overridden("on_batch_read")
         self._throttles: dict[int, float] = {}  # by node: the deadline that was published last
+
+    def report_ends(self) -> None:
+        """A listener wants `PartitionEnd` events."""
+        self.reports_ends = True
 
     def reset(self, state: PartitionState, before: int | None, after: int, reason: str) -> None:
         """Report that a policy set a position."""
@@ -32,7 +37,7 @@ class ConsumerHooks(HookCaller):
             self._call(self._hooks.on_reset, *state.tp, before, after, reason)
 
     def progress(self, state: PartitionState) -> None:
-        """Report that a partition's position has reached its end. Called when either of them moved."""
+        """Report that a partition's position has reached its end. Called when either moved, if `reports_ends`."""
         if not self.wants_ends and not self.events.wanted:
             return
         position, ends = state.position, state.ends

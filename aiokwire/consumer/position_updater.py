@@ -88,8 +88,6 @@ class PositionUpdater:
         self._woken = anyio.Event()
         self._followed = -1  # version of the snapshot that is in force here
         self._regroup = True  # leaders or partitions changed since the lanes were told
-        handler.on_reset = self.wake
-        handler.on_source = self.regroup
 
     def wake(self) -> None:
         """A position has to be looked up, or the assignment changed."""

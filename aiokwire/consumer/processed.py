@@ -25,7 +25,7 @@ class ProcessedTracker:
     """The record, list or batch that the application works on."""
 
     def __init__(self, feed: Feed) -> None:
-        self.on_read: Callable[[], None] | None = None  # called when the application comes for more
+        self._on_read: Callable[[], None] | None = None  # of the present membership
         self._feed = feed
         self._calls = 0
         self._chunk: Chunk | None = None  # where the last single record came from
@@ -35,7 +35,11 @@ class ProcessedTracker:
         self._progress: object = None
         self._progressed_at = 0.0
 
-    # --- told by the reader -------------------------------------------------------------------------------------------
+    def report_reads(self, on_read: Callable[[], None] | None) -> None:
+        """Call `on_read` whenever the application asks for records, until the membership that wants it has ended."""
+        self._on_read = on_read
+
+    # --- called by the reader -----------------------------------------------------------------------------------------
 
     def came_back(self) -> None:
         """The application wants more: it has finished what it had."""
@@ -45,8 +49,8 @@ class ProcessedTracker:
             self._lists.clear()
         chunk = self._feed.current
         self._seen = None if chunk is None else (chunk, chunk.position)
-        if self.on_read is not None:
-            self.on_read()
+        if self._on_read is not None:
+            self._on_read()
 
     def took_one(self, chunk: Chunk) -> None:
         """A record is about to be taken from `chunk`, and those after it may be by the fast path."""
@@ -62,8 +66,8 @@ class ProcessedTracker:
         self._calls += 1
         if held is not None:
             self.put_back(held)
-        if self.on_read is not None:
-            self.on_read()
+        if self._on_read is not None:
+            self._on_read()
 
     def took_for_stream(self, held: Held) -> None:
         """A record is about to be taken for a stream."""

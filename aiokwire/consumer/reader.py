@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, Generic, Self
 
 import anyio
 
@@ -20,11 +20,12 @@ from aiokwire.consumer.corruption import damaged
 from aiokwire.consumer.decoder import Decoder, Spawn
 from aiokwire.consumer.deserialization import CoroutineReturned, Deserialized
 from aiokwire.consumer.fetch_buffer import COUNTED_FROM, FetchBuffer, Only
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import Held, ProcessedTracker
 from aiokwire.errors import ClosedError, CorruptRecord, KafkaError, RequestTimedOut
 from aiokwire.records import Columns
-from aiokwire.types import TopicPartition
+from aiokwire.types import K, TopicPartition, V
 
 # A list, or columns, with as many records as a part has take no further batch after this time (seconds).
 TURN: Final = 0.005
@@ -78,12 +79,16 @@ class Reader:
     """The waiting side of a `FetchBuffer`."""
 
     def __init__(
-        self, config: ConsumerConfig, on_room: Callable[[PartitionState], None], on_wait: Callable[[], None]
+        self,
+        config: ConsumerConfig,
+        hooks: ConsumerHooks,
+        on_room: Callable[[PartitionState], None],
+        on_wait: Callable[[], None],
     ) -> None:
         """`on_room` is called when a partition may be fetched again: it was drained, or its error was told; `on_wait`
         when a reader finds nothing and begins to wait."""
         self.feed = Feed(self._advance)
-        self.buffer = FetchBuffer(self.feed, on_room)
+        self.buffer = FetchBuffer(self.feed, hooks, on_room, self._on_add)
         self._on_room = on_room
         self._on_wait = on_wait
         self._config = config
@@ -406,6 +411,9 @@ class Reader:
 
     # --- decoding -----------------------------------------------------------------------------------------------------
 
+    def _on_add(self, chunk: Chunk) -> None:
+        self._decoder.on_add(chunk)
+
     def _load(self, chunk: Chunk) -> bool:
         """Decode a chunk. False when it is not ready, or its records must go through async deserializers after all, or
         it is damaged: then it is dropped, and its partition has the error."""
@@ -452,6 +460,22 @@ class Reader:
             error = damaged(state, error, chunk.start, chunk.batch.next_offset)
         state.fail(error)
         self.buffer.report(state)
+
+
+class BatchIterator(Generic[K, V]):
+    """Batch by batch. May be dropped at any time: it holds nothing."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Batch[K, V]:
+        batch = await self._reader.batch()
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
 
 
 def _add_to(groups: Groups, tp: TopicPartition, records: list[Any]) -> None:

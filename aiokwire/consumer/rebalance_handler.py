@@ -14,12 +14,9 @@ import anyio
 from aiokwire.cluster import Client, Cluster
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig, new_strategy
-from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.listener import RebalanceListener, call_listener
-from aiokwire.consumer.position_updater import PositionUpdater
+from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.reader import Reader
-from aiokwire.consumer.subscription import Subscription
 from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
 from aiokwire.group import (
     AutoMember,
@@ -104,24 +101,14 @@ def new_member(client: Client, config: ConsumerConfig, host: Host, status: Membe
 class RebalanceHandler:
     """The `Host` of a membership, which it makes when there is something to subscribe to."""
 
-    def __init__(
-        self,
-        client: Client,
-        config: ConsumerConfig,
-        subscription: Subscription,
-        reader: Reader,
-        fetcher: Fetcher,
-        updater: PositionUpdater,
-        commits: Commits,
-        status: MemberStatus,
-    ) -> None:
-        self.status = status  # of the membership of now, and of those before
-        self._client = client
-        self._config = config
-        self._subscription = subscription
-        self._reader = reader
-        self._fetcher = fetcher
-        self._updater = updater
+    def __init__(self, parts: ConsumerParts, commits: Commits, status: MemberStatus) -> None:
+        self.status = status  # of the present membership, and of those before
+        self._client = parts.client
+        self._config = parts.config
+        self._subscription = parts.subscription
+        self._reader = parts.reader
+        self._fetcher = parts.fetcher
+        self._updater = parts.updater
         self._commits = commits
         self._listener: RebalanceListener | None = None
         self._pattern: Pattern | None = None
@@ -190,8 +177,9 @@ class RebalanceHandler:
         if self._pattern is not None:
             self._choose(self._pattern.topics(self._client.cluster))
         membership = new_member(self._client, self._config, self, self.status)
-        self._membership = self._commits.membership = membership
-        self._reader.processed.on_read = membership.record_poll
+        self._membership = membership
+        self._commits.start_membership(membership)
+        self._reader.processed.report_reads(membership.record_poll)
         self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")
         if not self._is_committing:
@@ -246,8 +234,8 @@ class RebalanceHandler:
         if membership is not None:
             self.settle()
             await membership.leave(timeout, reason=reason)
-            self._reader.processed.on_read = None
-            self._commits.membership = None
+            self._reader.processed.report_reads(None)
+            self._commits.end_membership()
 
     async def _run(self, membership: Membership) -> None:
         try:

@@ -12,8 +12,6 @@ from typing import Final
 import anyio
 import anyio.lowlevel
 
-from aiokwire.cluster import Client
-from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.events import ConsumerEvent, Events, PartitionResumed, PartitionStalled
 from aiokwire.consumer.fetcher import Fetcher
 from aiokwire.consumer.health import (
@@ -26,11 +24,9 @@ from aiokwire.consumer.health import (
     look_again,
     reason_of,
 )
-from aiokwire.consumer.position_updater import PositionUpdater
+from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.consumer.reader import Reader
 from aiokwire.consumer.rebalance_handler import RebalanceHandler
-from aiokwire.consumer.subscription import Subscription
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -46,25 +42,17 @@ class StallMonitor:
     """Watches one consumer."""
 
     def __init__(
-        self,
-        client: Client,
-        config: ConsumerConfig,
-        subscription: Subscription,
-        reader: Reader,
-        fetcher: Fetcher,
-        updater: PositionUpdater,
-        rebalance_handler: RebalanceHandler | None,
-        events: Events[ConsumerEvent],
+        self, parts: ConsumerParts, rebalance_handler: RebalanceHandler | None, events: Events[ConsumerEvent]
     ) -> None:
-        self._client = client
-        self._config = config
-        self._subscription = subscription
-        self._reader = reader
-        self._fetcher = fetcher
-        self._updater = updater
+        self._client = parts.client
+        self._config = parts.config
+        self._subscription = parts.subscription
+        self._reader = parts.reader
+        self._fetcher = parts.fetcher
+        self._updater = parts.updater
         self._rebalance_handler = rebalance_handler
         self._events = events
-        self._stalled_after = config.stalled_after_ms / 1000
+        self._stalled_after = parts.config.stalled_after_ms / 1000
         self._seen: dict[PartitionState, Seen] = {}
 
     async def run(self) -> None:

@@ -81,7 +81,7 @@ class Streams:
             stream: RecordStream[Any, Any] = RecordStream(self, share, self._reader)
             self._shares[share] = weakref.ref(stream, self._on_drop(loop, share))
             streams.append(stream)
-        self._subscription.on_change = self._share_out
+        self._subscription.add_listener(self._share_out)
         self._share_out()
         return streams
 

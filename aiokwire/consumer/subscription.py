@@ -30,16 +30,22 @@ class Subscription:
     """The assigned partitions and where they came from: given one by one, all of the topics subscribed to, or, when
     those are `shared`, what a group assigned of them."""
 
-    def __init__(self, reset: ResetTarget | None) -> None:
-        """`reset`: where partitions begin; None: where their group stands."""
+    def __init__(self, reset: ResetTarget | None, on_first: Callable[[], None] | None = None) -> None:
+        """`reset`: where partitions start; None: at the committed offsets. `on_first` is called when partitions are
+        assigned after there were none."""
         self._reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
         self.shared = False  # members of a group share the topics out
         self.states: dict[TopicPartition, PartitionState] = {}
-        self.on_change: Callable[[], None] = _nothing  # called when partitions came or went
-        self.on_first: Callable[[], None] = _nothing  # called when there are partitions where there were none
+        self._on_first = on_first
+        self._listeners: list[Callable[[], None]] = []
         self._is_empty = True  # when `_changed` was called last
         self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: others are new
+
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever the assignment changes; one that was added before is not called twice."""
+        if listener not in self._listeners:
+            self._listeners.append(listener)
 
     @property
     def wanted_topics(self) -> frozenset[str]:
@@ -154,14 +160,11 @@ class Subscription:
 
     def _changed(self) -> None:
         was_empty, self._is_empty = self._is_empty, not self.states
-        self.on_change()
-        if was_empty and self.states:
-            self.on_first()
+        for listener in self._listeners:
+            listener()
+        if was_empty and self.states and self._on_first is not None:
+            self._on_first()
 
     def _keep(self, kept: Iterable[TopicPartition]) -> list[PartitionState]:
         kept_set = set(kept)
         return [self.states.pop(tp) for tp in list(self.states) if tp not in kept_set]
-
-
-def _nothing() -> None:
-    """Nobody has to know."""

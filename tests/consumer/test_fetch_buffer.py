@@ -12,6 +12,7 @@ import pytest
 
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.fetch_buffer import FetchBuffer, Lease
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import KafkaError
 from aiokwire.records import BatchBuilder, Columns, RecordBatch, Visible, read_batches, select_visible
@@ -57,7 +58,8 @@ class Told:
             raise StopAsyncIteration
 
         self.room: list[PartitionState] = []
-        self.buffer = FetchBuffer(Feed(nothing), self.room.append)
+        self.added: list[Chunk] = []
+        self.buffer = FetchBuffer(Feed(nothing), ConsumerHooks(None), self.room.append, self.added.append)
 
     def add(self, to: PartitionState, *parts: bytes) -> None:
         found = batches(*parts)

@@ -1,7 +1,4 @@
-"""Where a consumer stands and goes on: the half of it that is about positions, committed offsets and the log's ends.
-
-`Consumer` inherits it; nobody else does.
-"""
+"""The methods of `Consumer` for positions, committed offsets and the ends of the log."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
+from aiokwire.cluster import EARLIEST, LATEST, list_offsets
 from aiokwire.consumer.arguments import (
     Moment,
     Processed,
@@ -22,13 +19,9 @@ from aiokwire.consumer.arguments import (
 )
 from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.commits import Commits
-from aiokwire.consumer.config import ConsumerConfig
-from aiokwire.consumer.fetcher import Fetcher
-from aiokwire.consumer.position_updater import PositionUpdater
+from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import Held
-from aiokwire.consumer.reader import Reader
-from aiokwire.consumer.subscription import Subscription
 from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.types import (
     GroupMetadata,
@@ -46,18 +39,24 @@ if TYPE_CHECKING:
 NO_GROUP: Final = "offsets are kept for a group: give the consumer a group_id"
 
 
-class Navigation:
-    """Positions, committed offsets, ends."""
+class OffsetMethods:
+    """Positions, committed offsets and log ends: the base of `Consumer`.
 
-    config: ConsumerConfig[Any, Any]
-    _client: Client
-    _subscription: Subscription
-    _reader: Reader
-    _fetcher: Fetcher
-    _updater: PositionUpdater
-    _offsets: GroupOffsets | None
-    _commits: Commits | None
-    _closed: bool
+    It has its own constructor and uses only what that sets. A base instead of a collaborator, because delegation would
+    need each of its 21 documented public methods twice.
+    """
+
+    def __init__(self, parts: ConsumerParts, offsets: GroupOffsets | None, commits: Commits | None) -> None:
+        """`offsets` and `commits` are None without a group."""
+        self.config = parts.config
+        self._client = parts.client
+        self._subscription = parts.subscription
+        self._reader = parts.reader
+        self._fetcher = parts.fetcher
+        self._updater = parts.updater
+        self._offsets = offsets
+        self._commits = commits
+        self._closed = False
 
     # --- positions ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,70 @@
+"""The collaborators of a consumer, and how they are connected."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from aiokwire.cluster import Client
+from aiokwire.consumer.config import ConsumerConfig
+from aiokwire.consumer.fetch_handler import FetchHandler
+from aiokwire.consumer.fetcher import Fetcher
+from aiokwire.consumer.hooks_adapter import ConsumerHooks
+from aiokwire.consumer.position_updater import PositionUpdater
+from aiokwire.consumer.positions import PartitionState
+from aiokwire.consumer.reader import Reader
+from aiokwire.consumer.subscription import Subscription
+from aiokwire.group import GroupOffsets
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConsumerParts:
+    """What every consumer has, with or without a group. Made once by `Consumer`, whose loop runs all of it."""
+
+    client: Client
+    config: ConsumerConfig[Any, Any]
+    hooks: ConsumerHooks
+    subscription: Subscription
+    reader: Reader
+    fetcher: Fetcher
+    updater: PositionUpdater
+
+
+def make_parts(
+    client: Client, config: ConsumerConfig[Any, Any], offsets: GroupOffsets | None, hooks: ConsumerHooks
+) -> ConsumerParts:
+    """Make the parts of a consumer. `offsets` has the start positions; None: the reset policy has them.
+
+    The parts call each other in a circle: a partition that was drained is fetched again, and a response may need a
+    position lookup. The functions that close the circle are not methods of the consumer, because its background tasks
+    hold them: a consumer that its program has dropped can be collected, and warns then that it was not closed.
+    """
+
+    def on_room(state: PartitionState) -> None:
+        fetcher.wake(state)
+        if not state.is_fetchable:
+            updater.wake()
+
+    def on_wait() -> None:
+        if reader.buffer.held:  # memory may be what keeps the reader's records away
+            fetcher.wake_all()
+
+    def on_reset() -> None:
+        updater.wake()
+
+    def on_source() -> None:
+        updater.regroup()
+
+    reader = Reader(config, hooks, on_room, on_wait)
+    subscription = Subscription(config.reset if offsets is None else None, on_first=reader.buffer.notify)
+    handler = FetchHandler(
+        client,
+        config,
+        reader.buffer,
+        hooks,
+        on_reset=on_reset,
+        on_source=on_source,
+    )
+    fetcher = Fetcher(client, config, subscription.states, reader, handler, hooks)
+    updater = PositionUpdater(client, config, subscription, reader, fetcher, handler, offsets, hooks)
+    return ConsumerParts(client, config, hooks, subscription, reader, fetcher, updater)
