@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 from collections.abc import Sequence
 from typing import Final, Generic
 
@@ -122,13 +123,13 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
         if isinstance(self.enable_auto_commit, str):
             object.__setattr__(self, "enable_auto_commit", parse_bool(self.enable_auto_commit))
         self._check_group()
-        for name, parse in (
-            ("auto_offset_reset", parse_reset),
-            ("isolation_level", IsolationLevel.parse),
-            ("group_protocol", GroupProtocol.parse),
+        for name, parsed in (
+            ("auto_offset_reset", "reset"),
+            ("isolation_level", "isolation"),
+            ("group_protocol", "protocol"),
         ):
             try:
-                parse(getattr(self, name))
+                getattr(self, parsed)
             except ConfigurationError as error:
                 raise ConfigurationError(f"{name} {error}") from None
         require_int("fetch_min_bytes", self.fetch_min_bytes, minimum=0, maximum=INT32_MAX)
@@ -180,18 +181,26 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             )
         new_strategy(self.partition_assignment_strategy)
 
-    @property
+    # Parsed once, by `__post_init__`; the options keep what the user has written.
+
+    @functools.cached_property
     def reset(self) -> ResetTarget:
-        """What `auto_offset_reset` means."""
+        """`auto_offset_reset`, parsed."""
         return parse_reset(self.auto_offset_reset)
+
+    @functools.cached_property
+    def isolation(self) -> IsolationLevel:
+        """`isolation_level`, parsed."""
+        return IsolationLevel.parse(self.isolation_level)
+
+    @functools.cached_property
+    def protocol(self) -> GroupProtocol:
+        """`group_protocol`, parsed."""
+        return GroupProtocol.parse(self.group_protocol)
 
     def new_deserialization(self) -> Deserialization:
         """The deserializers, ready to be applied."""
         return Deserialization(self.key_deserializer, self.value_deserializer, self.on_deserialization_error)
-
-    @property
-    def isolation(self) -> IsolationLevel:
-        return IsolationLevel.parse(self.isolation_level)
 
 
 def new_strategy(given: str | Assignor | Sequence[str | Assignor]) -> Strategy:

@@ -208,6 +208,10 @@ class FetchBuffer:
         chunk.extend(offset)
         state.cursor.fetch_again_from(offset)
 
+    def feed_from(self, chunk: Chunk | None) -> None:
+        """Hand records over from this chunk, which is decoded; None: from no chunk until the reader finds one."""
+        self.feed.current = chunk
+
     def set_aside(self, state: PartitionState) -> None:
         """A partition was paused: what is left of it waits."""
         current = self.feed.current

@@ -119,14 +119,14 @@ class Reader:
         """Hand nothing over any more: every reader gets `error`, those that wait now and those that come later."""
         if self._ended is None:
             self._ended = error
-        self.feed.current = None
+        self.buffer.feed_from(None)
         self.buffer.notify()
         self._decoder.release()
 
     def tell(self, error: KafkaError) -> None:
         """Have the next await of a reader raise `error`, once."""
         self._notice = error
-        self.feed.current = None
+        self.buffer.feed_from(None)
         self.buffer.notify()
 
     @property
@@ -258,7 +258,7 @@ class Reader:
             if self._closed:
                 raise StopAsyncIteration from None
             raise
-        self.feed.current = chunk
+        self.buffer.feed_from(chunk)
         return self._take_one(chunk)
 
     # --- taking: no await in here -------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def new_member(client: Client, config: ConsumerConfig, host: Host, status: Membe
         GroupProtocol.CONSUMER: ConsumerProtocolMember,
         GroupProtocol.AUTO: AutoMember,
     }
-    return kinds[GroupProtocol.parse(config.group_protocol)](client, member_options(config), host, status)
+    return kinds[config.protocol](client, member_options(config), host, status)
 
 
 class RebalanceHandler:
@@ -131,7 +131,7 @@ class RebalanceHandler:
 
         Raises: InvalidArgument: the protocol has no such patterns.
         """
-        if GroupProtocol.parse(self._config.group_protocol) is not GroupProtocol.CONSUMER:
+        if self._config.protocol is not GroupProtocol.CONSUMER:
             raise InvalidArgument('a BrokerPattern needs group_protocol="consumer"; a compiled pattern works with all')
         if not pattern.pattern:
             raise InvalidArgument("an empty BrokerPattern matches no topic")

@@ -1,0 +1,180 @@
+"""Every mutable state that several components share has one owner: the table in docs/architecture.md is true.
+
+A row names a class and its attributes. Only methods of that class assign them, and where the row names the attribute
+through which the class is reached, only the modules in the row call methods that do. In the folders of the table,
+any other assignment to another object's attribute is a fault: add a method to the owner, or a row to the table.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "aiokwire"
+HEADING = "## States and their owners"
+# Attributes of objects that are not ours: exceptions and cancel scopes.
+FOREIGN = {"__cause__", "deadline"}
+
+
+class Row(NamedTuple):
+    """One row of the table."""
+
+    path: str  # of the module, below the package
+    owner: str  # its class
+    attributes: frozenset[str]
+    reach: str  # the attribute through which others reach it; empty: its callers are not checked
+    callers: frozenset[str]  # modules of the same folder
+
+    @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+
+class Write(NamedTuple):
+    """An assignment to an attribute of another object than `self`."""
+
+    path: str
+    line: int
+    owner: str  # the class around it
+    attribute: str
+
+
+def rows() -> list[Row]:
+    """Read the table."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    section = text[text.index(HEADING) + len(HEADING) :].split("\n## ")[0]
+    found = []
+    for line in section.splitlines():
+        cells = [re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and cells[0]:
+            path, owner = cells[0][0].split("::")
+            reach = cells[2][0].removeprefix(".") if cells[2] else ""
+            found.append(Row(path, owner, frozenset(cells[1]), reach, frozenset(cells[3])))
+    return found
+
+
+ROWS = rows()
+FOLDERS = sorted({row.folder for row in ROWS})
+
+
+def trees(folder: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())
+
+
+def targets(node: ast.AST) -> Iterator[ast.Attribute]:
+    """The attributes that a statement assigns or deletes."""
+    for child in ast.walk(node):
+        if isinstance(child, ast.Attribute) and isinstance(child.ctx, (ast.Store, ast.Del)):
+            yield child
+
+
+def is_own(target: ast.Attribute) -> bool:
+    return isinstance(target.value, ast.Name) and target.value.id == "self"
+
+
+def writes(path: str, node: ast.AST, owner: str = "") -> Iterator[Write]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield from writes(path, child, child.name)
+        elif isinstance(child, ast.Attribute) and isinstance(child.ctx, (ast.Store, ast.Del)):
+            if not is_own(child) and child.attr not in FOREIGN:
+                yield Write(path, child.lineno, owner, child.attr)
+        else:
+            yield from writes(path, child, owner)
+
+
+def class_of(row: Row) -> ast.ClassDef:
+    tree = ast.parse((PACKAGE / row.path).read_text())
+    return next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == row.owner)
+
+
+def mutators(row: Row) -> set[str]:
+    """The owner's methods that assign one of the attributes, fire its state machine, or call one that does."""
+    methods = {
+        method.name: method
+        for method in class_of(row).body
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__"
+    }
+    found = {name for name, method in methods.items() if is_mutator(method, row.attributes)}
+    while more := {name for name, method in methods.items() if own_calls(method) & found} - found:
+        found |= more
+    return found
+
+
+def is_mutator(method: ast.FunctionDef, attributes: frozenset[str]) -> bool:
+    return "fire" in own_calls(method) or any(target.attr in attributes for target in targets(method))
+
+
+def own_calls(method: ast.FunctionDef) -> set[str]:
+    """The methods of `self`, and `fire` of its state machine, that a method calls."""
+    calls = [node.func for node in ast.walk(method) if isinstance(node, ast.Call)]
+    named = [call for call in calls if isinstance(call, ast.Attribute)]
+    return {
+        call.attr
+        for call in named
+        if (isinstance(call.value, ast.Name) and call.value.id == "self") or call.attr == "fire"
+    }
+
+
+def callers(row: Row) -> set[str]:
+    """The modules that call such a method through the attribute of the row, or a local variable of that name."""
+    methods = mutators(row)
+    found = set()
+    for path, tree in trees(row.folder):
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods):
+                continue
+            base = node.func.value
+            name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
+            if name == row.reach:
+                found.add(path.rpartition("/")[2].removesuffix(".py"))
+    return found
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_attribute_of_another_object_is_assigned_by_its_owner_alone(folder: str) -> None:
+    owners = {attribute: row for row in ROWS if row.folder == folder for attribute in row.attributes}
+    faults = []
+    for path, tree in trees(folder):
+        for write in writes(path, tree):
+            row = owners.get(write.attribute)
+            if row is None or (write.path, write.owner) != (row.path, row.owner):
+                who = "no row of the table names it" if row is None else f"{row.owner} owns it"
+                faults.append(f"{path}:{write.line}: {write.owner} assigns {write.attribute}: {who}")
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.reach], ids=lambda row: row.owner)
+def test_the_state_of_an_owner_is_changed_by_the_components_of_the_table(row: Row) -> None:
+    own = {target.attr for target in targets(class_of(row)) if is_own(target)}
+    assert own == row.attributes, "the row names all attributes"
+    assert callers(row) == row.callers
+
+
+def test_only_the_owner_of_a_state_machine_fires_it() -> None:
+    for folder in FOLDERS:
+        for path, tree in trees(folder):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "fire":
+                    machine = node.func.value
+                    assert isinstance(machine, ast.Attribute), f"{path}:{node.lineno}"
+                    assert is_own(machine), f"{path}:{node.lineno}"
+
+
+def test_the_table_covers_the_consumer() -> None:
+    assert "consumer" in FOLDERS
+    assert {"Position", "LogEnds", "FetchAttempt", "ReadSource", "PartitionState"} <= {row.owner for row in ROWS}
+
+
+def test_an_assignment_from_outside_is_a_fault() -> None:
+    tree = ast.parse(
+        "class Fetcher:\n    def run(self, state):\n        state.cursor.offset, self.x = 5, 6\n        del state.a\n"
+    )
+    assert list(writes("f.py", tree)) == [Write("f.py", 3, "Fetcher", "offset"), Write("f.py", 4, "Fetcher", "a")]
