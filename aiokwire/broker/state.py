@@ -22,6 +22,7 @@ from aiokwire.broker.peer_log import PeerLog
 from aiokwire.broker.producer_ids import ProducerIds
 from aiokwire.broker.topics import Partition, Topic, TopicRegistry
 from aiokwire.broker.transactions import TransactionCoordinator
+from aiokwire.broker.turns import Slices
 from aiokwire.broker.unread import UnreadAnswers
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
@@ -82,6 +83,7 @@ class BrokerState:
         self.groups = GroupCoordinator(self.topics, configs, rng, self.offsets)
         self.transactions = TransactionCoordinator(self.topics, configs, self.producer_ids, self.offsets.on_marker)
         self.unread = UnreadAnswers()
+        self.slices = Slices()
         self.peer_log = PeerLog()
         self.log_dir = "memory"  # the data directory as clients are told, once it is open
         self.interceptor: RequestInterceptor | None = None  # written by `Broker`: set while a test needs one

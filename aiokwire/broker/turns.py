@@ -15,11 +15,30 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
+import anyio
+
 # What one turn of the loop gives to the line, and to the connections outside it. A request costs the bytes of its
 # answer that are encoded, an eighth of its own (most are records, which pass by), and this much beside: 2 ms in all,
 # 6 ms for the smallest Produce requests.
 SHARE = 128 << 10
 REQUEST_COST = 2 << 10
+
+
+class Slices:
+    """The slices of large requests: one in each turn of the loop, whatever connections they come from."""
+
+    def __init__(self) -> None:
+        self._lock: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+
+    async def __aenter__(self) -> None:
+        """Wait for the next turn of the loop in which no other large request has a slice."""
+        if self._lock is None:
+            self._lock = anyio.Lock()
+        await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
 
 class Member(Protocol):

@@ -10,7 +10,8 @@ Version notes:
 - v13: topics by id
 
 acks=0 is not answered: an error closes the connection, the only way to tell. A flush is waited for where flush.messages
-asks for it; everything else is answered at once.
+asks for it; everything else is answered at once, unless it is too much for one turn of the event loop. Then the request
+is handled in slices: what happens to topics and nodes in between counts for the partitions that come later.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ NO_ANSWER = 0
 ABORTABLE_SINCE = 11  # the first version that knows TRANSACTION_ABORTABLE
 IMPLICIT_SINCE = 12  # the first whose clients leave AddPartitionsToTxn out
 NEWER_CLIENT = 2  # their transaction.version
+# A slice takes 10 ms at most: 64 partitions with short batches, fewer with long ones.
+SLICE = 4 << 20
+PARTITION_COST = 64 << 10  # beside the bytes of its records
 
 
 class Target(NamedTuple):
@@ -68,6 +72,80 @@ def handle(
     request: produce.ProduceRequest, call: Call
 ) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
     """Answer at once where nothing must reach the medium first, and the records are checked soon."""
+    result = _handle_in_slices(request, call) if _is_large(request) else _handle_slice(request, call)
+    return _answer(request, result) if isinstance(result, produce.ProduceResponse) else _answer_later(request, result)
+
+
+# --- slices -----------------------------------------------------------------------------------------------------------
+
+
+def _is_large(request: produce.ProduceRequest) -> bool:
+    """Whether a request for several partitions would hold up the event loop."""
+    topics = request.topic_data
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return False
+    return sum(_cost(one) for topic in topics for one in topic.partition_data) > SLICE
+
+
+def _cost(one: produce.PartitionProduceData) -> int:
+    return PARTITION_COST + (len(one.records) if one.records is not None else 0)
+
+
+async def _handle_in_slices(request: produce.ProduceRequest, call: Call) -> produce.ProduceResponse:
+    response = produce.ProduceResponse()
+    for part in _slices(request):
+        async with call.state.slices:
+            result = _handle_slice(part, call)
+        _merge(response, result if isinstance(result, produce.ProduceResponse) else await result)
+    return response
+
+
+def _slices(request: produce.ProduceRequest) -> Iterator[produce.ProduceRequest]:
+    """Split a request into requests for some of its partitions each, in their order."""
+    topics: list[produce.TopicProduceData] = []
+    cost = 0
+    for topic in request.topic_data:
+        topics.append(_empty(topic))
+        for one in topic.partition_data:
+            if cost + _cost(one) > SLICE and cost:
+                yield _with_topics(request, topics)
+                topics, cost = [_empty(topic)], 0
+            topics[-1].partition_data.append(one)
+            cost += _cost(one)
+    yield _with_topics(request, topics)
+
+
+def _empty(topic: produce.TopicProduceData) -> produce.TopicProduceData:
+    return produce.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[])
+
+
+def _with_topics(request: produce.ProduceRequest, topics: list[produce.TopicProduceData]) -> produce.ProduceRequest:
+    return produce.ProduceRequest(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=topics,
+    )
+
+
+def _merge(whole: produce.ProduceResponse, part: produce.ProduceResponse) -> None:
+    """Add the response to the next slice; a topic may be in both."""
+    for topic in part.responses:
+        last = whole.responses[-1] if whole.responses else None
+        if last is not None and (last.name, last.topic_id) == (topic.name, topic.topic_id):
+            last.partition_responses += topic.partition_responses
+        else:
+            whole.responses.append(topic)
+    known = {endpoint.node_id for endpoint in whole.node_endpoints}
+    whole.node_endpoints += [one for one in part.node_endpoints if one.node_id not in known]
+
+
+# --- checking ---------------------------------------------------------------------------------------------------------
+
+
+def _handle_slice(
+    request: produce.ProduceRequest, call: Call
+) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse]:
     targets = [_find(wanted, call) for wanted in request.topic_data]
     now = wall_ms()
     if not _check_usual(targets, now) and not _check_quickly(targets, call.version, now):
@@ -77,10 +155,10 @@ def handle(
 
 async def _after_checking(
     request: produce.ProduceRequest, call: Call, targets: list[Target]
-) -> produce.ProduceResponse | None:
+) -> produce.ProduceResponse:
     await run_in_thread(_check, targets, call.version, wall_ms(), 0)
     result = _continue(request, call, targets)
-    return await result if isinstance(result, Awaitable) else result
+    return result if isinstance(result, produce.ProduceResponse) else await result
 
 
 def _check_usual(targets: list[Target], now: int) -> bool:
@@ -137,7 +215,7 @@ def _checked(records: Buffer | None, version: int, rules: TopicRules, now: int, 
 
 def _continue(
     request: produce.ProduceRequest, call: Call, targets: list[Target]
-) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
+) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse]:
     logs = [one.log for target in targets for one in target.partitions if one is not None]
     for log in logs:
         if log.metadata_to_sync is not None:
@@ -145,8 +223,8 @@ def _continue(
     response = _append(request, call, targets)
     for log in logs:
         if log.flush_needed:
-            return _after_flushing(request, response, logs)
-    return _answer(request, response)
+            return _after_flushing(response, logs)
+    return response
 
 
 def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
@@ -159,18 +237,16 @@ def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
 
 async def _after_naming(
     request: produce.ProduceRequest, call: Call, targets: list[Target], logs: list[PartitionLog]
-) -> produce.ProduceResponse | None:
+) -> produce.ProduceResponse:
     """A new partition's topic id must survive what its first records survive."""
     try:
         await call.state.topics.save()
     except StorageError as error:
         logger.error("%s", error)  # the append will say so too, or works and this is tried again
-    return await _after_flushing(request, _append(request, call, targets), logs)
+    return await _after_flushing(_append(request, call, targets), logs)
 
 
-async def _after_flushing(
-    request: produce.ProduceRequest, response: produce.ProduceResponse, logs: list[PartitionLog]
-) -> produce.ProduceResponse | None:
+async def _after_flushing(response: produce.ProduceResponse, logs: list[PartitionLog]) -> produce.ProduceResponse:
     unflushed = [log for log in logs if log.flush_needed]
     if len(unflushed) == 1:
         await _flush(response, unflushed[0])
@@ -178,7 +254,7 @@ async def _after_flushing(
         async with anyio.create_task_group() as tasks:
             for log in unflushed:
                 tasks.start_soon(_flush, response, log)
-    return _answer(request, response)
+    return response
 
 
 async def _flush(response: produce.ProduceResponse, log: PartitionLog) -> None:
@@ -197,6 +273,12 @@ def _mark_unflushed(response: produce.ProduceResponse, log: PartitionLog) -> Non
                 if partition.index == log.partition:
                     partition.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                     partition.base_offset = -1
+
+
+async def _answer_later(
+    request: produce.ProduceRequest, response: Awaitable[produce.ProduceResponse]
+) -> produce.ProduceResponse | None:
+    return _answer(request, await response)
 
 
 def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) -> produce.ProduceResponse | None:
