@@ -10,11 +10,12 @@ handlers. It has a loop and a thread of its own; on a loop that simulates time i
 from __future__ import annotations
 
 import asyncio
+import collections
 import concurrent.futures
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar, TypeVarTuple
 
 import anyio
@@ -63,6 +64,35 @@ def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurr
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
+
+
+def call_for_each(
+    func: Callable[[T], object], items: Iterable[T], *, threads: int, name: str
+) -> list[Exception]:
+    """Call `func` with each item in up to `threads` threads, the caller's own included, and wait for all of them.
+
+    For what waits for a device, from a caller that is in a thread itself. Returns what was raised; an error keeps no
+    other item from its call.
+    """
+    waiting = collections.deque(items)
+    errors: list[Exception] = []
+
+    def call() -> None:
+        while True:
+            try:
+                item = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                func(item)
+            except Exception as error:
+                errors.append(error)
+
+    helpers = [start_thread(call, name=name) for _ in range(threads - 1)]
+    call()
+    for helper in helpers:
+        helper.result()
+    return errors
 
 
 async def run_beside(

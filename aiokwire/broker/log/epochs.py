@@ -6,7 +6,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from aiokwire.broker.log.checkpoints import pack_checkpoint, unpack_checkpoint
-from aiokwire.broker.log.storage import Storage, write_atomically
+from aiokwire.broker.log.storage import Storage
 
 EPOCH_FILE = "leader-epoch-checkpoint"
 UNDEFINED = -1
@@ -24,9 +24,12 @@ class LeaderEpochs:
 
     def __init__(self, storage: Storage, directory: str) -> None:
         self._storage = storage
+        self.directory = directory
         self._path = f"{directory}/{EPOCH_FILE}"
+        self.temporary = f"{self._path}.tmp"
         self.entries: list[tuple[int, int]] = []
         self._saved: bytes | None = None  # the file's content
+        self._written: bytes | None = None  # the temporary file's content
 
     def load(self) -> None:
         """Read the file; a damaged one counts as missing: recovery finds the epochs in the batches."""
@@ -38,18 +41,28 @@ class LeaderEpochs:
             self.entries = []
         self._saved = content
 
-    def save(self) -> None:
-        """Write the file when it is out of date; waits for the medium, perhaps in a thread.
+    def write_temporary(self) -> bool:
+        """Write what the file should hold beside it, and return whether it is out of date; perhaps in a thread.
 
-        Only a flush does this: the file must never know less than the flushed part of the log, and what it lacks of
-        the rest is read from the batches.
+        The caller flushes `temporary`, calls `replace` and flushes `directory`. Only a flush does this: the file must
+        never know less than the flushed part of the log, and what it lacks of the rest is read from the batches.
 
         Raises: StorageError.
         """
         content = pack_checkpoint(f"{epoch} {offset}" for epoch, offset in list(self.entries))
-        if content != self._saved:
-            write_atomically(self._storage, self._path, content)
-            self._saved = content
+        if content == self._saved:
+            return False
+        self._storage.write(self.temporary, content)
+        self._written = content
+        return True
+
+    def replace(self) -> None:
+        """Let the temporary file, which is on the medium, take the place of the file.
+
+        Raises: StorageError.
+        """
+        self._storage.rename(self.temporary, self._path)
+        self._saved = self._written
 
     @property
     def latest(self) -> int:

@@ -17,6 +17,7 @@ import anyio
 
 from aiokwire.broker.log.batches import read_marker
 from aiokwire.broker.log.config import LogConfig
+from aiokwire.broker.log.flush import Flush
 from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
 from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp, first_found
 from aiokwire.broker.log.producers import ProducerStates
@@ -338,7 +339,7 @@ class PartitionLog:
             return True
         return self.unflushed > 0 and now_ms - self._last_flush_ms >= self.config.flush_ms
 
-    def prepare_flush(self, now_ms: int, *, whole: bool = False) -> Work | None:
+    def prepare_flush(self, now_ms: int, *, whole: bool = False) -> Flush | None:
         """Work that makes everything appended so far survive a power failure; None when it does already.
 
         `whole` flushes the active segment's indexes too, as a clean stop needs it.
@@ -349,16 +350,9 @@ class PartitionLog:
         if end <= self.recovery_point and not (whole and self._closed_at != end):
             return None
         paths, active, metadata = self._to_flush(whole=whole), self._active, self._metadata_to_flush
-
-        def run() -> None:
-            with self._flushing:
-                for path in paths:
-                    self._storage.sync(path)
-                self.leader_epochs.save()
-                if names > self._synced_names:
-                    self._storage.sync_directory(self.directory)
-                if metadata is not None and not whole:  # a clean stop flushes the data directory itself, once for all
-                    self._storage.sync_directory("")
+        directories = [self.directory] if names > self._synced_names else []
+        if metadata is not None:
+            directories.append("")
 
         def finish() -> None:
             self._synced_names = max(self._synced_names, names)
@@ -370,7 +364,8 @@ class PartitionLog:
                 self._last_flush_ms = now_ms
                 self._closed_at = end if whole else self._closed_at
 
-        return Work(f"flush {self.topic}[{self.partition}] up to {end}", run, finish)
+        what = f"flush {self.topic}[{self.partition}] up to {end}"
+        return Flush(what, self._storage, paths, self.leader_epochs, directories, self._flushing, finish)
 
     def _to_flush(self, *, whole: bool) -> list[str]:
         """The files that a flush must bring to the medium. Raises: StorageError."""
@@ -404,12 +399,12 @@ class PartitionLog:
                 await run_in_thread(work.run)
                 work.finish()
 
-    def flush(self, now_ms: int, *, whole: bool = False) -> None:
+    def flush(self, now_ms: int) -> None:
         """Flush at once; waits for the medium.
 
         Raises: StorageError.
         """
-        if (work := self.prepare_flush(now_ms, whole=whole)) is not None:
+        if (work := self.prepare_flush(now_ms)) is not None:
             work.do()
 
     # --- forget ---------------------------------------------------------------------------------------------------
@@ -509,18 +504,15 @@ class PartitionLog:
         for segment in self._segments[:-1]:
             segment.release()
 
-    def close(self, now_ms: int) -> None:
-        """Flush everything and close the files; waits for the medium.
+    def prepare_close(self, now_ms: int) -> Flush | None:
+        """Write what a clean stop leaves behind; the flush of it, None when there is nothing to flush.
 
         Raises: StorageError: the log needs recovery at the next start.
         """
-        try:
-            self._active.seal()
-            if self.end_offset > 0:
-                self._snapshots.write(self.producers, self.end_offset)
-            self.flush(now_ms, whole=True)
-        finally:
-            self.abandon()
+        self._active.seal()
+        if self.end_offset > 0:
+            self._snapshots.write(self.producers, self.end_offset)
+        return self.prepare_flush(now_ms, whole=True)
 
     def abandon(self) -> None:
         """Close the files without flushing: the log goes, or its process died in a test."""

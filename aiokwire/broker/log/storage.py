@@ -12,14 +12,19 @@ import errno
 import fcntl
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
+from aiokwire.threads import call_for_each
 
 Buffer = bytes | bytearray | memoryview
+
+# Files that `sync_all` flushes at the same time. A journaling file system commits what waits for it together: a sixth
+# of the time on ext4. More threads gain nothing.
+SYNC_THREADS = 16
 
 # Flushes the size too where it has changed, but no timestamps; macOS does not have it.
 _sync_content: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
@@ -69,6 +74,15 @@ class Storage(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Wait until creations, renames and deletions in a directory are on the medium."""
+
+    def sync_all(self, paths: Sequence[str]) -> None:
+        """`sync` of many files, several at a time: the medium takes their writes together.
+
+        Raises: StorageError: the first one; the other files were flushed nevertheless.
+        """
+
+    def sync_directories(self, paths: Sequence[str]) -> None:
+        """`sync_directory` of many directories, as `sync_all`."""
 
     def rename(self, source: str, target: str) -> None:
         """Atomic; a file that has the target's name is replaced."""
@@ -251,6 +265,18 @@ class DiskStorage:
     def sync_directory(self, path: str) -> None:
         self._sync(path, os.fsync)
 
+    def sync_all(self, paths: Sequence[str]) -> None:
+        self._for_each(self.sync, paths)
+
+    def sync_directories(self, paths: Sequence[str]) -> None:
+        self._for_each(self.sync_directory, paths)
+
+    @staticmethod
+    def _for_each(sync: Callable[[str], None], paths: Sequence[str]) -> None:
+        errors = call_for_each(sync, paths, threads=min(SYNC_THREADS, len(paths) // 4), name="aiokwire flush")
+        if errors:
+            raise errors[0]
+
     def _sync(self, path: str, flush: Callable[[int], None]) -> None:
         try:
             fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
@@ -428,6 +454,15 @@ class MemoryStorage:
 
     def sync_directory(self, path: str) -> None:
         """Names are durable at once: only content can be lost."""
+
+    def sync_all(self, paths: Sequence[str]) -> None:
+        errors = call_for_each(self.sync, paths, threads=1, name="")
+        if errors:
+            raise errors[0]
+
+    def sync_directories(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.sync_directory(path)
 
     def rename(self, source: str, target: str) -> None:
         if source in self._directories:

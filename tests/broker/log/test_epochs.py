@@ -35,12 +35,13 @@ def test_an_epoch_below_the_first_known_ends_where_that_starts() -> None:
 
 def test_the_file_has_kafkas_lines_and_is_read_back() -> None:
     epochs, storage = _epochs()
-    epochs.save()
+    assert epochs.write_temporary()
+    epochs.replace()
     assert storage.read("t-0/leader-epoch-checkpoint") == b"0\n3\n0 0\n2 10\n5 20\n"
     again = LeaderEpochs(storage, "t-0")
     again.load()
     assert again.entries == epochs.entries
-    again.save()
+    assert not again.write_temporary()
 
 
 def test_a_damaged_file_counts_as_missing() -> None:

@@ -288,7 +288,6 @@ def test_an_open_transaction_holds_the_last_stable_offset(
     assert log.aborted_transactions(0, 8) == [(7, 2, 6, 5)]
     assert log.aborted_transactions(0, 2) == []
     assert log.aborted_transactions(7, 8) == []
-    log.close(NOW)
 
 
 def test_a_marker_without_a_transaction_changes_nothing(open_log: OpenLog, make_marker: MakeBatch) -> None:
