@@ -66,9 +66,7 @@ def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurr
     return future
 
 
-def call_for_each(
-    func: Callable[[T], object], items: Iterable[T], *, threads: int, name: str
-) -> list[Exception]:
+def call_for_each(func: Callable[[T], object], items: Iterable[T], *, threads: int, name: str) -> list[Exception]:
     """Call `func` with each item in up to `threads` threads, the caller's own included, and wait for all of them.
 
     For what waits for a device, from a caller that is in a thread itself. Returns what was raised; an error keeps no

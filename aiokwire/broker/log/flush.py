@@ -26,7 +26,7 @@ class Flush(Work):
         lock: threading.Lock,
         finish: Callable[[], None],
     ) -> None:
-        """`paths` and `directories` are flushed, and the file of `epochs` is brought up to date; `lock` is the log's."""
+        """`paths` and `directories` are flushed, the file of `epochs` is brought up to date; `lock` is the log's."""
         super().__init__(what, lambda: flush_all(storage, [self]), finish)
         self.storage = storage
         self.paths = paths

@@ -4,18 +4,20 @@ ours reads what a Kafka wrote."""
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Self
 
 from aiokwire.errors import CorruptRecord, ProtocolViolation
 from aiokwire.protocol import Data, PlainReader, PlainWriter, VersionRange, decode_embedded, encode_embedded
+from aiokwire.records import Record
 from aiokwire.types import TopicPartition
 
 _KEY_TYPE = 1
 _KEY_TYPES = (0, 1)  # two numbers, one meaning
 WRITTEN_VERSION = 3
+KEY_STARTS = tuple(kind.to_bytes(2, "big") for kind in _KEY_TYPES)
 _NO_EPOCH = -1
 _PLAIN = struct.Struct(">hqihq")  # version 3: offset, leader epoch, no metadata, when it was committed
-_PLAIN_START = WRITTEN_VERSION.to_bytes(2, "big")
 
 
 class CommittedOffset(NamedTuple):
@@ -102,11 +104,37 @@ def decode_value(key: OffsetKey, value: bytes, position: int = -1) -> CommittedO
 
     Raises: CorruptRecord.
     """
-    if len(value) == _PLAIN.size and value.startswith(_PLAIN_START):  # what this broker writes, without metadata
-        _, offset, leader_epoch, size, committed_ms = _PLAIN.unpack(value)
-        if size == 0:
-            return CommittedOffset(offset, leader_epoch, "", committed_ms, position)
     try:
         return decode_embedded(value, OffsetLogValue).committed._replace(position=position)
     except ProtocolViolation as error:
         raise CorruptRecord(f"the offset of group {key.group_id!r} for {key.tp} is damaged: {error}") from error
+
+
+def decode_latest(records: Iterable[Record]) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
+    """The group, partition and offset of records about offsets that have values, fast: there may be hundreds of
+    thousands.
+
+    Raises: CorruptRecord.
+    """
+    names: dict[bytes, tuple[str, str]] = {}  # group and topic of keys without their partition
+    make = tuple.__new__  # a third of what the named tuples' own constructors take
+    unpack, plain_size = _PLAIN.unpack, _PLAIN.size
+    for record in records:
+        key, value = record.key or b"", record.value or b""
+        found = names.get(key[:-4])
+        if found is None:
+            decoded = decode_key(key)
+            if decoded is None:
+                continue
+            found = names[key[:-4]] = decoded.group_id, decoded.tp.topic
+        tp = make(TopicPartition, (found[1], int.from_bytes(key[-4:], "big", signed=True)))
+        if len(value) == plain_size:
+            version, offset, leader_epoch, size, committed_ms = unpack(value)
+            if version == WRITTEN_VERSION and size == 0:  # what this broker writes, without metadata
+                yield (
+                    found[0],
+                    tp,
+                    make(CommittedOffset, (offset, leader_epoch, "", committed_ms, record.offset)),
+                )
+                continue
+        yield found[0], tp, decode_value(OffsetKey(found[0], tp), value, record.offset)
