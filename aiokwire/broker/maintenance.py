@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 
 from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.server import Server
@@ -20,6 +21,7 @@ from aiokwire.errors import StorageError
 logger = logging.getLogger(__name__)
 
 BEAT = 1.0  # seconds
+SLICE = 0.005  # seconds of one turn of the loop
 EXPIRY_INTERVAL = 600.0  # Java: producer.id.expiration.check.interval.ms
 
 
@@ -81,7 +83,15 @@ class Maintenance:
         await run_work(self._state.logs.deletions_due(wall_ms()))
 
     async def _retain(self) -> None:
-        self._state.logs.apply_retention(wall_ms())
+        since = anyio.current_time()
+        for work in self._state.logs.retention_due(wall_ms()):
+            if work is not None:
+                await run_work(work)
+            elif anyio.current_time() - since < SLICE:
+                continue
+            else:
+                await anyio.lowlevel.checkpoint()
+            since = anyio.current_time()
 
     async def _checkpoint(self) -> None:
         await run_work(self._state.logs.prepare_checkpoint())

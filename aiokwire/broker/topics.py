@@ -35,6 +35,7 @@ from aiokwire.types import Compression
 
 FILE = "aiokwire-topics.json"
 MADE_AT_ONCE = 32  # partitions; the files of more are made in a thread
+DELETED_TOGETHER = 200  # partitions whose files are closed in one turn of the loop
 MAX_NAME = 249  # Java: Topic.MAX_NAME_LENGTH, so that a directory name with the partition fits a file system
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -385,18 +386,28 @@ class TopicRegistry:
         topic.apply(self._configs)
         self._creating.add(name)
         try:
-            await self._make_logs(topic, range(partitions))
+            await self._make_partitions(topic, range(partitions))
         finally:
             self._creating.discard(name)
         self._add(topic, partitions)
         self._version += 1
         return topic
 
-    async def _make_logs(self, topic: Topic, indexes: Iterable[int]) -> None:
+    async def _make_partitions(self, topic: Topic, indexes: Iterable[int]) -> None:
+        """Make partitions in a thread: the loop only chooses their leaders."""
+
+        def make() -> list[Partition]:
+            logs = self._logs.build(topic.name, indexes, topic.id, wall_ms(), topic.log_config)
+            return [Partition(topic, log.partition, log, -1, self._logs.leader_epoch) for log in logs]
+
         with anyio.CancelScope(shield=True):  # the files are there afterwards
-            logs = await run_in_thread(self._logs.build, topic.name, indexes, topic.id, wall_ms(), topic.log_config)
-        for log in logs:
-            self._logs.add(log)
+            partitions = await run_in_thread(make)
+        logs = [partition.log for partition in partitions]
+        self._logs.add(*logs)
+        self._unregistered += logs
+        for partition in partitions:
+            partition.leader = self._place(partition.index)
+        topic.partitions += partitions
 
     def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Make a topic of the broker's own, in which a coordinator keeps its state.
@@ -486,7 +497,7 @@ class TopicRegistry:
         if count - have > MADE_AT_ONCE:
             self._creating.add(topic.name)
             try:
-                await self._make_logs(topic, range(have, count))
+                await self._make_partitions(topic, range(have, count))
             finally:
                 self._creating.discard(topic.name)
         self.add_partitions(topic, count)
@@ -508,8 +519,13 @@ class TopicRegistry:
         except StorageError:
             self._bring_back(topic)
             raise
-        self._drop(topic)
-        await run_in_thread(self._logs.prepare_checkpoint().run)
+        with anyio.CancelScope(shield=True):  # else the name would be taken until the next start
+            for start in range(0, len(topic.partitions), DELETED_TOGETHER):
+                indexes = [partition.index for partition in topic.partitions[start : start + DELETED_TOGETHER]]
+                work = self._logs.prepare_delete(topic.name, indexes, wall_ms())
+                await run_in_thread(work.run)
+                work.finish()
+            await run_in_thread(self._logs.prepare_checkpoint().run)
         self._leaving.discard(topic.name)
         self._doomed.discard(topic.id)  # the next save forgets it
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import anyio
@@ -88,3 +89,28 @@ async def test_a_chore_that_fails_is_logged_and_tried_again(caplog: pytest.LogCa
         assert "the medium is gone" in caplog.text
         await maintenance.do_all()
         assert log.recovery_point == 1
+
+
+class _Threads(MemoryStorage):
+    """Knows which threads renamed something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renaming: set[int] = set()
+
+    def rename(self, source: str, target: str) -> None:
+        if source.endswith((".log", ".index")):
+            self.renaming.add(threading.get_ident())
+        super().rename(source, target)
+
+
+async def test_retention_renames_files_in_a_thread() -> None:
+    storage = _Threads()
+    async with Broker(
+        storage=storage, topics={"t": 1}, log_segment_bytes=1000, log_retention_bytes=1000, log_retention_ms=-1
+    ) as broker:
+        await _produce(broker, *[b"x" * 500] * 10)
+        await _maintenance(broker).do_all()
+        assert broker.state.topics.require("t").partitions[0].log.log_start_offset == 8
+    assert storage.renaming
+    assert threading.get_ident() not in storage.renaming

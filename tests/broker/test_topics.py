@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+import threading
+from types import FrameType
 
 import anyio
 import pytest
@@ -274,3 +277,52 @@ async def test_many_partitions_are_added_at_once() -> None:
     topic = topics.create("t", 1, {})
     await topics.add_partitions_in_thread(topic, 50)
     assert [one.index for one in topic.partitions] == list(range(50))
+
+
+async def test_the_loop_does_next_to_nothing_for_each_partition_of_a_new_topic() -> None:
+    """It made the partitions of a topic in one turn: 107 ms for 3,000 of them."""
+    topics, _ = _open(MemoryStorage())
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and "/broker/" in frame.f_code.co_filename
+
+    sys.setprofile(count)  # of this thread
+    try:
+        topic = await topics.create_in_thread("t", 500, {})
+        await topics.add_partitions_in_thread(topic, 1000)
+    finally:
+        sys.setprofile(None)
+    assert [partition.index for partition in topic.partitions] == list(range(1000))
+    assert {partition.leader for partition in topic.partitions} == {1}
+    assert calls < 4000
+
+
+class _Threads(MemoryStorage):
+    """Knows which threads renamed something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.renaming: set[int] = set()
+
+    def rename(self, source: str, target: str) -> None:
+        self.renaming.add(threading.get_ident())
+        super().rename(source, target)
+
+
+async def test_the_directories_of_a_deleted_topic_are_renamed_in_a_thread() -> None:
+    storage = _Threads()
+    topics, logs = _open(storage)
+    topic = await topics.create_in_thread("t", 500, {})
+    await topics.save()
+    storage.renaming.clear()
+    await topics.delete(topic)
+    assert storage.renaming
+    assert threading.get_ident() not in storage.renaming
+    assert not logs.logs
+    assert not [path for path in storage.files if path.startswith("t-") and "-delete" not in path]
+    work = logs.deletions_due(NOW + 10**12)
+    assert work is not None
+    work.do()
+    assert not [path for path in storage.files if path.startswith("t-")]

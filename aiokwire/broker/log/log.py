@@ -22,7 +22,7 @@ from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
 from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp, first_found
 from aiokwire.broker.log.producers import ProducerStates
 from aiokwire.broker.log.recovery import LoadedLog, delete_segment, load_log, log_cut, restore_producers
-from aiokwire.broker.log.retention import plan_retention
+from aiokwire.broker.log.retention import Removal, plan_retention
 from aiokwire.broker.log.segment import LOG, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, ReadResult, Segment
 from aiokwire.broker.log.storage import Storage
 from aiokwire.broker.log.work import Work
@@ -425,16 +425,14 @@ class PartitionLog:
             self.leader_epochs.truncate_from_start(offset)
         return self.log_start_offset
 
-    def apply_retention(self, now_ms: int) -> list[str]:
-        """Take the segments that are too old, too many or below the log's start out of the log.
-
-        Gives the renamed files, which are to be deleted after `file_delete_delay_ms`.
+    def prepare_retention(self, now_ms: int) -> Removal | None:
+        """Take the segments that are too old, too many or below the log's start out of the log; None: there are none.
 
         Raises: StorageError.
         """
         count = plan_retention(self._segments, self.log_start_offset, self.config, now_ms)
         if count == 0:
-            return []
+            return None
         if count == len(self._segments):
             self.roll(now_ms)
         gone, kept = self._segments[:count], self._segments[count:]
@@ -443,11 +441,10 @@ class PartitionLog:
         self.recovery_point = max(self.recovery_point, kept[0].base_offset)
         self.leader_epochs.truncate_from_start(self.log_start_offset)
         self._names += 1
-        files = []
+        snapshots = [self._snapshots.forget(segment.base_offset) for segment in gone]
         for segment in gone:
-            files += segment.retire()
-            self._snapshots.delete(segment.base_offset)
-        return files
+            segment.close()
+        return Removal(f"remove {count} segments of {self.topic}[{self.partition}]", gone, snapshots)
 
     def truncate_to(self, offset: int) -> None:
         """Cut off everything from the batch that holds `offset` on: an unclean leader change, played for clients.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from aiokwire.broker.log.checkpoints import (
@@ -28,6 +28,7 @@ from aiokwire.broker.log.checkpoints import (
 from aiokwire.broker.log.config import DAY_MS, LogConfig
 from aiokwire.broker.log.flush import flush_all
 from aiokwire.broker.log.log import PartitionLog
+from aiokwire.broker.log.retention import Removal
 from aiokwire.broker.log.storage import Storage, write_atomically
 from aiokwire.broker.log.work import Work
 from aiokwire.errors import InvalidArgument, StorageError
@@ -287,9 +288,9 @@ class LogManager:
             raise
         return log
 
-    def add(self, log: PartitionLog) -> None:
-        """Take a log in that `build` made."""
-        self._logs[TopicPartition(log.topic, log.partition)] = log
+    def add(self, *logs: PartitionLog) -> None:
+        """Take logs in that `build` made."""
+        self._logs.update((TopicPartition(log.topic, log.partition), log) for log in logs)
 
     def discard(self, logs: Iterable[PartitionLog]) -> None:
         """Delete the files of logs that `build` made and that were not added.
@@ -305,28 +306,57 @@ class LogManager:
 
         Raises: KeyError: there is none. StorageError.
         """
-        log = self._logs[TopicPartition(topic, partition)]
-        suffix = f"-{partition}.{self._rng.randbytes(16).hex()}{_DOOMED}"
-        doomed = topic[: _LONGEST_NAME - len(suffix)] + suffix
-        log.abandon()
-        self.storage.rename(log.directory, doomed)
-        del self._logs[TopicPartition(topic, partition)]
-        self._doomed.append((now_ms + log.config.file_delete_delay_ms, [], [doomed]))
+        self.prepare_delete(topic, [partition], now_ms).do()
+
+    def prepare_delete(self, topic: str, partitions: Iterable[int], now_ms: int) -> Work:
+        """Take logs of a topic away; the work frees their names, and their files go when `deletions_due`.
+
+        Raises: KeyError: there is none of that number.
+        """
+        renames = []
+        due_ms = now_ms
+        for partition in partitions:
+            log = self._logs.pop(TopicPartition(topic, partition))
+            suffix = f"-{partition}.{self._rng.randbytes(16).hex()}{_DOOMED}"
+            renames.append((log.directory, topic[: _LONGEST_NAME - len(suffix)] + suffix))
+            due_ms = now_ms + log.config.file_delete_delay_ms
+            log.abandon()
+
+        def run() -> None:
+            for source, target in renames:
+                self.storage.rename(source, target)
+
+        def finish() -> None:
+            self._doomed.append((due_ms, [], [target for _, target in renames]))
+
+        return Work(f"rename the directories of {len(renames)} partitions of {topic}", run, finish)
 
     # --- periodic work --------------------------------------------------------------------------------------------
 
     def apply_retention(self, now_ms: int) -> int:
-        """Take the segments that are too old or too many out of their logs; gives how many files that were.
+        """Take the segments that are too old or too many out of their logs; gives how many logs had some.
 
         Raises: StorageError.
         """
         count = 0
-        for log in self._logs.values():
-            files = log.apply_retention(now_ms)
-            if files:
-                self._doomed.append((now_ms + log.config.file_delete_delay_ms, files, []))
-                count += len(files)
+        for work in self.retention_due(now_ms):
+            if work is not None:
+                work.do()
+                count += 1
         return count
+
+    def retention_due(self, now_ms: int) -> Iterator[Work | None]:
+        """The removal of what is too old or too much, one log at a time; None for a log that keeps all it has.
+
+        Raises: StorageError.
+        """
+        for log in list(self._logs.values()):
+            is_deleted = self._logs.get(TopicPartition(log.topic, log.partition)) is not log  # since this began
+            removal = None if is_deleted else log.prepare_retention(now_ms)
+            yield None if removal is None else self._removal_work(removal, now_ms + log.config.file_delete_delay_ms)
+
+    def _removal_work(self, removal: Removal, due_ms: int) -> Work:
+        return Work(removal.what, removal.run, lambda: self._doomed.append((due_ms, removal.files, [])))
 
     def flush_due(self, now_ms: int) -> list[Work]:
         """The flushes that flush.ms or a rolled segment asks for.

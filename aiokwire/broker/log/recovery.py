@@ -214,8 +214,13 @@ class SnapshotFiles:
 
     def delete(self, offset: int) -> None:
         if offset in self.offsets:
+            self._storage.delete(self.forget(offset))
+
+    def forget(self, offset: int) -> str:
+        """The path of the snapshot at `offset`, if there is one: the caller deletes it."""
+        if offset in self.offsets:
             self.offsets.remove(offset)
-            self._storage.delete(self.path(offset))
+        return self.path(offset)
 
     def delete_strays(self, bases: list[int], end: int) -> None:
         """Delete the snapshots above `end`, and those of no segment except the newest."""

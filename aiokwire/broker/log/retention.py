@@ -1,4 +1,4 @@
-"""How many of a log's oldest segments go. Decides only; the log acts."""
+"""How many of a log's oldest segments go, and what becomes of their files. Decides only; the log acts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ from collections.abc import Sequence
 
 from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.segment import Segment
+from aiokwire.broker.log.work import Work
+
+
+class Removal(Work):
+    """Segments that are out of their log: `run` renames their files, so that no start finds them."""
+
+    __slots__ = ("files",)
+
+    def __init__(self, what: str, segments: Sequence[Segment], snapshots: Sequence[str]) -> None:
+        """`snapshots` are the files of the segments' producer snapshots, which are deleted."""
+        self.files: list[str] = []  # the renamed ones, to be deleted after `file_delete_delay_ms`
+
+        def run() -> None:
+            for segment, snapshot in zip(segments, snapshots, strict=True):  # oldest first: a kill leaves no gap
+                self.files += segment.retire()
+                segment.storage.delete(snapshot)
+
+        super().__init__(what, run)
 
 
 def plan_retention(segments: Sequence[Segment], log_start_offset: int, config: LogConfig, now_ms: int) -> int:

@@ -22,11 +22,20 @@ def fill(log: PartitionLog, make_batch: MakeBatch, count: int, *, step: int = 0)
             log.roll(NOW)
 
 
+def _retain(log: PartitionLog, now_ms: int) -> list[str]:
+    """The files that go."""
+    removal = log.prepare_retention(now_ms)
+    if removal is None:
+        return []
+    removal.do()
+    return removal.files
+
+
 def test_segments_whose_records_are_too_old_go(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log(retention_ms=1000)
     fill(log, make_batch, 5, step=100)
-    assert log.apply_retention(NOW + 1000) == []
-    gone = log.apply_retention(NOW + 1201)
+    assert _retain(log, NOW + 1000) == []
+    gone = _retain(log, NOW + 1201)
     assert log.log_start_offset == 3
     assert log.segment_offsets == (3, 4)
     assert [name for name in gone if name.endswith(".log.deleted")] == [
@@ -42,9 +51,9 @@ def test_when_everything_is_too_old_the_log_goes_on_in_an_empty_segment(
 ) -> None:
     log = open_log(retention_ms=1000)
     fill(log, make_batch, 3)
-    log.apply_retention(NOW + 5000)
+    _retain(log, NOW + 5000)
     assert (log.log_start_offset, log.end_offset, log.segment_offsets) == (3, 3, (3,))
-    log.apply_retention(NOW + 50000)
+    _retain(log, NOW + 50000)
     assert log.segment_offsets == (3,)
     assert log.append(make_batch(1), now_ms=NOW).base_offset == 3
 
@@ -53,7 +62,7 @@ def test_the_log_is_never_cut_below_its_size_limit(open_log: OpenLog, make_batch
     size = len(make_batch(1))
     log = open_log(retention_bytes=3 * size + 1, retention_ms=-1)
     fill(log, make_batch, 6)
-    log.apply_retention(NOW)
+    _retain(log, NOW)
     assert log.segment_offsets == (2, 3, 4, 5)
     assert log.size == 4 * size
 
@@ -63,7 +72,7 @@ def test_a_compacted_log_only_forgets_what_is_below_its_start(open_log: OpenLog,
     log.config = LogConfig(cleanup_policy="compact", retention_ms=1, retention_bytes=1)
     fill(log, make_batch, 5)
     log.delete_records(3)
-    log.apply_retention(NOW + 10_000)
+    _retain(log, NOW + 10_000)
     assert log.segment_offsets == (3, 4)
 
 
@@ -75,9 +84,9 @@ def test_deleting_records_moves_the_start_and_frees_whole_segments(open_log: Ope
     log.append(make_batch(5), now_ms=NOW)
     assert log.delete_records(7) == 7
     assert log.delete_records(3) == 7
-    assert log.apply_retention(NOW) == []
+    assert _retain(log, NOW) == []
     assert log.delete_records(10) == 10
-    assert log.apply_retention(NOW)
+    assert _retain(log, NOW)
     assert log.segment_offsets == (10,)
     assert log.delete_records(-1) == 15
     for offset in (16, -2):
