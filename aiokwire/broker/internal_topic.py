@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import anyio
 
-from aiokwire.broker.topics import Partition, Topic, TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
+from aiokwire.broker.topics import Partition, Topic
 from aiokwire.errors import StorageError
 from aiokwire.records import BatchBuilder, RecordBatch, read_batches
 

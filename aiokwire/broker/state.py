@@ -20,7 +20,8 @@ from aiokwire.broker.nodes import Node, Nodes
 from aiokwire.broker.offsets import OffsetStore
 from aiokwire.broker.peer_log import PeerLog
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.topics import Partition, Topic, TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
+from aiokwire.broker.topics import Partition, Topic
 from aiokwire.broker.transactions import TransactionCoordinator
 from aiokwire.broker.turns import Slices
 from aiokwire.broker.unread import UnreadAnswers

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.log import LogManager, MemoryStorage
-from aiokwire.broker.topics import FILE, Topic, TopicRegistry, TopicRules, name_fault
+from aiokwire.broker.topic_registry import FILE, TopicRegistry
+from aiokwire.broker.topics import Topic, TopicRules, name_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.records import BatchBuilder

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.groups.timers import Timers
-from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Rep
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
 from aiokwire.broker.groups.timers import Due, Key, Timers
 from aiokwire.broker.offsets import OffsetStore
-from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError

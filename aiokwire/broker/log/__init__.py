@@ -14,7 +14,8 @@ to a thread, `finish()` is called on the loop afterwards. No wall clock: `now_ms
 
 Files: `manager` (a data directory) has many `log` (a partition), each a row of `segment` with their `index`; `batches`
 reads headers, `lookup` finds times, `producers` and `epochs` hold what a log knows beside its batches, `recovery` opens
-a partition, `retention` decides what goes, `checkpoints` writes the text files, `storage` is all that touches files.
+a partition, `rolling` and `retention` decide when a segment is sealed and what goes, `flush` brings logs to the medium,
+`checkpoints` writes the text files, `storage` and `memory_storage` are all that touches files.
 """
 
 from aiokwire.broker.log.checkpoints import decode_id, encode_id, new_id
@@ -24,9 +25,10 @@ from aiokwire.broker.log.index import AbortedTransaction
 from aiokwire.broker.log.log import AppendInfo, PartitionLog
 from aiokwire.broker.log.lookup import Candidate
 from aiokwire.broker.log.manager import LogManager
+from aiokwire.broker.log.memory_storage import MemoryStorage
 from aiokwire.broker.log.producers import ProducerState, ProducerStates
 from aiokwire.broker.log.segment import ReadResult
-from aiokwire.broker.log.storage import DiskStorage, MemoryStorage, Storage, write_atomically
+from aiokwire.broker.log.storage import DiskStorage, Storage, write_atomically
 from aiokwire.broker.log.work import Work
 
 __all__ = [

@@ -18,12 +18,13 @@ import anyio
 from aiokwire.broker.log.batches import read_marker
 from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.flush import Flush
-from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex
+from aiokwire.broker.log.index import AbortedTransaction
 from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp, first_found
 from aiokwire.broker.log.producers import ProducerStates
 from aiokwire.broker.log.recovery import LoadedLog, delete_segment, load_log, log_cut, restore_producers
 from aiokwire.broker.log.retention import Removal, plan_retention
-from aiokwire.broker.log.segment import LOG, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, ReadResult, Segment
+from aiokwire.broker.log.rolling import must_roll
+from aiokwire.broker.log.segment import LOG, NO_TIMESTAMP, ReadResult, Segment
 from aiokwire.broker.log.storage import Storage
 from aiokwire.broker.log.work import Work
 from aiokwire.error_codes import ErrorCode
@@ -84,8 +85,8 @@ class PartitionLog:
         self._last_flush_ms = now_ms
         self._names = 1  # counts creations, renames and deletions of files
         self._synced_names = 0  # how many of them are on the medium
-        # The file with the topic id: written by the manager and not on the medium yet. While `metadata_to_sync` has it
-        # nothing may be appended; afterwards the id is known from elsewhere, and the first flush takes the file along.
+        # The file with the topic id, not on the medium yet. While `metadata_to_sync` has it nothing may be appended;
+        # afterwards the id is known from elsewhere, and the first flush takes the file along.
         self.metadata_to_sync: str | None = None
         self._metadata_to_flush: str | None = None
         # Index files of sealed segments from here on may not be on the medium; those of the active segment are flushed
@@ -182,7 +183,8 @@ class PartitionLog:
             placed.append((header, end, last))
             end = last + 1
             latest = max(latest, header.max_timestamp)
-        self._roll_if_due(len(data), latest, end - 1, now_ms)
+        if must_roll(self._active, self.config, len(data), latest, end - 1, now_ms):
+            self.roll(now_ms)
         assign_offsets(data, base, leader_epoch, headers)
         self._active.write(data)
         self._note(placed, data)
@@ -215,25 +217,6 @@ class PartitionLog:
             position += header.size
 
     # --- roll -----------------------------------------------------------------------------------------------------
-
-    def _roll_if_due(self, incoming: int, latest: int, last_offset: int, now_ms: int) -> None:
-        active, config = self._active, self.config
-        if active.size == 0:
-            return
-        if (
-            active.size > config.segment_bytes - incoming
-            or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-            or len(active.offset_index) >= config.segment_index_bytes // OffsetIndex.ENTRY.size
-            or len(active.time_index) >= config.segment_index_bytes // TimeIndex.ENTRY.size - 1
-            or self._waited_ms(active, latest, now_ms) > config.segment_ms - config.segment_jitter_ms
-        ):
-            self.roll(now_ms)
-
-    @staticmethod
-    def _waited_ms(active: Segment, latest: int, now_ms: int) -> int:
-        """How old the active segment is: by its records' timestamps when they have some."""
-        first = active.first_timestamp
-        return latest - first if first >= 0 and latest >= 0 else now_ms - active.created_ms
 
     def roll(self, now_ms: int) -> None:
         """Seal the active segment and go on in a new one; an empty one stays.
@@ -384,7 +367,7 @@ class PartitionLog:
     async def flush_upto(self, offset: int, now_ms: Callable[[], int]) -> None:
         """Wait until what was appended below `offset` survives a power failure.
 
-        All who wait share flushes: one is under way at a time, and the next one covers everything that came meanwhile.
+        All who wait share flushes: one is under way at a time, and the next one covers what came meanwhile.
 
         Raises: StorageError.
         """
@@ -430,8 +413,7 @@ class PartitionLog:
 
         Raises: StorageError.
         """
-        count = plan_retention(self._segments, self.log_start_offset, self.config, now_ms)
-        if count == 0:
+        if not (count := plan_retention(self._segments, self.log_start_offset, self.config, now_ms)):
             return None
         if count == len(self._segments):
             self.roll(now_ms)
@@ -497,7 +479,7 @@ class PartitionLog:
             self._metadata_to_flush, self.metadata_to_sync = self.metadata_to_sync, None
 
     def release_idle(self) -> None:
-        """Give back the file handles and index memory of sealed segments; a read opens them again."""
+        """Give back the handles and index memory of sealed segments; a read opens them again."""
         for segment in self._segments[:-1]:
             segment.release()
 

@@ -1,8 +1,7 @@
 """The only place of the broker that touches files; everything else names them by paths relative to the data directory.
 
-`DiskStorage` is a directory, `MemoryStorage` keeps everything in the process: for brokers without a data directory, and
-for tests, which take its room away, crash it, and look at what is left. Errors of the operating system end here as
-`StorageError`.
+`DiskStorage` is a directory; `memory_storage` has the one that keeps everything in the process. Errors of the operating
+system end here as `StorageError`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import contextlib
 import errno
 import fcntl
 import os
-import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
 from aiokwire.threads import call_for_each
 
@@ -146,10 +143,11 @@ def _mapped(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _storage_error(what, path, error) from error
+        raise storage_error(what, path, error) from error
 
 
-def _storage_error(what: str, path: str, error: OSError) -> StorageError:
+def storage_error(what: str, path: str, error: OSError) -> StorageError:
+    """The error of the operating system, with what was tried and where."""
     hint = ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "; nothing that was accepted is lost, and writes work again once there is room"
@@ -172,13 +170,13 @@ class DiskFile:
         try:
             return os.pread(self._fd, size, position)
         except OSError as error:
-            raise _storage_error("read", self._path, error) from error
+            raise storage_error("read", self._path, error) from error
 
     def pwrite(self, data: Buffer, position: int) -> int:
         try:
             return os.pwrite(self._fd, data, position)
         except OSError as error:
-            raise _storage_error("write", self._path, error) from error
+            raise storage_error("write", self._path, error) from error
 
     def truncate(self, size: int) -> None:
         with _mapped("truncate", self._path):
@@ -221,7 +219,7 @@ class DiskStorage:
             ) from error
         except OSError as error:
             os.close(fd)
-            raise _storage_error("lock the data directory", self.root, error) from error
+            raise storage_error("lock the data directory", self.root, error) from error
         self._lock_fd = fd
 
     def unlock(self) -> None:
@@ -233,7 +231,7 @@ class DiskStorage:
         try:
             return DiskFile(os.open(self._at(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), self._at(path))
         except OSError as error:
-            raise _storage_error("open", self._at(path), error) from error
+            raise storage_error("open", self._at(path), error) from error
 
     def read(self, path: str) -> bytes | None:
         try:
@@ -241,11 +239,11 @@ class DiskStorage:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _storage_error("open", self._at(path), error) from error
+            raise storage_error("open", self._at(path), error) from error
         try:
             return os.pread(fd, os.fstat(fd).st_size, 0)
         except OSError as error:
-            raise _storage_error("read", self._at(path), error) from error
+            raise storage_error("read", self._at(path), error) from error
         finally:
             os.close(fd)
 
@@ -283,11 +281,11 @@ class DiskStorage:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _storage_error("open", self._at(path), error) from error
+            raise storage_error("open", self._at(path), error) from error
         try:
             flush(fd)
         except OSError as error:
-            raise _storage_error("flush", self._at(path), error) from error
+            raise storage_error("flush", self._at(path), error) from error
         finally:
             os.close(fd)
 
@@ -301,7 +299,7 @@ class DiskStorage:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _storage_error("delete", self._at(path), error) from error
+            raise storage_error("delete", self._at(path), error) from error
 
     def list(self, path: str) -> list[str]:
         try:
@@ -309,7 +307,7 @@ class DiskStorage:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _storage_error("list", self._at(path), error) from error
+            raise storage_error("list", self._at(path), error) from error
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(self._at(path))
@@ -330,7 +328,7 @@ class DiskStorage:
         except FileNotFoundError:
             return -1
         except OSError as error:
-            raise _storage_error("look at", self._at(path), error) from error
+            raise storage_error("look at", self._at(path), error) from error
 
     def modified_ms(self, path: str) -> int:
         with _mapped("look at", self._at(path)):
@@ -340,178 +338,3 @@ class DiskStorage:
         with _mapped("look at", self.root):
             found = os.statvfs(self.root)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
-
-
-class MemoryFile:
-    """A file of `MemoryStorage`: what it holds, and how much of that survives a crash for sure."""
-
-    __slots__ = ("_storage", "data", "modified_ms", "synced")
-
-    def __init__(self, storage: MemoryStorage) -> None:
-        self._storage = storage
-        self.data = bytearray()
-        self.synced = 0  # bytes from the start that were flushed and not cut off since
-        self.modified_ms = wall_ms()
-
-    def pread(self, size: int, position: int) -> bytes:
-        with memoryview(self.data) as view:
-            return bytes(view[position : position + size])
-
-    def pwrite(self, data: Buffer, position: int) -> int:
-        end = position + len(data)
-        room = self._storage.room(end - len(self.data))
-        if room < 0:
-            end = max(end + room, position)
-            if end <= position:
-                full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                raise _storage_error("write", "to memory", full)
-            data = memoryview(data)[: end - position]
-        if position > len(self.data):
-            self.data.extend(bytes(position - len(self.data)))
-        self.data[position:end] = data
-        self.synced = min(self.synced, position)
-        self.modified_ms = wall_ms()
-        return end - position
-
-    def truncate(self, size: int) -> None:
-        del self.data[size:]
-        self.synced = min(self.synced, size)
-
-    def size(self) -> int:
-        return len(self.data)
-
-    def close(self) -> None:
-        """The content stays with the storage."""
-
-
-class MemoryStorage:
-    """Files in memory, with the faults that a disk has.
-
-    `capacity`: bytes that fit in all; set it at any time to make the "disk" full, None for no limit. `crash()` is a
-    power failure. A storage outlives the broker that used it, as a disk does.
-    """
-
-    def __init__(self, *, capacity: int | None = None) -> None:
-        self.capacity = capacity
-        self.files: dict[str, MemoryFile] = {}
-        self._directories: dict[str, set[str]] = {"": set()}
-        self._locked = False
-
-    def __repr__(self) -> str:
-        return f"<MemoryStorage {len(self.files)} files>"
-
-    def room(self, more: int) -> int:
-        """Bytes that are left after `more` are taken; negative by what is missing."""
-        if self.capacity is None or more <= 0:
-            return 0
-        return min(self.capacity - sum(len(file.data) for file in list(self.files.values())) - more, 0)
-
-    def space(self) -> tuple[int, int]:
-        if self.capacity is None:
-            return -1, -1
-        return self.capacity, max(self.capacity - sum(len(file.data) for file in list(self.files.values())), 0)
-
-    def crash(self, rng: random.Random) -> None:
-        """Lose what was not flushed: each file keeps its flushed bytes, some of the others, and maybe garbage."""
-        self._locked = False
-        for file in self.files.values():
-            kept = rng.randint(file.synced, len(file.data))
-            torn = rng.randint(0, min(len(file.data) - kept, 200))
-            garbage = rng.randbytes(torn) if rng.random() < 0.5 else bytes(torn)
-            file.data = file.data[:kept] + garbage
-            file.synced = len(file.data)
-
-    def lock(self) -> None:
-        if self._locked:
-            raise StorageError("another broker uses this MemoryStorage: close it first")
-        self._locked = True
-
-    def unlock(self) -> None:
-        self._locked = False
-
-    def open(self, path: str) -> MemoryFile:
-        file = self.files.get(path)
-        if file is None:
-            directory, _, name = path.rpartition("/")
-            if directory not in self._directories:
-                raise _storage_error("open", path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
-            file = self.files[path] = MemoryFile(self)
-            self._directories[directory].add(name)
-        return file
-
-    def read(self, path: str) -> bytes | None:
-        file = self.files.get(path)
-        return None if file is None else bytes(file.data)
-
-    def write(self, path: str, data: Buffer) -> None:
-        file = self.open(path)
-        file.truncate(0)
-        append_exactly(file, data, 0)
-
-    def sync(self, path: str) -> None:
-        if (file := self.files.get(path)) is not None:
-            file.synced = len(file.data)
-
-    def sync_directory(self, path: str) -> None:
-        """Names are durable at once: only content can be lost."""
-
-    def sync_all(self, paths: Sequence[str]) -> None:
-        errors = call_for_each(self.sync, paths, threads=1, name="")
-        if errors:
-            raise errors[0]
-
-    def sync_directories(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self.sync_directory(path)
-
-    def rename(self, source: str, target: str) -> None:
-        if source in self._directories:
-            self._rename_directory(source, target)
-            return
-        file = self.files.pop(source, None)
-        if file is None:
-            raise _storage_error("rename", source, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
-        self.files[target] = file
-        self._forget(source)
-        directory, _, name = target.rpartition("/")
-        self._directories[directory].add(name)
-
-    def _rename_directory(self, source: str, target: str) -> None:
-        names = self._directories.pop(source)
-        self._forget(source)
-        self.make_directory(target)
-        self._directories[target] = names
-        for name in names:
-            self.files[f"{target}/{name}"] = self.files.pop(f"{source}/{name}")
-
-    def _forget(self, path: str) -> None:
-        directory, _, name = path.rpartition("/")
-        self._directories[directory].discard(name)
-
-    def delete(self, path: str) -> None:
-        if self.files.pop(path, None) is not None:
-            self._forget(path)
-
-    def list(self, path: str) -> list[str]:
-        return sorted(self._directories.get(path, ()))  # the same in every simulated run
-
-    def is_directory(self, path: str) -> bool:
-        return path in self._directories
-
-    def make_directory(self, path: str) -> None:
-        if path not in self._directories:
-            self._directories[path] = set()
-            directory, _, name = path.rpartition("/")
-            self._directories[directory].add(name)
-
-    def delete_directory(self, path: str) -> None:
-        for name in sorted(self._directories.pop(path, set())):
-            del self.files[f"{path}/{name}"]
-        self._forget(path)
-
-    def size(self, path: str) -> int:
-        file = self.files.get(path)
-        return -1 if file is None else len(file.data)
-
-    def modified_ms(self, path: str) -> int:
-        return self.files[path].modified_ms if path in self.files else -1

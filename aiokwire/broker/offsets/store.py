@@ -23,7 +23,7 @@ from aiokwire.broker.offsets.records import (
     encode_key,
     encode_value,
 )
-from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
 from aiokwire.records import Record, RecordBatch

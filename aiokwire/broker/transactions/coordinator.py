@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from aiokwire.broker.configs import BrokerConfigs
 from aiokwire.broker.internal_topic import InternalTopic
 from aiokwire.broker.producer_ids import ProducerIds
-from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.broker.transactions import decisions
 from aiokwire.broker.transactions.markers import Listener, Markers
 from aiokwire.broker.transactions.records import decode_key, decode_value, encode_key, encode_value

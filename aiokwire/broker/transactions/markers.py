@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from aiokwire.broker.topics import TopicRegistry
+from aiokwire.broker.topic_registry import TopicRegistry
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError
 from aiokwire.records import BatchBuilder

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.log.epochs import LeaderEpochs
-from aiokwire.broker.log.storage import MemoryStorage
 
 
 def _epochs() -> tuple[LeaderEpochs, MemoryStorage]:

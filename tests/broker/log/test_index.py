@@ -7,8 +7,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.log.index import AbortedTransaction, OffsetIndex, TimeIndex, TransactionIndex
-from aiokwire.broker.log.storage import MemoryStorage
 
 
 def test_an_offset_is_found_at_the_last_entry_that_is_not_above_it() -> None:

@@ -1,0 +1,453 @@
+"""Every topic of the broker, kept in one file of the data directory.
+
+The file (`aiokwire-topics.json`) is what makes a topic exist; it is written before a topic is reported as created and
+before its partitions are deleted. Partition directories without an entry, as in a directory that Kafka wrote, are
+adopted: `adoption` decides with which configs. Used by the handlers through `BrokerState.topics`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import anyio
+
+from aiokwire.broker.adoption import (
+    INTERNAL,
+    FoundTopic,
+    is_broker_hold_over,
+    log_adoption,
+    plan_adoption,
+    without_broker_hold,
+    without_hold,
+)
+from aiokwire.broker.cluster_metadata import METADATA_TOPIC, ClusterMetadata, read_cluster_metadata
+from aiokwire.broker.configs import BrokerConfigs
+from aiokwire.broker.log import LogManager, PartitionLog, Storage, write_atomically
+from aiokwire.broker.topics import Partition, Topic, name_fault
+from aiokwire.clock import wall_ms
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, CorruptRecord, StorageError, error_for
+from aiokwire.threads import run_in_thread
+
+FILE = "aiokwire-topics.json"
+MADE_AT_ONCE = 32  # partitions; the files of more are made in a thread
+DELETED_TOGETHER = 200  # partitions whose files are closed in one turn of the loop
+
+
+class TopicRegistry:
+    """Every topic of the broker. Changes take effect at once; `save` makes them last."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        logs: LogManager,
+        configs: BrokerConfigs,
+        rng: random.Random,
+        *,
+        place: Callable[[int], int] | None = None,
+    ) -> None:
+        """`place` says which node leads a new partition, by its number; without it there is one node."""
+        self._storage = storage
+        self._logs = logs
+        self._configs = configs
+        self._rng = rng
+        self._place = place or (lambda index: configs.node_id)
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        self._doomed: set[bytes] = set()  # ids whose partitions are to be deleted, until a later save forgets them
+        self._leaving: set[str] = set()  # names whose partitions are not all out of the way yet
+        self._held: set[str] = set()  # adopted topics that keep all records for now; "" for the broker's default
+        self.next_producer_id = 0  # above every id that an adopted Kafka may have given out
+        self._creating: set[str] = set()  # names whose partitions are being made in a thread
+        self._has_file = False  # this broker has used the directory before
+        self._unregistered: list[PartitionLog] = []  # whose topic ids are not in the file yet
+        self._version = 0  # of what is in memory
+        self._saved = 0  # of what is in the file
+        self._saving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        """Topics by name."""
+        return iter([self._by_name[name] for name in sorted(self._by_name)])
+
+    def get(self, name: str) -> Topic | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        return self._by_id.get(topic_id)
+
+    @property
+    def version(self) -> int:
+        """A number that goes up with every change of any topic, for those who keep what they computed from topics."""
+        return self._version
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        topic = self._by_name.get(name)
+        return topic.partition(index) if topic is not None else None
+
+    # --- the file -----------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the file, bring back its topics, and take in partitions that it does not know.
+
+        Raises: StorageError: the file is damaged or cannot be read.
+        """
+        content = self._storage.read(FILE)
+        self._has_file = content is not None
+        try:
+            known = json.loads(content) if content is not None else {"topics": {}}
+            self._doomed = {bytes.fromhex(one) for one in known.get("doomed", ())}
+            self._held = {str(name) for name in known.get("held", ())}
+            self.next_producer_id = int(known.get("next_producer_id", 0))
+            for name, values in known.get("brokers", {}).items():
+                self._configs.set_dynamic(str(name), dict(values))
+            topics = {
+                str(name): (bytes.fromhex(entry["id"]), int(entry["partitions"]), dict(entry["configs"]))
+                for name, entry in known["topics"].items()
+                if name != METADATA_TOPIC
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StorageError(f"{FILE} in the data directory is damaged: {error!r}") from error
+        self._end_deletions()
+        self._end_broker_hold()
+        for name, (topic_id, count, configs) in topics.items():
+            self._add(Topic(name, topic_id, configs), count)
+        self._note_registered(self._unregistered)
+        self._unregistered = []
+        self._adopt()
+
+    def read_ids(self) -> dict[str, bytes]:
+        """The ids of the topics in the file, none when it is missing or damaged."""
+        try:
+            known = json.loads(self._storage.read(FILE) or b"{}")
+            return {str(name): bytes.fromhex(entry["id"]) for name, entry in known.get("topics", {}).items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return {}  # `load` reports it
+
+    @staticmethod
+    def _note_registered(logs: Iterable[PartitionLog]) -> None:
+        for log in logs:
+            log.note_registered()
+
+    def _end_deletions(self) -> None:
+        """Do what `delete` did not come to before the broker ended."""
+        if not self._doomed:
+            return
+        for key, log in list(self._logs.logs.items()):
+            if log.topic_id in self._doomed:
+                self._logs.delete(key.topic, key.partition, wall_ms())
+        self._logs.checkpoint()
+        self._doomed.clear()
+
+    def _adopt(self) -> None:
+        """Take over the partitions that the file does not know.
+
+        Raises: StorageError.
+        """
+        found: dict[str, dict[int, bytes]] = {}
+        foreign: set[str] = set()  # not what this broker was making when it was killed
+        for key, log in self._logs.logs.items():
+            if key.topic not in self._by_name:
+                found.setdefault(key.topic, {})[key.partition] = log.topic_id
+                if log.end_offset > 0 or not self._has_file:
+                    foreign.add(key.topic)
+        if not found:
+            return
+        metadata, reason = self._read_cluster_metadata()
+        adoption = plan_adoption(
+            [FoundTopic(name, ids, is_foreign=name in foreign) for name, ids in found.items()],
+            metadata,
+            self._configs.static,
+        )
+        for broker, values in adoption.broker_configs.items():
+            self._configs.set_dynamic(broker, {**values, **self._configs.dynamic.get(broker, {})})
+        self.next_producer_id = max(self.next_producer_id, adoption.next_producer_id)
+        self._logs.raise_leader_epoch(adoption.leader_epoch)
+        for topic in adoption.topics:
+            self._add(Topic(topic.name, topic.id or self._new_id(), topic.configs), topic.partitions)
+        self._held |= {topic.name for topic in adoption.topics if topic.is_held}
+        self._held |= {""} if adoption.is_broker_held else set()
+        self._version += 1
+        log_adoption(adoption, reason)
+
+    def _read_cluster_metadata(self) -> tuple[ClusterMetadata | None, str]:
+        """Kafka's metadata, or None and why there is none."""
+        try:
+            metadata = read_cluster_metadata(self._storage)
+        except CorruptRecord as error:
+            return None, f"Kafka's metadata log cannot be read: {error}"
+        missing = f"{METADATA_TOPIC}-0, Kafka's metadata log, is not in the data directory"
+        return metadata, "not in Kafka's metadata log" if metadata is not None else missing
+
+    def _end_broker_hold(self) -> None:
+        if "" in self._held and is_broker_hold_over(self._configs.dynamic.get("", {}), self._configs.static):
+            self._release_broker()
+
+    def _release_broker(self) -> None:
+        self._configs.set_dynamic("", without_broker_hold(self._configs.dynamic.get("", {})))
+        self._held.discard("")
+        self._version += 1
+
+    def apply_retention(self) -> list[str]:
+        """Let retention and compaction work on adopted topics that were held so far; gives their names."""
+        if "" in self._held:
+            self._release_broker()
+        released = sorted(self._held & self._by_name.keys())
+        self._held.clear()
+        for topic in self:
+            if topic.name in released:
+                self.set_configs(topic, without_hold(topic.configs))
+            else:
+                topic.apply(self._configs)
+        return released
+
+    def _encode(self) -> bytes:
+        state = {
+            "version": 1,
+            "topics": {
+                topic.name: {"id": topic.id.hex(), "partitions": len(topic.partitions), "configs": topic.configs}
+                for topic in self
+            },
+            "brokers": self._configs.dynamic,
+            "held": sorted(self._held),
+            "next_producer_id": self.next_producer_id,
+            "doomed": sorted(one.hex() for one in self._doomed),
+        }
+        return json.dumps(state, indent=1).encode()
+
+    async def save(self) -> None:
+        """Write the file when something changed since it was written.
+
+        Raises: StorageError: it cannot be written; the changes are in force, yet would not outlive the broker.
+        """
+        wanted = self._version
+        if self._saving is None:
+            self._saving = anyio.Lock()
+        async with self._saving:
+            if self._saved >= wanted:
+                return
+            version, content = self._version, self._encode()
+            logs, self._unregistered = self._unregistered, []
+            try:
+                await run_in_thread(write_atomically, self._storage, FILE, content)
+            except BaseException:
+                self._unregistered += logs
+                raise
+            self._note_registered(logs)
+            self._saved = version
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """Make a topic; the caller has checked the configs.
+
+        Raises: BrokerError: the name is taken, illegal or internal. StorageError: the disk refuses.
+        """
+        self.check_new(name)
+        return self._create(name, partitions, configs)
+
+    async def create_in_thread(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """`create`, without holding up the loop where there are many partitions.
+
+        Raises: as `create`.
+        """
+        if partitions <= MADE_AT_ONCE:
+            return self.create(name, partitions, configs)
+        self.check_new(name)
+        topic = Topic(name, self._new_id(), configs)
+        topic.apply(self._configs)
+        self._creating.add(name)
+        try:
+            await self._make_partitions(topic, range(partitions))
+        finally:
+            self._creating.discard(name)
+        self._add(topic, partitions)
+        self._version += 1
+        return topic
+
+    async def _make_partitions(self, topic: Topic, indexes: Iterable[int]) -> None:
+        """Make partitions in a thread: the loop only chooses their leaders."""
+
+        def make() -> list[Partition]:
+            logs = self._logs.build(topic.name, indexes, topic.id, wall_ms(), topic.log_config)
+            return [Partition(topic, log.partition, log, -1, self._logs.leader_epoch) for log in logs]
+
+        with anyio.CancelScope(shield=True):  # the files are there afterwards
+            partitions = await run_in_thread(make)
+        logs = [partition.log for partition in partitions]
+        self._logs.add(*logs)
+        self._unregistered += logs
+        for partition in partitions:
+            partition.leader = self._place(partition.index)
+        topic.partitions += partitions
+
+    def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """Make a topic of the broker's own, in which a coordinator keeps its state.
+
+        Raises: StorageError: the disk refuses, or one of that name is being deleted.
+        """
+        if name in self._leaving:
+            raise StorageError(_still_there(name))
+        return self._create(name, partitions, configs)
+
+    def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        topic = Topic(name, self._new_id(), configs)
+        try:
+            self._add(topic, partitions)
+        except StorageError:
+            self._drop(topic)
+            raise
+        self._version += 1
+        return topic
+
+    def check_new(self, name: str) -> None:
+        """Check that a topic of this name may be made.
+
+        Raises: BrokerError: it is taken, illegal, internal, or too like another one.
+        """
+        fault = name_fault(name)
+        if fault is not None:
+            raise BrokerError(fault, code=ErrorCode.INVALID_TOPIC_EXCEPTION, topic=name)
+        if name in INTERNAL:
+            raise BrokerError(
+                f"{name} is an internal topic of the broker, which creates it itself",
+                code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+                topic=name,
+            )
+        if name in self._by_name or name in self._creating:
+            raise BrokerError(f"Topic '{name}' already exists.", code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
+        if name in self._leaving:
+            raise BrokerError(_still_there(name), code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
+        # Kafka's metrics turn dots into underscores, so that two such names would collide there.
+        if "." in name or "_" in name:
+            flat = name.replace(".", "_")
+            for other in self._by_name.keys() | self._creating:
+                if other.replace(".", "_") == flat:
+                    raise BrokerError(
+                        f"topic '{name}' collides with '{other}': they differ in '.' and '_' only",
+                        code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+                        topic=name,
+                    )
+
+    def _new_id(self) -> bytes:
+        return self._rng.getrandbits(128).to_bytes(16, "big")
+
+    def _add(self, topic: Topic, count: int) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        topic.apply(self._configs)
+        self._extend(topic, count)
+
+    def _extend(self, topic: Topic, count: int) -> None:
+        now = wall_ms()
+        for index in range(len(topic.partitions), count):
+            log = self._logs.get(topic.name, index)
+            if log is None:
+                log = self._logs.create(topic.name, index, topic.id, now, topic.log_config)
+            log.config = topic.log_config
+            if log.metadata_to_sync is not None:
+                self._unregistered.append(log)
+            epoch = max(self._logs.leader_epoch, log.leader_epochs.latest)
+            topic.partitions.append(Partition(topic, index, log, self._place(index), epoch))
+
+    def add_partitions(self, topic: Topic, count: int) -> None:
+        """Bring a topic to `count` partitions.
+
+        Raises: StorageError: the disk refuses.
+        """
+        self._extend(topic, count)
+        self._version += 1
+
+    async def add_partitions_in_thread(self, topic: Topic, count: int) -> None:
+        """`add_partitions`, without holding up the loop where they are many.
+
+        Raises: StorageError: the disk refuses. BrokerError: another request adds partitions at this moment.
+        """
+        have = len(topic.partitions)
+        if topic.name in self._creating:
+            raise error_for(ErrorCode.INVALID_PARTITIONS, f"partitions of {topic.name!r}", topic=topic.name)
+        if count - have > MADE_AT_ONCE:
+            self._creating.add(topic.name)
+            try:
+                await self._make_partitions(topic, range(have, count))
+            finally:
+                self._creating.discard(topic.name)
+        self.add_partitions(topic, count)
+
+    async def delete(self, topic: Topic) -> None:
+        """Take a topic out of existence; its files go in the background.
+
+        Until its directories have other names, and the checkpoints speak of it no more, another topic cannot have its
+        name: it would go on in the old logs, or lose records to the old offsets at the next start.
+
+        Raises: StorageError: the disk refuses. The topic stays if that could not be written down.
+        """
+        self._drop_names(topic)
+        self._leaving.add(topic.name)
+        self._doomed.add(topic.id)
+        self._version += 1
+        try:
+            await self.save()
+        except StorageError:
+            self._bring_back(topic)
+            raise
+        with anyio.CancelScope(shield=True):  # else the name would be taken until the next start
+            for start in range(0, len(topic.partitions), DELETED_TOGETHER):
+                indexes = [partition.index for partition in topic.partitions[start : start + DELETED_TOGETHER]]
+                work = self._logs.prepare_delete(topic.name, indexes, wall_ms())
+                await run_in_thread(work.run)
+                work.finish()
+            await run_in_thread(self._logs.prepare_checkpoint().run)
+        self._leaving.discard(topic.name)
+        self._doomed.discard(topic.id)  # the next save forgets it
+
+    def _bring_back(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        topic.deleted = False
+        self._leaving.discard(topic.name)
+        self._doomed.discard(topic.id)
+        self._version += 1
+
+    def _drop_names(self, topic: Topic) -> None:
+        self._by_name.pop(topic.name, None)
+        self._by_id.pop(topic.id, None)
+        topic.deleted = True
+        for partition in topic.partitions:
+            partition.changed()
+
+    def _drop(self, topic: Topic) -> None:
+        self._drop_names(topic)
+        for partition in topic.partitions:
+            self._logs.delete(topic.name, partition.index, wall_ms())
+
+    def set_configs(self, topic: Topic, configs: Mapping[str, str]) -> None:
+        """Replace a topic's own configs; the caller has checked them."""
+        topic.configs = dict(configs)
+        topic.apply(self._configs)
+        self._version += 1
+
+    def set_broker_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Replace the dynamic configs of one broker, or of all brokers for an empty name."""
+        self._configs.set_dynamic(name, configs)
+        for topic in self:
+            topic.apply(self._configs)
+        self._version += 1
+
+    def require(self, name: str) -> Topic:
+        """The topic of that name.
+
+        Raises: BrokerError: there is none.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise error_for(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}", topic=name)
+        return topic
+
+
+def _still_there(name: str) -> str:
+    return f"topic '{name}' is being deleted"
