@@ -1,13 +1,13 @@
-"""What belongs to a group: its members, the offsets that it committed, and who reads what. Used by the consumer.
+"""Membership in a group, the offsets that it committed, and the assignment of partitions. Used by the consumer.
 
-membership          the interface between consumer and member      auto                 picks the protocol
-classic/            a member that uses the classic protocol        consumer_protocol/   a member that uses KIP-848
-heartbeat_thread    heartbeats while the loop is blocked           poll_interval        enforces max.poll.interval.ms
-coordinator_client  requests to the group's coordinator            commit_gate          commits and joins take turns
-status              state of a member, for health and events
-offsets             committed offsets                              offset_requests      their requests and responses
-strategy            which assignors a member offers                assignors/           who reads what
-subscription_format what members send one another through the coordinator
+membership           the interface between a consumer and its member   auto                picks the protocol
+classic/             a member that uses the classic protocol           consumer_protocol/  a member that uses KIP-848
+member_base          what members of both protocols have in common     state_table         states, pending signals
+heartbeats           when heartbeats are sent, and where to            heartbeat_thread    sends them
+coordinator_client   requests to the group's coordinator               commit_gate         commits and joins take turns
+status               state of a member, for health and events          strategy            which assignors it offers
+offsets              committed offsets                                 offset_requests     requests and responses
+assignors/           who reads what                                    subscription_format what members send one another
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
     from aiokwire.group.auto import AutoMember
-    from aiokwire.group.classic.decisions import metadata_refresh_interval
     from aiokwire.group.classic.member import ClassicMember
     from aiokwire.group.classic.states import ClassicProtocolEvent, ClassicProtocolState
     from aiokwire.group.commit_gate import CommitGate
     from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
     from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
-    from aiokwire.group.heartbeat_thread import Beat, HeartbeatThread
-    from aiokwire.group.membership import Host, MemberOptions, Membership
+    from aiokwire.group.heartbeat_thread import HeartbeatSchedule, HeartbeatThread
+    from aiokwire.group.membership import Host, MemberOptions, Membership, metadata_refresh_interval
     from aiokwire.group.offsets import GroupOffsets
     from aiokwire.group.status import (
         CoordinatorFound,
@@ -49,7 +48,6 @@ __all__ = [
     "ASSIGNORS",
     "Assignor",
     "AutoMember",
-    "Beat",
     "ClassicMember",
     "ClassicProtocolEvent",
     "ClassicProtocolState",
@@ -60,6 +58,7 @@ __all__ = [
     "CoordinatorLost",
     "GroupEvent",
     "GroupOffsets",
+    "HeartbeatSchedule",
     "HeartbeatThread",
     "Host",
     "LoopBlocked",
@@ -87,7 +86,6 @@ _HOMES = {
         "PartitionInfo",
     ),
     "auto": ("AutoMember",),
-    "classic.decisions": ("metadata_refresh_interval",),
     "classic.member": ("ClassicMember",),
     "classic.states": (
         "ClassicProtocolEvent",
@@ -97,13 +95,14 @@ _HOMES = {
     "consumer_protocol.member": ("ConsumerProtocolMember",),
     "consumer_protocol.states": ("ConsumerProtocolState",),
     "heartbeat_thread": (
-        "Beat",
+        "HeartbeatSchedule",
         "HeartbeatThread",
     ),
     "membership": (
         "Host",
         "MemberOptions",
         "Membership",
+        "metadata_refresh_interval",
     ),
     "offsets": ("GroupOffsets",),
     "status": (

@@ -1,4 +1,4 @@
-"""A member that speaks the consumer protocol (KIP-848) where the broker does, and the classic one elsewhere."""
+"""A member that uses the consumer protocol (KIP-848) if the broker supports it, and the classic one otherwise."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from aiokwire.types import GroupMetadata
 
 
 class AutoMember:
-    """See `Membership`."""
+    """Runs a `ConsumerProtocolMember`, and a `ClassicMember` if that one is not served; see `Membership`."""
 
     def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
-        self._modern = ConsumerProtocolMember(client, options, host, status, may_fall_back=True)
+        self._consumer = ConsumerProtocolMember(client, options, host, status, may_fall_back=True)
         self._classic = ClassicMember(client, options, host, status)
-        self.commits = self._classic.commits  # open unless that one joins
-        self._member: Membership = self._modern
+        self.commits = self._classic.commits  # closed only while that one joins
+        self._member: Membership = self._consumer
         self._leaving = False
 
     @property
@@ -28,7 +28,7 @@ class AutoMember:
 
     def subscribe(self, topics: frozenset[str]) -> None:
         """See `Membership`."""
-        self._modern.subscribe(topics)
+        self._consumer.subscribe(topics)
         self._classic.subscribe(topics)
 
     def record_poll(self) -> None:
@@ -45,8 +45,8 @@ class AutoMember:
 
     async def run(self) -> None:
         """See `Membership`."""
-        await self._modern.run()
-        if self._modern.state is ConsumerProtocolState.UNSERVED and not self._leaving:
+        await self._consumer.run()
+        if self._consumer.state is ConsumerProtocolState.UNSERVED and not self._leaving:
             self._member = self._classic
             await self._classic.run()
 

@@ -1,31 +1,34 @@
-"""The way of a member to its coordinator: one attempt at a time, so that the member decides what a failure means."""
+"""Sends a member's requests to its coordinator: one attempt each, so that the member decides what a failure means."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 
 from aiokwire.cluster import COORDINATOR, JOIN, Client, CoordinatorKind
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group.classic.decisions import MOVED
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.group.status import MemberStatus
 from aiokwire.net import Address, ApiVersions, Connection
 from aiokwire.protocol import Request, Response
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
+# Codes after which the coordinator has to be looked up again.
+MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
 
 class CoordinatorClient:
-    """Requests of one group to wherever it is coordinated now."""
+    """Requests of one group's member to the current coordinator. Owned by the member; runs on its loop."""
 
     def __init__(self, client: Client, group_id: str, status: MemberStatus) -> None:
         self.status = status
         self._client = client
         self._group_id = group_id
 
-    async def ask(
+    async def request(
         self,
         request: Request[ResponseT],
         *,
@@ -33,10 +36,10 @@ class CoordinatorClient:
         lane: str = COORDINATOR,
         version: Callable[[ApiVersions], int] | None = None,
     ) -> ResponseT:
-        """The answer, whatever its code. `timeout` in seconds bounds the look-up, and then the answer; a coordinator
-        that did not answer, or that says it is none, is looked up again next time.
+        """Return the response, whatever its error code. `timeout` in seconds bounds the lookup, and then the response.
+        A coordinator that did not answer, or does not coordinate the group, is looked up again next time.
 
-        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: the group may not be looked up;
+        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: the lookup was refused;
         UnsupportedVersion, ProtocolViolation; ClosedError.
         """
         client = self._client
@@ -44,52 +47,44 @@ class CoordinatorClient:
         connection: Connection | None = None
         try:
             connection = await client.connection(node_id, lane, min(timeout, client.config.request_timeout))
-            silent = connection.throttled_until - anyio.current_time()
-            if silent > 0:
-                await client.pause(min(silent, timeout))
+            throttled_for = connection.throttled_until - anyio.current_time()
+            if throttled_for > 0:
+                await client.pause(min(throttled_for, timeout))
             picked = None if version is None else version(connection.versions)
             answer: ResponseT = await connection.request(request, timeout=timeout, version=picked)
         except (ConnectionFailed, RequestTimedOut) as error:
-            self.lost(node_id, error)
+            self.on_lost(node_id, error)
             raise
         except anyio.get_cancelled_exc_class():
             if connection is not None and lane == JOIN:
-                connection.abort()  # the next request there would be looked at when this one has been answered
+                connection.abort()  # it would hold up the next request on this connection
             raise
-        code: Any = getattr(answer, "error_code", 0)
-        if code in MOVED:
-            self.moved()
+        if any(code in MOVED for code in answer.error_codes()):
+            self.on_moved()
         else:
             self.status.answered(node_id)
         return answer
 
     async def find(self, timeout: float) -> tuple[int, Address]:
-        """The coordinator, as it is known or looked up.
+        """Return the coordinator, cached or looked up.
 
-        Raises: BrokerError: the group may not be looked up; ConnectionFailed, RequestTimedOut: nobody said.
+        Raises: BrokerError: the lookup was refused; ConnectionFailed, RequestTimedOut: no broker answered it.
         """
         client = self._client
         node_id = await client.coordinators.find(CoordinatorKind.GROUP, self._group_id, timeout)
         address = client.nodes.address(node_id)
         if address is None:
-            self.moved()
+            self.on_moved()
             raise ConnectionFailed(f"the coordinator, node {node_id}, is not in the metadata", stage="resolve")
         return node_id, address
 
-    def moved(self) -> None:
-        """It said that it is no coordinator of ours: look up again next time."""
+    def on_moved(self) -> None:
+        """It does not coordinate this group now: look up again next time."""
         self._client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
         self.status.lost("it does not coordinate the group now")
 
-    def lost(self, node_id: int, error: KafkaError) -> None:
+    def on_lost(self, node_id: int, error: KafkaError) -> None:
         """It did not answer: look up again next time."""
         self._client.coordinators.forget_node(node_id)
         self.status.lost(str(error))
         self._client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")
-
-
-def is_passing(error: KafkaError) -> bool:
-    """Whether what failed may succeed when it is tried again."""
-    return isinstance(error, (ConnectionFailed, RequestTimedOut)) or (
-        isinstance(error, BrokerError) and error.retriable
-    )

@@ -1,16 +1,16 @@
-"""The heartbeats of one member, which go on while the user's event loop is blocked.
+"""Sends the heartbeats of one member, also while the application's event loop is blocked.
 
-They are sent always from a thread with a loop and a connection of its own (`threads.run_beside`), never from the user's
-loop: one sender has no turns to agree on, and its requests reach the coordinator in the order in which they were meant.
-The thread belongs to the consumer: it begins with the first `start` and ends with the task that runs `run`, so each
-consumer with a group has one at most.
+They are always sent from a thread with a loop and a connection of its own (`threads.run_beside`), never from the
+application's loop: a single sender needs no turns, and its requests reach the coordinator in order. The thread belongs
+to the consumer: it begins with the first `start` and ends with the task that runs `run`, so each consumer with a group
+has one at most.
 
-    user's loop: start / update / stop / record_poll -- one assignment -->  thread: send, wait for the answer, pause
-    user's loop: on_answer(beat, answer | error) <- call_soon_threadsafe -
+    application's loop: start / update / stop / record_poll -- one assignment --> thread: send, wait, pause
+    application's loop: on_answer(schedule, response | error) <-- call_soon_threadsafe --
 
-Answers to what was sent before the last `start` or `stop` are dropped: a generation that is over has no say. The thread
-decides nothing about the group. It repeats the beat that it was given, also after errors, until the user's loop says
-otherwise or the application has made no progress for `Beat.patience` seconds (max_poll_interval_ms).
+Responses to what was sent before the last `start` or `stop` are dropped. The thread decides nothing about the group.
+It repeats the heartbeat that it was given, also after errors, until the application's loop changes it or the
+application has made no progress for `HeartbeatSchedule.max_poll_interval` seconds.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from aiokwire.watchdog import BlockedLoop, Watchdog
 # Makes the request and chooses its version, for what the coordinator offers and after the last answer without an error
 # since `start` (KIP-848: the member epoch is taken from it). It runs in the thread: it must be a pure function.
 BuildHeartbeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
-OnAnswer: TypeAlias = Callable[["Beat", Response | KafkaError], None]
+OnAnswer: TypeAlias = Callable[["HeartbeatSchedule", Response | KafkaError], None]
 
-# When the first beat of an eager term is due (seconds); the next one after as much again, and so on.
-FIRST_EAGER: Final = 0.1
-# After a failure the user's loop, unless it is blocked, looks for the coordinator and says when it is found. Without a
-# word the same place is tried again after so many times the pause that a word would have cut short.
-ALONE: Final = 3
-# A coordinator that took so long to answer (seconds) may have taken members for dead meanwhile.
-SLOW: Final = 1.0
+# When the first heartbeat of an eager term is due (seconds); the pauses after it double.
+FIRST_EAGER_INTERVAL: Final = 0.1
+# After a failure the application's loop, unless it is blocked, looks the coordinator up and updates the schedule.
+# Without an update the same address is retried after this many backoff pauses.
+LONE_RETRY_FACTOR: Final = 3
+# A coordinator that took this long to answer (seconds) may have evicted members meanwhile.
+SLOW_ANSWER: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Beat:
+class HeartbeatSchedule:
     """What to send, where to and how often; times in seconds."""
 
     node_id: int
@@ -54,9 +54,9 @@ class Beat:
     build: BuildHeartbeat
     interval: float
     timeout: float
-    """For an answer, and for a connection: then the connection is given up and made anew."""
-    patience: float
-    """How long beats go on without `HeartbeatThread.record_poll`; they end within one `interval` after it."""
+    """For a response, and for a connection; afterwards the connection is closed and replaced."""
+    max_poll_interval: float
+    """How long heartbeats continue without `HeartbeatThread.record_poll`; they end within one `interval` after it."""
     eager: bool = False
     """Whether heartbeats start in quick succession and slow down to `interval` when a term begins, when a coordinator
     answers again that did not, and after `speed_up`: the group may be about to change, and only the answer to a
@@ -64,241 +64,242 @@ class Beat:
 
 
 class _Command(NamedTuple):
-    """What the thread is to do; made by the user's loop, as a whole."""
+    """What the thread has to do; replaced as a whole by the application's loop."""
 
     term: int  # since which `start`: answers of another term do not count
-    beat: Beat
-    urgent: int  # how many beats of the term were wanted at once
-    stirs: int  # how often in the term the group was seen to change
+    schedule: HeartbeatSchedule
+    urgent: int  # how many heartbeats of the term were requested at once
+    speed_ups: int  # how many `speed_up` calls in the term
 
 
 class HeartbeatThread:
-    """The heartbeats of one member. All methods are for the user's loop; `run` is spawned once, as a task there."""
+    """The heartbeats of one member. All methods are called on the application's loop; `run` is one task there."""
 
     def __init__(
         self, client: Client, on_answer: OnAnswer, *, on_blocked: Callable[[BlockedLoop], None] | None = None
     ) -> None:
-        """`on_answer` gets each answer, whatever its error code, and each failure; the next beat goes out by itself.
+        """`on_answer` receives each response, whatever its error code, and each failure; the next heartbeat follows.
 
-        `on_blocked` is called after each time in which the loop was blocked for a second or more; it is logged anyway.
+        `on_blocked` is called after the loop was blocked for a second or more, which is logged in any case.
         """
         self._client = client
         self._on_answer = on_answer
         self._on_blocked = on_blocked
         self._term = 0
         self._urgent = 0
-        self._stirs = 0
-        self._order: _Command | None = None  # written here, read by the thread
+        self._speed_ups = 0
+        self._command: _Command | None = None  # written here, read by the thread
         self._polls = 0  # written here, read by the thread
         self._begun = anyio.Event()
-        self._heart: _Worker | None = None
+        self._worker: _Worker | None = None
 
     @property
-    def beating(self) -> bool:
-        """Whether there is something to beat for."""
-        return self._order is not None
+    def is_active(self) -> bool:
+        """Whether heartbeats are sent."""
+        return self._command is not None
 
-    def start(self, beat: Beat, *, now: bool = False) -> None:
-        """Begin a new term (a generation, a member's new life): the first beat is due after `interval`, or `now`.
+    def start(self, schedule: HeartbeatSchedule, *, now: bool = False) -> None:
+        """Begin a new term (a generation, or a join): the first heartbeat is due after `interval`, or `now`.
 
-        What was sent before it is not answered any more.
+        Responses to earlier heartbeats are dropped.
         """
         self._term += 1
-        self._urgent = self._stirs = 0
-        self._give(beat, now)
+        self._urgent = self._speed_ups = 0
+        self._set(schedule, now)
 
-    def update(self, beat: Beat, *, now: bool = False) -> None:
-        """Go on with another beat in the same term: what is under way is still answered, unless at another address, and
-        the next one is this.
+    def update(self, schedule: HeartbeatSchedule, *, now: bool = False) -> None:
+        """Replace the heartbeat of the current term. The response to one in flight is still delivered, unless the
+        address changed.
 
-        `now`: as soon as what is under way is answered, without waiting for the interval.
+        `now`: send it as soon as the one in flight is answered, without waiting for the interval.
         """
-        if self._order is None:
-            self.start(beat, now=now)
+        if self._command is None:
+            self.start(schedule, now=now)
         else:
-            self._give(beat, now)
+            self._set(schedule, now)
 
     def speed_up(self) -> None:
-        """The group has changed, and may go on to: eager beats come in quick succession again, unless they began to
-        within the last interval, so that in a group that never rests a member has a few more of them."""
-        if self._order is not None:
-            self._stirs += 1
-            self._give(self._order.beat, now=False)
+        """Send eager heartbeats in quick succession again: the group has changed. Ignored within one interval after the
+        last time, so that a group in constant motion causes only a few more of them."""
+        if self._command is not None:
+            self._speed_ups += 1
+            self._set(self._command.schedule, now=False)
 
     def stop(self) -> None:
-        """Send nothing more; what is under way is not answered any more."""
-        self._order = None
+        """Send nothing more; the response to a heartbeat in flight is dropped."""
+        self._command = None
         self._wake()
 
     def record_poll(self) -> None:
-        """The application made progress. To wait for records is progress: then call it from `on_answer`, too."""
+        """Record progress of the application. Waiting for records is progress: then call it from `on_answer`, too."""
         self._polls += 1
-        heart = self._heart
-        if heart is not None and heart.silent:
-            heart.silent = False
-            heart.wake()
+        worker = self._worker
+        if worker is not None and worker.is_silent:
+            worker.is_silent = False
+            worker.wake()
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Run the thread until cancelled."""
         await self._begun.wait()
-        heart = self._heart = _Worker(self)
+        worker = self._worker = _Worker(self)
         watchdog = Watchdog(self._on_blocked or _nothing)
         try:
-            await run_beside(_both, heart, watchdog, name=f"aiokwire heartbeats of {self._client.config.client_id}")
+            name = f"aiokwire heartbeats of {self._client.config.client_id}"
+            await run_beside(_run_worker, worker, watchdog, name=name)
         finally:
-            self._heart = None
+            self._worker = None
 
-    def _give(self, beat: Beat, now: bool) -> None:
+    def _set(self, schedule: HeartbeatSchedule, now: bool) -> None:
         self._urgent += now
-        self._order = _Command(self._term, beat, self._urgent, self._stirs)
+        self._command = _Command(self._term, schedule, self._urgent, self._speed_ups)
         self._begun.set()
         self._wake()
 
     def _wake(self) -> None:
-        if self._heart is not None:
-            self._heart.wake()
+        if self._worker is not None:
+            self._worker.wake()
 
     # --- for the thread -----------------------------------------------------------------------------------------------
 
     @property
-    def order(self) -> _Command | None:
-        return self._order
+    def command(self) -> _Command | None:
+        return self._command
 
     @property
     def polls(self) -> int:
         return self._polls
 
-    def new_connection(self, beat: Beat) -> Connection:
-        return self._client.nodes.new_connection(beat.address, beat.node_id, unseen=True)
+    def new_connection(self, schedule: HeartbeatSchedule) -> Connection:
+        return self._client.nodes.new_connection(schedule.address, schedule.node_id, unseen=True)
 
     def new_backoff(self) -> Backoff:
         return self._client.new_backoff()
 
-    def deliver(self, order: _Command, outcome: Response | KafkaError) -> None:
-        """On the user's loop: what a beat came to."""
-        if self._order is not None and self._order.term == order.term:
-            self._on_answer(order.beat, outcome)
+    def deliver(self, command: _Command, outcome: Response | KafkaError) -> None:
+        """On the application's loop: report the outcome of a heartbeat of the current term."""
+        if self._command is not None and self._command.term == command.term:
+            self._on_answer(command.schedule, outcome)
 
 
 def _nothing(_blocked: BlockedLoop) -> None:
-    """Nobody asked to be told."""
+    """Without a callback a blocked loop is only logged."""
 
 
-async def _both(heart: _Worker, watchdog: Watchdog) -> None:
-    """The thread."""
+async def _run_worker(worker: _Worker, watchdog: Watchdog) -> None:
+    """The main task of the thread."""
     async with anyio.create_task_group() as group:
         group.start_soon(watchdog.run)
-        await heart.run()
+        await worker.run()
         group.cancel_scope.cancel()
 
 
 class _Worker:
-    """The thread's side of the heartbeats."""
+    """The part of `HeartbeatThread` that runs on the thread's loop; only `wake` is called from the application's."""
 
-    def __init__(self, pulse: HeartbeatThread) -> None:
-        self.silent = False  # set here, unset by `record_poll`: the application makes no progress
-        self._pulse = pulse
-        self._here = asyncio.get_running_loop()  # the user's
-        self._there: asyncio.AbstractEventLoop | None = None
+    def __init__(self, owner: HeartbeatThread) -> None:
+        self.is_silent = False  # set here, unset by `record_poll`: the application makes no progress
+        self._owner = owner
+        self._user_loop = asyncio.get_running_loop()
+        self._thread_loop: asyncio.AbstractEventLoop | None = None
         self._changed = anyio.Event()
         self._attempt: anyio.CancelScope | None = None
-        self._asking: Address | None = None  # whom the attempt asks
+        self._asked: Address | None = None  # where the attempt sends to
         self._connection: Connection | None = None
-        self._backoff = pulse.new_backoff()
+        self._backoff = owner.new_backoff()
         # of the present term
         self._term = 0
         self._eager_since = 0.0
-        self._served = 0  # how many of the beats that were wanted at once went out
-        self._stirs = 0
-        self._since = 0.0  # when the last beat went out, or the term began
+        self._served = 0  # how many of the urgent heartbeats were answered
+        self._speed_ups = 0
+        self._since = 0.0  # when the last heartbeat was sent, or the term began
         self._retry_at: float | None = None  # after a failure
-        self._retry_alone_at = 0.0  # when no new beat was wanted at once since
-        self._failed_for = 0  # how many of those there were then
+        self._lone_retry_at = 0.0  # unless an urgent heartbeat was requested since
+        self._failed_for = 0  # how many urgent ones were requested by then
         self._last: Response | None = None
         # of the application's progress
         self._polls = -1
-        self._patient_since = 0.0
+        self._progress_at = 0.0
 
     def wake(self) -> None:
-        """From the user's loop: look at the order and the polls again."""
-        there = self._there  # before it is set, the thread has not looked yet
-        if there is not None:
+        """Called on the application's loop: check the command and the polls again."""
+        thread_loop = self._thread_loop  # before it is set, the thread has not begun
+        if thread_loop is not None:
             with contextlib.suppress(RuntimeError):  # it is ending
-                there.call_soon_threadsafe(self._look)
+                thread_loop.call_soon_threadsafe(self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._changed.set()
-        order = self._pulse.order
+        command = self._owner.command
         if self._attempt is None:
             return
-        if order is None or order.term != self._term or order.beat.address != self._asking:
-            self._attempt.cancel()  # a request that was sent keeps its place; its answer has no say any more
+        if command is None or command.term != self._term or command.schedule.address != self._asked:
+            self._attempt.cancel()  # a request that was sent stays in order; its response is dropped
 
     async def run(self) -> None:
-        """Beat until cancelled."""
-        self._there = asyncio.get_running_loop()
+        """Send heartbeats until cancelled."""
+        self._thread_loop = asyncio.get_running_loop()
         try:
-            while not self._here.is_closed():
+            while not self._user_loop.is_closed():
                 self._changed = anyio.Event()
-                order = self._pulse.order
-                if order is None:
+                command = self._owner.command
+                if command is None:
                     await self._changed.wait()
                     continue
                 now = anyio.current_time()
-                self._follow(order, now)
-                if self._falls_silent(order.beat, now):
+                self._follow(command, now)
+                self._follow_progress(command.schedule, now)
+                if self.is_silent:
                     await self._changed.wait()
-                elif (pause := self._due(order, now) - now) > 0:
+                elif (pause := self._due(command, now) - now) > 0:
                     with anyio.move_on_after(pause):
                         await self._changed.wait()
                 else:
-                    await self._beat(order)
+                    await self._send(command)
         finally:
-            self._there = None
+            self._thread_loop = None
             if self._connection is not None:
                 self._connection.abort()
 
     # --- when ---------------------------------------------------------------------------------------------------------
 
-    def _follow(self, order: _Command, now: float) -> None:
-        """Take over what the user's loop changed."""
-        if order.term != self._term:
-            self._term, self._served, self._stirs, self._retry_at, self._last = order.term, 0, 0, None, None
+    def _follow(self, command: _Command, now: float) -> None:
+        """Apply what the application's loop changed."""
+        if command.term != self._term:
+            self._term, self._served, self._speed_ups, self._retry_at, self._last = command.term, 0, 0, None, None
             self._eager_since = self._since = now
-        if order.stirs > self._stirs:
-            self._stirs = order.stirs
-            if order.beat.eager and now - self._eager_since >= order.beat.interval:
+        if command.speed_ups > self._speed_ups:
+            self._speed_ups = command.speed_ups
+            if command.schedule.eager and now - self._eager_since >= command.schedule.interval:
                 self._eager_since = self._since = now
 
-    def _due(self, order: _Command, now: float) -> float:
+    def _due(self, command: _Command, now: float) -> float:
         if self._retry_at is not None:
-            return self._retry_at if order.urgent > self._failed_for else self._retry_alone_at
-        if order.urgent > self._served:
+            return self._retry_at if command.urgent > self._failed_for else self._lone_retry_at
+        if command.urgent > self._served:
             return now
-        interval = order.beat.interval
-        if order.beat.eager:
-            interval = min(interval, max(FIRST_EAGER, self._since - self._eager_since))
+        interval = command.schedule.interval
+        if command.schedule.eager:
+            interval = min(interval, max(FIRST_EAGER_INTERVAL, self._since - self._eager_since))
         return self._since + interval
 
-    def _falls_silent(self, beat: Beat, now: float) -> bool:
-        """Whether the application has made no progress for too long: no beat, until it does."""
-        self.silent = True  # first: a poll that comes between the lines below wakes the thread
-        polls = self._pulse.polls
+    def _follow_progress(self, schedule: HeartbeatSchedule, now: float) -> None:
+        """Fall silent when the application has made no progress for too long, until it does."""
+        self.is_silent = True  # first: a poll that comes between the lines below wakes the thread
+        polls = self._owner.polls
         if polls != self._polls:
-            self._polls, self._patient_since = polls, now
-        self.silent = now >= self._patient_since + beat.patience
-        return self.silent
+            self._polls, self._progress_at = polls, now
+        self.is_silent = now >= self._progress_at + schedule.max_poll_interval
 
-    # --- one beat -----------------------------------------------------------------------------------------------------
+    # --- one heartbeat ------------------------------------------------------------------------------------------------
 
-    async def _beat(self, order: _Command) -> None:
-        """Send it and wait for the answer, unless another term begins or another coordinator is to be asked."""
+    async def _send(self, command: _Command) -> None:
+        """Send one and wait for the response, until another term begins or the coordinator changes."""
         sent_at = anyio.current_time()
-        self._asking = order.beat.address
+        self._asked = command.schedule.address
         outcome: Response | KafkaError
         with anyio.CancelScope() as self._attempt:
             try:
-                outcome = await self._ask(order.beat)
+                outcome = await self._request(command.schedule)
             except KafkaError as error:
                 outcome = error
         cancelled, self._attempt = self._attempt.cancelled_caught, None
@@ -307,27 +308,27 @@ class _Worker:
         self._since = sent_at
         if isinstance(outcome, KafkaError):
             pause = self._backoff.next()
-            self._retry_at = anyio.current_time() + min(pause, order.beat.interval)
-            self._retry_alone_at = anyio.current_time() + min(ALONE * pause, order.beat.interval)
-            self._failed_for = order.urgent
+            self._retry_at = anyio.current_time() + min(pause, command.schedule.interval)
+            self._lone_retry_at = anyio.current_time() + min(LONE_RETRY_FACTOR * pause, command.schedule.interval)
+            self._failed_for = command.urgent
         else:
-            if self._retry_at is not None or anyio.current_time() - sent_at >= SLOW:
+            if self._retry_at is not None or anyio.current_time() - sent_at >= SLOW_ANSWER:
                 self._eager_since = self._since = anyio.current_time()
             self._retry_at = None
-            self._served = order.urgent
+            self._served = command.urgent
             self._backoff.reset()
-            if not getattr(outcome, "error_code", 0):
+            if not any(outcome.error_codes()):
                 self._last = outcome
-        with contextlib.suppress(RuntimeError):  # the user's loop was closed without closing the consumer
-            self._here.call_soon_threadsafe(self._pulse.deliver, order, outcome)
+        with contextlib.suppress(RuntimeError):  # the application's loop was closed without closing the consumer
+            self._user_loop.call_soon_threadsafe(self._owner.deliver, command, outcome)
 
-    async def _ask(self, beat: Beat) -> Response:
+    async def _request(self, schedule: HeartbeatSchedule) -> Response:
         connection = self._connection
-        if connection is None or not connection.ready or connection.address != beat.address:
+        if connection is None or not connection.ready or connection.address != schedule.address:
             if connection is not None:
                 connection.abort()
-            connection = self._connection = self._pulse.new_connection(beat)
-            await connection.connect(beat.timeout)
-        request, version = beat.build(connection.versions, self._last)
-        answer: Response = await connection.request(request, version=version, timeout=beat.timeout)
+            connection = self._connection = self._owner.new_connection(schedule)
+            await connection.connect(schedule.timeout)
+        request, version = schedule.build(connection.versions, self._last)
+        answer: Response = await connection.request(request, version=version, timeout=schedule.timeout)
         return answer

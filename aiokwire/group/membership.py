@@ -86,3 +86,9 @@ class Membership(Protocol):
     async def leave(self, timeout: float, *, reason: str) -> None:
         """Give everything up and leave, within `timeout` seconds whatever the coordinator does. A static member stays
         in the group until its session ends."""
+
+
+def metadata_refresh_interval(topics: int) -> float:
+    """Return how long to wait (seconds) before looking for added topics and partitions again. `topics`: how many the
+    response names; a broker with thousands of them should not have to send it all the time."""
+    return min(10.0, max(1.0, topics / 100))

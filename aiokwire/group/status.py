@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 
 from aiokwire.group.classic.states import ClassicProtocolState
 from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
 from aiokwire.watchdog import BlockedLoop
+
+ProtocolState: TypeAlias = ClassicProtocolState | ConsumerProtocolState
 
 STABLE: Final = frozenset({ClassicProtocolState.STABLE, ConsumerProtocolState.STABLE})
 # Not in the group, and not on the way into it.
@@ -84,7 +86,7 @@ class MemberStatus:
     def __init__(self, group_id: str, publish: Callable[[GroupEvent], None] = _nobody) -> None:
         self._group_id = group_id
         self._publish = publish
-        self.state: ClassicProtocolState | ConsumerProtocolState | None = None  # None: it has not begun
+        self.state: ProtocolState | None = None  # None: it has not begun
         self.coordinator: int | None = None  # that answered last; None while none does
         self.trouble = ""  # why none does
         self.heartbeat_at: float | None = None  # when one was answered last
@@ -95,7 +97,7 @@ class MemberStatus:
         self.blocked: BlockedLoop | None = None  # the last time in which the loop was blocked
         self.blocked_until: float | None = None
 
-    def moved(self, state: ClassicProtocolState | ConsumerProtocolState, generation: int) -> None:
+    def moved(self, state: ProtocolState, generation: int) -> None:
         """The member is in another state."""
         now = anyio.current_time()
         self.state = state

@@ -10,7 +10,7 @@ import pytest
 
 from aiokwire.consumer.events import ConsumerEvent, EventStream, LoopBlocked
 from aiokwire.watchdog import BlockedLoop
-from tests.consumer.groups import Told, assigned, fill, member, t
+from tests.consumer.groups import Told, assigned, fill, member, t, until
 from tests.group.aside import broker_aside
 
 SESSION_MS = 800
@@ -63,3 +63,23 @@ async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_i
             assert health.blocked == blocked
             await assigned(reader, 0, 1)
     assert "at " in next(record.getMessage() for record in caplog.records if record.name == "aiokwire.watchdog")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_the_warning_of_a_member_that_exceeds_the_poll_interval_names_the_line_that_blocked_the_loop(
+    protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {"group_protocol": protocol, "session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 50}
+
+    def warnings() -> list[str]:
+        messages = [record.getMessage() for record in caplog.records if record.name.startswith("aiokwire.group")]
+        return [message for message in messages if "max_poll_interval_ms=3000" in message]
+
+    with broker_aside(**BROKER) as broker:
+        async with member(broker, max_poll_interval_ms=3000, **options) as reader:
+            await fill(broker, 2)
+            await reader.getone(timeout=5)
+            handler()
+            await until(lambda: bool(warnings()))
+    assert "the event loop was blocked for" in warnings()[0]
+    assert "in handler" in warnings()[0]

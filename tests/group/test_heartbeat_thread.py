@@ -19,8 +19,8 @@ from aiokwire.broker import Broker
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group import Beat, HeartbeatThread
-from aiokwire.group.heartbeat_thread import FIRST_EAGER
+from aiokwire.group import HeartbeatSchedule, HeartbeatThread
+from aiokwire.group.heartbeat_thread import FIRST_EAGER_INTERVAL
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import consumer_group_heartbeat, heartbeat
@@ -33,13 +33,13 @@ PATIENCE = 10.0
 
 
 class Answers:
-    """What a pulse told, and a way to wait for it."""
+    """What a thread told, and a way to wait for it."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Beat, Response | KafkaError]] = []
+        self.told: list[tuple[HeartbeatSchedule, Response | KafkaError]] = []
         self._came = anyio.Event()
 
-    def __call__(self, beat: Beat, outcome: Response | KafkaError) -> None:
+    def __call__(self, beat: HeartbeatSchedule, outcome: Response | KafkaError) -> None:
         self.told.append((beat, outcome))
         self._came.set()
         self._came = anyio.Event()
@@ -59,18 +59,18 @@ class Answers:
 
 
 @contextlib.asynccontextmanager
-async def pulsing(
+async def heartbeating(
     broker: Broker, *, on_blocked: Callable[[BlockedLoop], None] | None = None, **options: Any
 ) -> AsyncIterator[tuple[HeartbeatThread, Answers]]:
     """The heartbeats of a member, with what they are told."""
     answers = Answers()
     async with Client(ClientConfig(bootstrap_servers=broker.bootstrap_servers, **options)) as client:
-        pulse = HeartbeatThread(client, answers, on_blocked=on_blocked)
-        client.spawn(pulse.run)
-        yield pulse, answers
+        thread = HeartbeatThread(client, answers, on_blocked=on_blocked)
+        client.spawn(thread.run)
+        yield thread, answers
 
 
-def classic(broker: Broker, member: RawMember, **options: Any) -> Beat:
+def classic(broker: Broker, member: RawMember, **options: Any) -> HeartbeatSchedule:
     """The beat of a member's present generation."""
     request = heartbeat.HeartbeatRequest(
         group_id=member.group, generation_id=member.generation, member_id=member.member_id
@@ -79,8 +79,8 @@ def classic(broker: Broker, member: RawMember, **options: Any) -> Beat:
     def build(versions: ApiVersions, _last: Response | None) -> tuple[Request[Any], int]:
         return request, versions.pick(heartbeat.HeartbeatRequest)
 
-    times = {"interval": 0.05, "timeout": 5.0, "patience": 60.0} | options
-    return Beat(node_id=1, address=Address("127.0.0.1", broker.port), build=build, **times)
+    times = {"interval": 0.05, "timeout": 5.0, "max_poll_interval": 60.0} | options
+    return HeartbeatSchedule(node_id=1, address=Address("127.0.0.1", broker.port), build=build, **times)
 
 
 def block(seconds: float) -> None:
@@ -88,7 +88,7 @@ def block(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def beats(broker: Broker) -> int:
+def heartbeats(broker: Broker) -> int:
     return sum(entry.api in {ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT} for entry in broker.journal)
 
 
@@ -106,14 +106,14 @@ async def joined(broker: Broker, group: str = "g") -> RawMember:
 async def test_a_blocked_loop_costs_a_member_nothing_and_the_line_that_blocked_it_is_told() -> None:
     told: list[BlockedLoop] = []
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
-        async with pulsing(broker, on_blocked=told.append) as (pulse, answers):
+        async with heartbeating(broker, on_blocked=told.append) as (thread, answers):
             without_beats = await joined(broker, "other")
             member = await joined(broker)
-            pulse.start(classic(broker, member))
+            thread.start(classic(broker, member))
             await answers.more(1)
-            before = beats(broker)
+            before = heartbeats(broker)
             block(2.4)
-            sent = beats(broker) - before
+            sent = heartbeats(broker) - before
             assert broker.faults.group("other").members == {}, "so much is blocked"
             status = broker.faults.group("g")
             assert (status.state, list(status.members)) == ("Stable", [member.member_id])
@@ -129,25 +129,25 @@ async def test_a_blocked_loop_costs_a_member_nothing_and_the_line_that_blocked_i
 
 async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_it_does() -> None:
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
-        async with pulsing(broker) as (pulse, answers):
+        async with heartbeating(broker) as (thread, answers):
             member = await joined(broker)
-            pulse.start(classic(broker, member, patience=0.3))
+            thread.start(classic(broker, member, max_poll_interval=0.3))
             block(0.3 + 2 * SESSION_MS / 1000)
             assert broker.faults.group("g").members == {}
-            before = beats(broker)
-            pulse.record_poll()
+            before = heartbeats(broker)
+            thread.record_poll()
             await answers.until(lambda: ErrorCode.UNKNOWN_MEMBER_ID in answers.codes)
-            assert beats(broker) > before
+            assert heartbeats(broker) > before
         await close(member)
 
 
 async def test_progress_keeps_beats_going() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
-        pulse.start(classic(broker, member, interval=0.02, patience=0.1))
+        thread.start(classic(broker, member, interval=0.02, max_poll_interval=0.1))
         for _ in range(20):
             await answers.more(1)
-            pulse.record_poll()
+            thread.record_poll()
         assert set(answers.codes) == {0}
         await close(member)
 
@@ -159,30 +159,30 @@ async def joined_slowly(broker: Broker) -> RawMember:
 
 
 async def test_an_eager_term_begins_with_beats_in_quick_succession_that_grow_apart() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
-        pulse.start(classic(broker, member, interval=60.0, eager=True))
+        thread.start(classic(broker, member, interval=60.0, eager=True))
         began = anyio.current_time()
         times = []
         for _ in range(3):
             await answers.more(1)
             times.append(anyio.current_time() - began)
-        assert times[0] >= FIRST_EAGER
-        assert times[2] >= 4 * FIRST_EAGER
-        pulse.stop()
+        assert times[0] >= FIRST_EAGER_INTERVAL
+        assert times[2] >= 4 * FIRST_EAGER_INTERVAL
+        thread.stop()
         await close(member)
 
 
 async def test_an_answer_to_an_older_generation_is_dropped() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         held = broker.faults.on(heartbeat.HeartbeatRequest).hold(handled=True)
         old = classic(broker, member)
-        pulse.start(old, now=True)
+        thread.start(old, now=True)
         await held.arrived()
         await rebalance(member)
         new = classic(broker, member)
-        pulse.start(new)
+        thread.start(new)
         held.release()
         await answers.more(2)
         assert {beat for beat, _ in answers.told} == {new}
@@ -191,13 +191,13 @@ async def test_an_answer_to_an_older_generation_is_dropped() -> None:
 
 
 async def test_what_is_under_way_is_answered_when_the_beat_is_updated_and_the_next_is_the_new_one() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         held = broker.faults.on(heartbeat.HeartbeatRequest).hold()
         first, second = classic(broker, member, interval=30.0), classic(broker, member, interval=30.0)
-        pulse.start(first, now=True)
+        thread.start(first, now=True)
         await held.arrived()
-        pulse.update(second, now=True)
+        thread.update(second, now=True)
         held.release()
         await answers.more(2)
         assert [beat for beat, _ in answers.told] == [first, second]
@@ -205,27 +205,27 @@ async def test_what_is_under_way_is_answered_when_the_beat_is_updated_and_the_ne
 
 
 async def test_nothing_is_sent_or_told_after_stop() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
-        pulse.start(classic(broker, member, interval=0.01))
+        thread.start(classic(broker, member, interval=0.01))
         await answers.more(3)
-        pulse.stop()
+        thread.stop()
         told = len(answers.told)
         for _ in range(5):
             assert await member.beat() is ErrorCode.NONE
-        at_rest = beats(broker)
+        at_rest = heartbeats(broker)
         with anyio.move_on_after(0.1):
             await anyio.sleep_forever()
         assert len(answers.told) == told
-        assert beats(broker) == at_rest
+        assert heartbeats(broker) == at_rest
         await close(member)
 
 
 async def test_a_lost_connection_is_told_and_replaced() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker, retry_backoff_ms=10) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker, retry_backoff_ms=10) as (thread, answers):
         member = await joined_slowly(broker)
         broker.faults.on(heartbeat.HeartbeatRequest, times=2).close()
-        pulse.start(classic(broker, member), now=True)
+        thread.start(classic(broker, member), now=True)
         await answers.more(4)
         kinds = [type(outcome) for _, outcome in answers.told[:4]]
         assert kinds == [ConnectionFailed, ConnectionFailed, heartbeat.HeartbeatResponse, heartbeat.HeartbeatResponse]
@@ -233,10 +233,10 @@ async def test_a_lost_connection_is_told_and_replaced() -> None:
 
 
 async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection() -> None:
-    async with Broker(journal=1000) as broker, pulsing(broker, retry_backoff_ms=10) as (pulse, answers):
+    async with Broker(journal=1000) as broker, heartbeating(broker, retry_backoff_ms=10) as (thread, answers):
         member = await joined_slowly(broker)
         broker.faults.on(heartbeat.HeartbeatRequest, times=1).drop()
-        pulse.start(classic(broker, member, timeout=0.2), now=True)
+        thread.start(classic(broker, member, timeout=0.2), now=True)
         await answers.more(2)
         assert isinstance(answers.told[0][1], RequestTimedOut)
         assert answers.codes[1] == 0
@@ -246,31 +246,36 @@ async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection()
 
 
 async def test_beats_follow_the_coordinator() -> None:
-    async with Broker(journal=1000, nodes=2) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000, nodes=2) as broker, heartbeating(broker) as (thread, answers):
         home = broker.faults.coordinator("g")
         member = await RawMember.connect(broker, node=home)
         await member.get_id()
         await rebalance(member)
 
-        def at(node: int) -> Beat:
+        def at(node: int) -> HeartbeatSchedule:
             beat = classic(broker, member)
             host, _, port = broker.address(node).rpartition(":")
-            return Beat(
-                node_id=node, address=Address(host, int(port)), build=beat.build, interval=0.05, timeout=5, patience=60
+            return HeartbeatSchedule(
+                node_id=node,
+                address=Address(host, int(port)),
+                build=beat.build,
+                interval=0.05,
+                timeout=5,
+                max_poll_interval=60,
             )
 
-        pulse.start(at(home))
+        thread.start(at(home))
         await answers.more(1)
         other = next(node for node in broker.nodes if node != home)
         broker.faults.move_coordinator("g", other)
         await answers.until(lambda: ErrorCode.NOT_COORDINATOR in answers.codes)
-        pulse.start(at(other))
+        thread.start(at(other))
         await answers.until(lambda: answers.codes[-1] == 0)
         await close(member)
 
 
 async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() -> None:
-    async with Broker(journal=1000, nodes=2) as broker, pulsing(broker) as (pulse, answers):
+    async with Broker(journal=1000, nodes=2) as broker, heartbeating(broker) as (thread, answers):
         home = broker.faults.coordinator("g")
         member = await RawMember.connect(broker, node=home)
         await member.get_id()
@@ -279,9 +284,9 @@ async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() ->
         async with silent:
             nobody = silent.extra(anyio.abc.SocketAttribute.local_port)
             beat = classic(broker, member)
-            pulse.start(dataclasses.replace(beat, address=Address("127.0.0.1", nobody), timeout=60), now=True)
+            thread.start(dataclasses.replace(beat, address=Address("127.0.0.1", nobody), timeout=60), now=True)
             there = Address("127.0.0.1", int(broker.address(home).rpartition(":")[2]))
-            pulse.update(dataclasses.replace(beat, node_id=home, address=there), now=True)
+            thread.update(dataclasses.replace(beat, node_id=home, address=there), now=True)
             await answers.more(1)
             assert answers.codes == [0]
         await close(member)
@@ -292,10 +297,10 @@ async def test_the_thread_is_there_from_the_first_beat_to_the_close_of_the_clien
         return [thread.name for thread in threading.enumerate() if "heartbeats" in thread.name]
 
     async with Broker() as broker:
-        async with pulsing(broker, client_id="billing") as (pulse, answers):
+        async with heartbeating(broker, client_id="billing") as (thread, answers):
             assert threads() == []
             member = await joined_slowly(broker)
-            pulse.start(classic(broker, member))
+            thread.start(classic(broker, member))
             await answers.more(1)
             assert threads() == ["aiokwire heartbeats of billing"]
         assert threads() == []
@@ -311,7 +316,7 @@ async def test_an_epoch_that_came_while_the_loop_was_blocked_is_in_the_next_beat
         "group_consumer_assignment_interval_ms": 0,
     }
     with broker_aside(journal=1000, topics={"t": 2}, **configs) as broker:
-        async with pulsing(broker) as (pulse, answers):
+        async with heartbeating(broker) as (thread, answers):
             ours = ConsumerProtocolMember(broker, (await RawMember.connect(broker)).client, "ours")
             assert await ours.beat(join=True) is ErrorCode.NONE
 
@@ -327,7 +332,11 @@ async def test_an_epoch_that_came_while_the_loop_was_blocked_is_in_the_next_beat
                 return request, versions.pick(consumer_group_heartbeat.ConsumerGroupHeartbeatRequest)
 
             address = Address("127.0.0.1", broker.port)
-            pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60))
+            thread.start(
+                HeartbeatSchedule(
+                    node_id=1, address=address, build=build, interval=0.05, timeout=5, max_poll_interval=60
+                )
+            )
             await answers.more(1)
             epoch = broker.faults.group("g").generation
             other = ConsumerProtocolMember(broker, (await RawMember.connect(broker)).client, "other")
@@ -345,8 +354,8 @@ ABANDON = """
 import asyncio, sys, threading
 import anyio
 from aiokwire.cluster import Client, ClientConfig
-from aiokwire.group import Beat, HeartbeatThread
-from aiokwire.group.heartbeat_thread import FIRST_EAGER
+from aiokwire.group import HeartbeatSchedule, HeartbeatThread
+from aiokwire.group.heartbeat_thread import FIRST_EAGER_INTERVAL
 from aiokwire.net import Address
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
 
@@ -356,10 +365,13 @@ async def begin():
     answered = anyio.Event()
     client = Client(ClientConfig(bootstrap_servers=str(address)))
     await client.start()
-    pulse = HeartbeatThread(client, lambda beat, outcome: answered.set())
-    client.spawn(pulse.run)
+    thread = HeartbeatThread(client, lambda beat, outcome: answered.set())
+    client.spawn(thread.run)
     build = lambda versions, last: (HeartbeatRequest(group_id="g"), versions.pick(HeartbeatRequest))
-    pulse.start(Beat(node_id=1, address=address, build=build, interval=0.05, timeout=5, patience=60), now=True)
+    schedule = HeartbeatSchedule(
+        node_id=1, address=address, build=build, interval=0.05, timeout=5, max_poll_interval=60
+    )
+    thread.start(schedule, now=True)
     await answered.wait()
 
 loop = asyncio.new_event_loop()

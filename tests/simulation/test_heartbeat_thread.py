@@ -14,7 +14,7 @@ import pytest
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError
-from aiokwire.group import Beat, HeartbeatThread
+from aiokwire.group import HeartbeatSchedule, HeartbeatThread
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
@@ -28,25 +28,25 @@ def build(versions: ApiVersions, _last: Response | None) -> tuple[Request[Any], 
     return HeartbeatRequest(group_id="g", generation_id=1, member_id="nobody"), versions.pick(HeartbeatRequest)
 
 
-def beat(**options: Any) -> Beat:
-    times = {"interval": INTERVAL, "timeout": 5.0, "patience": 1e9} | options
-    return Beat(node_id=1, address=Address(BROKER_NAME, 9092), build=build, **times)
+def beat(**options: Any) -> HeartbeatSchedule:
+    times = {"interval": INTERVAL, "timeout": 5.0, "max_poll_interval": 1e9} | options
+    return HeartbeatSchedule(node_id=1, address=Address(BROKER_NAME, 9092), build=build, **times)
 
 
 @asynccontextmanager
-async def pulsing(told: list[tuple[float, Response | KafkaError]]) -> AsyncIterator[HeartbeatThread]:
-    """A pulse that notes when it is told what."""
+async def heartbeating(told: list[tuple[float, Response | KafkaError]]) -> AsyncIterator[HeartbeatThread]:
+    """A thread that notes when it is told what."""
     async with Client(ClientConfig(bootstrap_servers=BOOTSTRAP), rng=random.Random(1)) as client:
-        pulse = HeartbeatThread(client, lambda _beat, outcome: told.append((anyio.current_time(), outcome)))
-        client.spawn(pulse.run)
-        yield pulse
+        thread = HeartbeatThread(client, lambda _beat, outcome: told.append((anyio.current_time(), outcome)))
+        client.spawn(thread.run)
+        yield thread
 
 
 def test_beats_come_at_their_interval_and_hardly_wake_the_loop() -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
-            pulse.start(beat())
+        async with heartbeating(told) as thread:
+            thread.start(beat())
             assert await world.turns_per_second(600) < 10
             times = [moment for moment, _ in told]
             assert len(times) == 199
@@ -61,8 +61,8 @@ def test_beats_come_at_their_interval_and_hardly_wake_the_loop() -> None:
 def test_beats_go_on_when_a_broker_is_back(silent: bool) -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
-            pulse.start(beat(), now=True)
+        async with heartbeating(told) as thread:
+            thread.start(beat(), now=True)
             await anyio.sleep(10)
             await world.host.die(power=silent)
             assert await world.turns_per_second(600) < 40
@@ -83,8 +83,8 @@ def test_a_coordinator_that_was_found_again_is_asked_before_the_pause_of_one_who
 
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
-            pulse.start(beat(), now=True)
+        async with heartbeating(told) as thread:
+            thread.start(beat(), now=True)
             for tell, least, most in ((False, 1.5, INTERVAL), (True, 0.0, 1.3)):
                 await anyio.sleep(10)
                 await world.host.die(power=False)
@@ -94,7 +94,7 @@ def test_a_coordinator_that_was_found_again_is_asked_before_the_pause_of_one_who
                     await anyio.sleep(0.1)
                 await world.host.revive()
                 if tell:
-                    pulse.update(beat(), now=True)
+                    thread.update(beat(), now=True)
                 assert least <= await first_after(world, told, anyio.current_time()) <= most
 
     simulate(main)
@@ -107,14 +107,14 @@ def test_a_coordinator_that_is_said_to_be_found_again_and_again_is_not_asked_wit
         told: list[tuple[float, Response | KafkaError]] = []
         async with Client(ClientConfig(bootstrap_servers=BOOTSTRAP), rng=random.Random(1)) as client:
 
-            def on_answer(_beat: Beat, outcome: Response | KafkaError) -> None:
+            def on_answer(_beat: HeartbeatSchedule, outcome: Response | KafkaError) -> None:
                 told.append((anyio.current_time(), outcome))
-                pulse.update(beat(), now=True)
+                thread.update(beat(), now=True)
 
-            pulse = HeartbeatThread(client, on_answer)
-            client.spawn(pulse.run)
+            thread = HeartbeatThread(client, on_answer)
+            client.spawn(thread.run)
             await world.host.die(power=False)
-            pulse.start(beat(), now=True)
+            thread.start(beat(), now=True)
             await anyio.sleep(100)
             assert 80 < len(told) < 140, "once a second when it was long"
             assert all(isinstance(outcome, KafkaError) for _, outcome in told)
@@ -133,9 +133,9 @@ def test_eager_beats_grow_apart_and_come_quickly_again_when_a_coordinator_is_bac
 
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
+        async with heartbeating(told) as thread:
             began = anyio.current_time()
-            pulse.start(beat(eager=True))
+            thread.start(beat(eager=True))
             await anyio.sleep(20)
             assert gaps(told, began)[:7] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
             await world.host.die(power=False)
@@ -151,12 +151,12 @@ def test_eager_beats_grow_apart_and_come_quickly_again_when_a_coordinator_is_bac
 def test_eager_beats_come_quickly_again_when_the_group_changes_but_not_more_than_once_in_an_interval() -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
-            pulse.start(beat(eager=True))
+        async with heartbeating(told) as thread:
+            thread.start(beat(eager=True))
             await anyio.sleep(20)
             stirred = anyio.current_time()
             for _ in range(10):
-                pulse.speed_up()
+                thread.speed_up()
                 await anyio.sleep(0.25)
             await anyio.sleep(20)
             assert gaps(told, stirred)[:7] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
@@ -167,11 +167,11 @@ def test_eager_beats_come_quickly_again_when_the_group_changes_but_not_more_than
 def test_beats_that_are_not_eager_do_not_care_what_changes() -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
-            pulse.start(beat())
+        async with heartbeating(told) as thread:
+            thread.start(beat())
             began = anyio.current_time()
             for _ in range(100):
-                pulse.speed_up()
+                thread.speed_up()
                 await anyio.sleep(0.2)
             assert set(gaps(told, began)) == {3.0}
 
@@ -181,13 +181,13 @@ def test_beats_that_are_not_eager_do_not_care_what_changes() -> None:
 def test_silence_begins_when_patience_ends_and_ends_with_progress() -> None:
     async def main(world: World) -> None:
         told: list[tuple[float, Response | KafkaError]] = []
-        async with pulsing(told) as pulse:
-            pulse.start(beat(patience=30.0))
+        async with heartbeating(told) as thread:
+            thread.start(beat(max_poll_interval=30.0))
             began = anyio.current_time()
             await anyio.sleep(300)
             assert 27 < told[-1][0] - began <= 30 + INTERVAL
             before = len(told)
-            pulse.record_poll()
+            thread.record_poll()
             await anyio.sleep(10)
             assert len(told) > before
 

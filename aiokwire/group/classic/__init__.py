@@ -2,6 +2,6 @@
 
 member       the driver: one coroutine per state        states           the table
 decisions    what error codes mean; partitions          requests         bytes of the requests
-leader       assigns the partitions to all members      generation       what a member knows about its generation
-member_id    the id that the coordinator knows          incompatibility  why there is no common assignor
+leader       assigns the partitions to all members      generation       the id and the generation of a member
+incompatibility  why there is no common assignor
 """

@@ -1,5 +1,5 @@
-"""What a member of a classic group does next: plain functions of what it knows. The one place where the codes of
-JoinGroup, SyncGroup, Heartbeat and of members' commits get their meaning.
+"""What a member of a classic group does next: pure functions of what it knows. The only place that interprets the error
+codes of JoinGroup, SyncGroup, Heartbeat and of members' commits.
 """
 
 from __future__ import annotations
@@ -12,12 +12,23 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.group.classic.states import ClassicProtocolEvent
 from aiokwire.types import TopicPartition
 
-# Codes after which the coordinator has to be looked up again.
-MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-# Codes after which the member id means nothing any more.
+# Codes after which the member id is void.
 FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
-# Codes that say that the group is read from the log, by whoever coordinates it next.
-RELOADED: Final = MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+# Codes after which the next coordinator loads the group from the log.
+RELOADED: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+# What others may signal to the driver, the most severe first; the last one does not end the generation.
+SEVERITY: Final = (
+    ClassicProtocolEvent.FENCED,
+    ClassicProtocolEvent.LOST,
+    ClassicProtocolEvent.EXPIRED,
+    ClassicProtocolEvent.REBALANCE,
+)
 
 _GENERATION_GONE: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: ClassicProtocolEvent.LOST,
@@ -44,8 +55,8 @@ def on_sync_error(code: int) -> ClassicProtocolEvent:
 
 
 def on_heartbeat_error(code: int) -> ClassicProtocolEvent | None:
-    """What a heartbeat's answer leads to; None: go on beating. A heartbeat is never the place to fail at: what lasts is
-    met again, and told, by the join."""
+    """What the response to a heartbeat leads to; None: nothing. A heartbeat never fails the member: the join meets
+    a lasting error again, and reports it."""
     known = ErrorCode.of(code)
     if known is ErrorCode.NONE or known.retriable:
         return None
@@ -53,7 +64,7 @@ def on_heartbeat_error(code: int) -> ClassicProtocolEvent | None:
 
 
 def on_commit_error(code: int) -> ClassicProtocolEvent | None:
-    """What a refused commit says of the membership; None: nothing."""
+    """What a refused commit means for the membership; None: nothing."""
     return _ON_SYNC.get(ErrorCode.of(code))
 
 
@@ -62,55 +73,13 @@ def _by(table: Mapping[ErrorCode, ClassicProtocolEvent], code: int) -> ClassicPr
     return table.get(known, ClassicProtocolEvent.RETRY if known.retriable else ClassicProtocolEvent.REFUSED)
 
 
-class Signals:
-    """What others noticed and the driver has not handled yet: of several events, the most severe counts."""
-
-    _ORDER: Final = (
-        ClassicProtocolEvent.FENCED,
-        ClassicProtocolEvent.LOST,
-        ClassicProtocolEvent.EXPIRED,
-        ClassicProtocolEvent.REBALANCE,
-    )
-
-    def __init__(self) -> None:
-        self._pending: set[ClassicProtocolEvent] = set()
-
-    def add(self, event: ClassicProtocolEvent) -> None:
-        if event not in self._ORDER:
-            raise ValueError(f"{event} is not for others to signal")
-        self._pending.add(event)
-
-    @property
-    def most_severe(self) -> ClassicProtocolEvent | None:
-        return next((event for event in self._ORDER if event in self._pending), None)
-
-    @property
-    def terminal(self) -> ClassicProtocolEvent | None:
-        """The most_severe, if it ends the generation."""
-        event = self.most_severe
-        return None if event is ClassicProtocolEvent.REBALANCE else event
-
-    def clear(self) -> None:
-        """A generation ended or a new one begins: what was noticed of the old one means nothing now."""
-        self._pending.clear()
-
-
-# --- topics -----------------------------------------------------------------------------------------------------------
-
-
-def metadata_refresh_interval(topics: int) -> float:
-    """How long to wait (seconds) before it is asked again whether topics and partitions were added: the answer names
-    `topics`, which a broker with thousands of them should not have to do all the time."""
-    return min(10.0, max(1.0, topics / 100))
-
-
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
 def plan_revocation(
     owned: Collection[TopicPartition], topics: Collection[str], *, cooperative: bool
 ) -> frozenset[TopicPartition]:
-    """What has to be given up before a join."""
+    """Return what has to be given up before a join."""
     return frozenset(tp for tp in owned if not cooperative or tp.topic not in topics)
 
 
@@ -125,13 +94,13 @@ class Reconciliation(NamedTuple):
 def plan_reconciliation(
     owned: Collection[TopicPartition], assigned: Collection[TopicPartition], *, cooperative: bool
 ) -> Reconciliation:
-    """What to give up and what to take up."""
+    """Return what to give up and what to add."""
     before, after = frozenset(owned), frozenset(assigned)
     gone = before - after
     return Reconciliation(gone, after - before, cooperative and bool(gone))
 
 
 def partition_counts(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """How many partitions each topic has; topics that are not known are left out."""
+    """Return how many partitions each topic has; unknown topics are left out."""
     counts = {name: cluster.topics.get(name) for name in topics}
     return {name: len(topic.partitions) for name, topic in counts.items() if topic is not None and topic.partitions}

@@ -11,15 +11,15 @@ from aiokwire.group.classic.requests import PROTOCOL_TYPE
 from aiokwire.group.coordinator_client import CoordinatorClient
 from aiokwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 
-PATIENCE: Final = 5.0  # seconds
+TIMEOUT: Final = 5.0  # seconds
 _SHOWN: Final = 5  # members
 
 
-async def explain(link: CoordinatorClient, group_id: str, offered: Sequence[Assignor]) -> str:
-    """One sentence or two for an error; asks the coordinator once, and does without its answer."""
+async def explain(coordinator: CoordinatorClient, group_id: str, offered: Sequence[Assignor]) -> str:
+    """Return the explanation for an error; asks the coordinator once, and works without its answer."""
     names = ", ".join(assignor.name for assignor in offered)
     try:
-        answer = await link.ask(DescribeGroupsRequest(groups=[group_id]), timeout=PATIENCE)
+        answer = await coordinator.request(DescribeGroupsRequest(groups=[group_id]), timeout=TIMEOUT)
     except KafkaError:
         answer = None
     group = answer.groups[0] if answer is not None and answer.groups else None

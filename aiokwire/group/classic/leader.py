@@ -1,24 +1,44 @@
-"""What the leader of a classic group does: it shares the partitions out."""
+"""What the leader of a classic group does: assign the partitions to all members, and notice when the topics change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from aiokwire.cluster import Client, Cluster
 from aiokwire.errors import KafkaError, ProtocolViolation, RequestTimedOut
 from aiokwire.group.assignors import Assignor, partitions_of
+from aiokwire.group.classic.decisions import partition_counts
 from aiokwire.group.subscription_format import MemberSubscription, decode_subscription, encode_assignment
 from aiokwire.protocol.messages.join_group import JoinGroupResponseMember
 
-# Seconds for topics that only other members subscribe to; without an answer they get none of them this time.
+# Seconds to wait for topics that only other members subscribe to; without a response they are not assigned this time.
 FOREIGN_TOPICS_WAIT = 5.0
 
 
-def subscriptions(members: Sequence[JoinGroupResponseMember]) -> dict[str, MemberSubscription]:
-    """What the members told.
+class Watch(NamedTuple):
+    """The topics and partition counts that the leader's assignment was computed from."""
 
-    Raises: ProtocolViolation: one told what cannot be read; the error names it.
+    topics: frozenset[str]
+    counts: Mapping[str, int]
+
+    def changed(self, cluster: Cluster) -> list[str]:
+        """Return the topics whose partition counts have changed."""
+        now = partition_counts(cluster, self.topics)
+        return sorted(name for name in self.topics if now.get(name) != self.counts.get(name))
+
+
+def watch(cluster: Cluster, topics: Iterable[str]) -> Watch:
+    """Return the partition counts of `topics` as they are now."""
+    names = frozenset(topics)
+    return Watch(names, partition_counts(cluster, names))
+
+
+def subscriptions(members: Sequence[JoinGroupResponseMember]) -> dict[str, MemberSubscription]:
+    """Decode the subscriptions of the members, by member id.
+
+    Raises: ProtocolViolation: one cannot be decoded; the error names the member.
     """
     return {
         member.member_id: decode_subscription(member.member_id, bytes(member.metadata), member.group_instance_id)
@@ -27,7 +47,7 @@ def subscriptions(members: Sequence[JoinGroupResponseMember]) -> dict[str, Membe
 
 
 async def know_topics(client: Client, topics: Iterable[str]) -> Cluster:
-    """The metadata with all of `topics`, as far as they exist."""
+    """Return the metadata with all of `topics`, as far as they exist."""
     names = frozenset(topics)
     client.metadata.want(names)
     if any(name not in client.cluster.topics for name in names):
@@ -37,14 +57,14 @@ async def know_topics(client: Client, topics: Iterable[str]) -> Cluster:
 
 
 def nothing_for(members: Iterable[str]) -> dict[str, bytes]:
-    """An assignment without partitions for every member."""
+    """Return an assignment without partitions for every member."""
     return {member_id: encode_assignment(()) for member_id in members}
 
 
 def share_out(assignor: Assignor, members: Mapping[str, MemberSubscription], cluster: Cluster) -> dict[str, bytes]:
-    """The assignment of every member, encoded.
+    """Return the assignment of every member, encoded.
 
-    Raises: KafkaError: the assignor failed, or gave something away twice.
+    Raises: KafkaError: the assignor failed, or assigned a partition twice.
     """
     topics = {topic for member in members.values() for topic in member.topics}
     try:
@@ -54,9 +74,11 @@ def share_out(assignor: Assignor, members: Mapping[str, MemberSubscription], clu
     taken: set[object] = set()
     for member_id, partitions in decided.items():
         if member_id not in members:
-            raise ProtocolViolation(f"the assignor {assignor.name!r} gave something to {member_id!r}, no member")
+            raise ProtocolViolation(
+                f"the assignor {assignor.name!r} assigned partitions to {member_id!r}, which is not a member"
+            )
         for partition in partitions:
             if partition in taken:
-                raise ProtocolViolation(f"the assignor {assignor.name!r} gave {partition} to two members")
+                raise ProtocolViolation(f"the assignor {assignor.name!r} assigned {partition} to two members")
             taken.add(partition)
     return {member_id: encode_assignment(decided.get(member_id, ())) for member_id in members}

@@ -1,15 +1,17 @@
-"""A member of a group that speaks the classic protocol: one coroutine per state, one driver that moves it.
+"""A member of a group that uses the classic protocol: one coroutine per state, one driver that moves it (`MemberBase`).
 
-states   the table               classic_requests  bytes            leading     what the leader does
-decisions  codes and partitions  link              one attempt      heartbeats  while a generation lasts
-strategy   which assignors are offered, and what becomes of partitions when another one is chosen
+The members elect nobody: the coordinator names one of them the leader, which assigns the partitions to all (`leader`).
+`strategy` decides which assignors are offered, and what becomes of partitions when another one is chosen.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
+from typing import TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
 from aiokwire.cluster import JOIN, Client, Cluster
@@ -17,86 +19,94 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, error_for
 from aiokwire.group.assignors import Assignor
 from aiokwire.group.classic import decisions
-from aiokwire.group.classic.generation import Generation, watch
-from aiokwire.group.classic.heartbeats import Heartbeats
+from aiokwire.group.classic.generation import Generation, MemberId
 from aiokwire.group.classic.incompatibility import explain
-from aiokwire.group.classic.leader import know_topics, nothing_for, share_out, subscriptions
-from aiokwire.group.classic.member_id import MemberId
-from aiokwire.group.classic.requests import Identity, Leaving, heartbeat_request, join_request, sync_request
-from aiokwire.group.classic.states import (
-    FINAL,
-    HEARTBEATING,
-    JOINING,
-    TRANSITIONS,
-    ClassicProtocolEvent,
-    ClassicProtocolState,
+from aiokwire.group.classic.leader import know_topics, nothing_for, share_out, subscriptions, watch
+from aiokwire.group.classic.requests import (
+    HeartbeatContent,
+    Identity,
+    Leaving,
+    heartbeat_request,
+    join_request,
+    sync_request,
 )
-from aiokwire.group.commit_gate import CommitGate
-from aiokwire.group.coordinator_client import CoordinatorClient, is_passing
-from aiokwire.group.interruption import Interruption
-from aiokwire.group.life import Departure, Life
-from aiokwire.group.membership import Host, MemberOptions
+from aiokwire.group.classic.states import JOINING, TABLE, ClassicProtocolEvent, ClassicProtocolState
+from aiokwire.group.heartbeat_thread import BuildHeartbeat
+from aiokwire.group.member_base import Departure, LeaveRequest, MemberBase
+from aiokwire.group.membership import Host, MemberOptions, metadata_refresh_interval
+from aiokwire.group.state_table import Signals
 from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment
-from aiokwire.machine import Machine
+from aiokwire.protocol import Request, Response
+from aiokwire.protocol.messages.heartbeat import HeartbeatResponse
 from aiokwire.protocol.messages.join_group import JoinGroupResponse
 from aiokwire.types import GroupMetadata, TopicPartition
 
+T = TypeVar("T")
+ResponseT = TypeVar("ResponseT", bound=Response)
+
 logger = logging.getLogger(__name__)
 
-# A join is answered when the last member has come or its time is over; the answer may take a little longer.
-ANSWER_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
+# A join is answered when the last member has joined or its time is over; the response may take a little longer.
+RESPONSE_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
 
 
-class ClassicMember:
-    """See `Membership`."""
+class _Wait:
+    """A wait for the coordinator that `end` ends when it has become pointless; one at a time."""
+
+    def __init__(self) -> None:
+        self._scope: anyio.CancelScope | None = None  # around the wait, while there is one
+
+    async def wait_for(self, response: Awaitable[T]) -> T | None:
+        """Return the response; None when the wait was ended before."""
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            try:
+                return await response
+            finally:
+                self._scope = None
+        return None
+
+    def end(self) -> None:
+        """End the wait, if there is one."""
+        if self._scope is not None:
+            self._scope.cancel()
+
+
+class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
+    """A member that uses JoinGroup, SyncGroup, Heartbeat and LeaveGroup; see `MemberBase`."""
 
     def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
-        self.commits = CommitGate()
-        self._client = client
-        self._options = options
-        self._host = host
-        self._link = CoordinatorClient(client, options.group_id, status)
-        self._machine: Machine[ClassicProtocolState, ClassicProtocolEvent] = Machine(
-            f"group {options.group_id}",
-            TRANSITIONS,
-            ClassicProtocolState.UNJOINED,
-            on_move=lambda state: status.moved(state, self.metadata.generation),
+        super().__init__(
+            client,
+            options,
+            host,
+            status,
+            table=TABLE,
+            signals=Signals(decisions.SEVERITY),
+            steps={
+                ClassicProtocolState.UNJOINED: self._begin,
+                ClassicProtocolState.PREPARING_REBALANCE: self._join,
+                ClassicProtocolState.COMPLETING_REBALANCE: self._sync,
+                ClassicProtocolState.RECONCILING: self._reconcile,
+                ClassicProtocolState.STABLE: self._stay,
+                ClassicProtocolState.REVOKING: self._revoke,
+                ClassicProtocolState.LOSING: self._lose,
+                ClassicProtocolState.IDLE: self._idle,
+            },
+            join_reason="a new member",
         )
         self._strategy = options.strategy
         self._offered = options.strategy.assignors  # in the last join
         self._must_revoke = False  # everything, before the next join: only eager assignors would do
-        self._signals = decisions.Signals()
-        self._waiting = Interruption()  # for the answer to a JoinGroup or SyncGroup
-        self._heartbeats = Heartbeats(
-            client, self._link, options, progressed_at=host.progressed_at, signal=self._on_heartbeat
-        )
+        self._response = _Wait()  # for JoinGroup or SyncGroup
         self._topics: frozenset[str] = frozenset()  # subscribed to
         self._id = MemberId()
         self._generation: Generation | None = None
+        self._heartbeat: HeartbeatContent | None = None  # of the last generation that began
         self._assigned: list[TopicPartition] = []  # by the last SyncGroup
-        self._reason = "a new member"  # why it joins
-        self._backoff = client.new_backoff()  # of attempts that failed
-        self._consecutive_losses = 0  # generations lost, and refusals, since one was stable
-        self._woken = anyio.Event()
-        self._polled = anyio.Event()
-        self._life = Life()
-        self._steps = {
-            ClassicProtocolState.UNJOINED: self._begin,
-            ClassicProtocolState.PREPARING_REBALANCE: self._join,
-            ClassicProtocolState.COMPLETING_REBALANCE: self._sync,
-            ClassicProtocolState.RECONCILING: self._reconcile,
-            ClassicProtocolState.STABLE: self._stay,
-            ClassicProtocolState.REVOKING: self._revoke,
-            ClassicProtocolState.LOSING: self._lose,
-            ClassicProtocolState.IDLE: self._idle,
-        }
 
-    # --- told by the consumer -----------------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> ClassicProtocolState:
-        return self._machine.state
+    # --- for the consumer ---------------------------------------------------------------------------------------------
 
     @property
     def metadata(self) -> GroupMetadata:
@@ -108,11 +118,6 @@ class ClassicMember:
         """See `Membership`."""
         self._topics = topics
         self._woken.set()
-
-    def record_poll(self) -> None:
-        """See `Membership`."""
-        if self._machine.state is ClassicProtocolState.IDLE:
-            self._polled.set()
 
     def rejoin(self, reason: str) -> None:
         """See `Membership`."""
@@ -128,53 +133,24 @@ class ClassicMember:
         if (group.generation, group.member_id) != (now.generation, now.member_id):
             return now.generation >= 0  # it is in a newer generation already
         self._forget_id(code)
-        self._tell_if_fenced(event, code, "OffsetCommit")
+        self._fail_if_fenced(event, code, "OffsetCommit")
         self._signal(event)
         return event is ClassicProtocolEvent.REBALANCE
 
-    async def leave(self, timeout: float, *, reason: str) -> None:
-        """See `Membership`."""
-        await self._life.leave(timeout, reason)
-
     # --- the driver ---------------------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """See `Membership`."""
-        self._client.metadata.add_listener(self._on_metadata)
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._heartbeats.run, name=f"heartbeats of group {self._options.group_id}")
-                tasks.start_soon(self._look_around, name=f"topics of group {self._options.group_id}")
-                await self._life.work(self._drive)
-                self._heartbeats.end()
-                if self._life.departure is not None:
-                    await self._depart(self._life.departure)
-                else:
-                    await self._let_go()  # failed
-                tasks.cancel_scope.cancel()
-        finally:
-            self._client.metadata.remove_listener(self._on_metadata)
-            self.commits.open()
-            self._life.end()
-
-    async def _drive(self) -> None:
-        while self._machine.state not in FINAL:
-            event = await self._steps[self._machine.state]()
-            self._fire(event)
+    def _start_tasks(self, tasks: TaskGroup) -> None:
+        super()._start_tasks(tasks)
+        tasks.start_soon(self._refresh_metadata, name=f"topics of group {self._options.group_id}")
 
     def _fire(self, event: ClassicProtocolEvent) -> None:
-        state = self._machine.fire(event)
-        if state not in JOINING:
+        super()._fire(event)
+        if self._machine.state not in JOINING:
             self.commits.open()
-        if state not in HEARTBEATING:
-            self._heartbeats.stop()
 
     async def _begin(self) -> ClassicProtocolEvent:
-        """UNJOINED: join; after the second loss in a row only after a pause."""
         self._generation = None
-        if self._consecutive_losses > 1:
-            await self._client.pause(self._backoff.next())
-        return ClassicProtocolEvent.JOIN
+        return await super()._begin()
 
     async def _join(self) -> ClassicProtocolEvent:
         """PREPARING_REBALANCE."""
@@ -191,36 +167,35 @@ class ClassicMember:
             reason=self._reason,
         )
         try:
-            answer = await self._waiting.unless(self._link.ask(request, lane=JOIN, timeout=self._patience))
+            answer = await self._request_join_lane(request)
         except KafkaError as error:
             self._id.moved()  # perhaps the coordinator restarts
             return await self._after_failure(error)
         if answer is None:
-            return self._ended
+            return self._ending
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id.given(answer.member_id)
             return ClassicProtocolEvent.RETRY
         if code := answer.error_code:
             if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
                 return await self._after_incompatibility(code)
-            event = await self._after_refusal(decisions.on_join_error(code), code, "JoinGroup")
+            event = await self._after_error_code(decisions.on_join_error(code), code, "JoinGroup")
             if code in decisions.RELOADED:
                 self._id.moved()
             return event
-        return self._on_joined(answer, topics)
+        return await self._on_joined(answer, topics)
 
-    def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> ClassicProtocolEvent:
+    async def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> ClassicProtocolEvent:
         self._id.given(answer.member_id)
         assignor = next((each for each in self._offered if each.name == answer.protocol_name), None)
         if assignor is None:
-            self._refuse(
-                KafkaError(f"{self._who}: the coordinator chose {answer.protocol_name!r}, which was not offered")
+            return await self._after_failure(
+                KafkaError(f"{self._label}: the coordinator chose {answer.protocol_name!r}, which was not offered")
             )
-            return ClassicProtocolEvent.REFUSED
         is_leader = answer.leader == answer.member_id
         yields = self._strategy.is_auto and not assignor.cooperative and bool(self._host.owned())
         if yields and not is_leader and (self._generation is None or answer.leader != self._generation.leader):
-            logger.warning("%s: a new leader assigns by %r what this member owns", self._who, assignor.name)
+            logger.warning("%s: a new leader assigns by %r what this member owns", self._label, assignor.name)
             return ClassicProtocolEvent.LOST
         generation = Generation(
             answer.generation_id,
@@ -233,17 +208,17 @@ class ClassicMember:
             yields,
         )
         self._generation = generation
-        self._link.status.members = len(answer.members) if is_leader else None
+        self._coordinator.status.members = len(answer.members) if is_leader else None
         self._must_revoke = False
-        self._strategy.warn_of(assignor, self._who)
+        self._strategy.warn_of(assignor, self._label)
         logger.info(
             "%s: joined generation %d as %s%s",
-            self._who,
+            self._label,
             generation.number,
             printable(self._id.current),
             " (leader)" * is_leader,
         )
-        self._heartbeats.start(heartbeat_request(self._identity, generation.number))
+        await self._start_heartbeats(generation.number)
         return ClassicProtocolEvent.JOINED
 
     async def _sync(self) -> ClassicProtocolEvent:
@@ -255,11 +230,11 @@ class ClassicMember:
         try:
             assignments = await self._assignments(generation)
             request = sync_request(self._identity, generation.number, generation.assignor.name, assignments)
-            answer = await self._waiting.unless(self._link.ask(request, lane=JOIN, timeout=self._patience))
+            answer = await self._request_join_lane(request)
             if answer is None:
-                return self._ended
+                return self._ending
             if answer.error_code:
-                return await self._after_refusal(
+                return await self._after_error_code(
                     decisions.on_sync_error(answer.error_code), answer.error_code, "SyncGroup"
                 )
             self._assigned, _ = decode_assignment(bytes(answer.assignment))
@@ -268,6 +243,10 @@ class ClassicMember:
         self._id.settled()
         self._backoff.reset()
         return self._signals.terminal or ClassicProtocolEvent.SYNCED
+
+    async def _request_join_lane(self, request: Request[ResponseT]) -> ResponseT | None:
+        """Return the response to a JoinGroup or SyncGroup; None: a signal ended the wait."""
+        return await self._response.wait_for(self._coordinator.request(request, lane=JOIN, timeout=self._join_timeout))
 
     async def _assignments(self, generation: Generation) -> dict[str, bytes]:
         """The leader's decision; empty for everybody else."""
@@ -330,141 +309,103 @@ class ClassicMember:
             await self._host.revoke(given_up, self._revocation_deadline)
         return self._signals.terminal or ClassicProtocolEvent.REVOKED
 
-    async def _lose(self) -> ClassicProtocolEvent:
-        """LOSING."""
-        await self._let_go()
-        self._consecutive_losses += 1
-        return ClassicProtocolEvent.RELEASED
-
-    async def _idle(self) -> ClassicProtocolEvent:
-        """IDLE: out of the group until the application reads again."""
-        self._polled = anyio.Event()
-        expired = self._signals.most_severe is ClassicProtocolEvent.EXPIRED
-        if expired:
-            logger.warning(
-                "%s: no record was asked for within max_poll_interval_ms=%d: leaving the group until one is; work in "
-                "smaller steps, or raise the limit%s",
-                self._who,
-                round(self._options.max_poll_interval * 1000),
-                f"; {self._link.status.blocked}" if self._link.status.blocked is not None else "",
-            )
-        await self._let_go()
-        await self._send_leave("max_poll_interval_ms was exceeded" if expired else "refused by the coordinator")
-        self._consecutive_losses += 1
-        await self._polled.wait()
-        self._reason = "reads again"
-        return ClassicProtocolEvent.POLLED
-
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def _depart(self, departure: Departure) -> None:
-        """Give everything up, and leave, as far as the time allows."""
-        self.commits.open()
-        if self._machine.state in FINAL:
-            return
-        with anyio.CancelScope(deadline=departure.deadline):
-            owned = self._host.owned()
-            if owned and self._generation is not None and self._signals.terminal is None:
-                await self._host.revoke(owned, departure.deadline)
-            elif owned:
-                await self._host.lose(owned)
-            await self._send_leave(departure.reason)
-        self._generation = None
-        self._machine.fire(ClassicProtocolEvent.LEAVE)
+        self._heartbeats.end()
+        await super()._depart(departure)
 
-    async def _send_leave(self, reason: str) -> None:
-        """Tell the coordinator, so that the others need not wait for this member's session to end. A static member
-        stays: it is expected back."""
+    def _new_leave_request(self, reason: str) -> LeaveRequest | None:
+        """A static member stays: it is expected back."""
         if not self._id.current or self._options.instance_id is not None:
-            return
-        leaving = Leaving(self._identity, reason)
-        member_id = self._id.left()
-        try:
-            await self._link.ask(leaving.request, version=leaving.version, timeout=self._client.config.request_timeout)
-        except KafkaError as error:
-            logger.info("%s: member %s could not leave: %s", self._who, printable(member_id), error)
+            return None
+        return Leaving(self._identity, reason)
 
-    async def _let_go(self) -> None:
-        """The generation is gone."""
+    async def _send_leave(self, leave: LeaveRequest | None) -> None:
+        if leave is not None:
+            self._id.left()
+        await super()._send_leave(leave)
+
+    @property
+    def _is_member(self) -> bool:
+        return self._generation is not None
+
+    def _forget(self) -> None:
         self._generation = None
         self._signals.clear()
-        owned = self._host.owned()
-        if owned:
-            await self._host.lose(owned)
 
-    # --- what went wrong ----------------------------------------------------------------------------------------------
+    # --- failures -----------------------------------------------------------------------------------------------------
 
-    async def _after_failure(self, error: KafkaError) -> ClassicProtocolEvent:
-        """An attempt that brought no answer, or one that cannot be used."""
-        if not is_passing(error):
-            self._refuse(error)
-            return ClassicProtocolEvent.REFUSED
-        pause = self._backoff.next()
-        logger.info("%s: %s, again in %.3f s", self._who, error, pause)
-        await self._client.pause(pause)
-        return ClassicProtocolEvent.RETRY
-
-    async def _after_refusal(self, event: ClassicProtocolEvent, code: int, request: str) -> ClassicProtocolEvent:
-        error = error_for(code, f"{self._who}: {request} as member {self._id.current!r}", request=request)
+    async def _after_error_code(self, event: ClassicProtocolEvent, code: int, request: str) -> ClassicProtocolEvent:
+        error = error_for(code, f"{self._label}: {request} as member {self._id.current!r}", request=request)
         self._forget_id(code)
-        if event is ClassicProtocolEvent.RETRY:
-            pause = self._backoff.next()
-            logger.info("%s, again in %.3f s", error, pause)
-            await self._client.pause(pause)
-        elif event is ClassicProtocolEvent.REFUSED:
-            self._refuse(error)
-        elif event is ClassicProtocolEvent.FENCED:
-            self._host.fail(error, final=True)
-        else:
-            logger.info("%s", error)
-        return event
+        return await self._after_refusal(event, error)
 
     async def _after_incompatibility(self, code: int) -> ClassicProtocolEvent:
-        """No assignor that was offered is one of all other members."""
+        """None of the offered assignors is supported by all other members."""
         if self._offered != self._strategy.assignors and self._generation is not None:
-            logger.info("%s: its members need an eager assignor: giving up all partitions before the join", self._who)
+            logger.info("%s: its members need an eager assignor: giving up all partitions before the join", self._label)
             self._must_revoke = True
-            self._heartbeats.start(heartbeat_request(self._identity, self._generation.number))
+            await self._start_heartbeats(self._generation.number)
             return ClassicProtocolEvent.INCOMPATIBLE
-        why = await explain(self._link, self._options.group_id, self._offered)
-        self._refuse(error_for(code, f"{self._who}: cannot join: {why}", request="JoinGroup"))
+        why = await explain(self._coordinator, self._options.group_id, self._offered)
+        self._host.fail(error_for(code, f"{self._label}: cannot join: {why}", request="JoinGroup"), final=False)
         return ClassicProtocolEvent.REFUSED
-
-    def _refuse(self, error: KafkaError) -> None:
-        self._host.fail(error, final=False)
 
     def _forget_id(self, code: int) -> None:
         if code in decisions.FORGOTTEN:
             self._id.refused()
 
-    # --- signals ------------------------------------------------------------------------------------------------------
+    # --- heartbeats and signals ---------------------------------------------------------------------------------------
 
-    def _signal(self, event: ClassicProtocolEvent) -> None:
-        self._signals.add(event)
-        self._woken.set()
-        if self._signals.terminal is not None and self._machine.can(self._signals.terminal):
-            self._waiting.end()
+    async def _start_heartbeats(self, generation: int) -> None:
+        self._heartbeat = HeartbeatContent(heartbeat_request(self._identity, generation))
+        await self._heartbeats.start(self._options.heartbeat_interval)
 
-    def _on_heartbeat(self, event: ClassicProtocolEvent, code: int) -> None:
+    def next_heartbeat(self) -> BuildHeartbeat:
+        """See `HeartbeatSource`."""
+        assert self._heartbeat is not None
+        return self._heartbeat
+
+    def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
+        """See `HeartbeatSource`."""
+        if isinstance(outcome, KafkaError):
+            logger.info("%s: a heartbeat failed: %s", self._label, outcome)
+            return
+        assert isinstance(outcome, HeartbeatResponse)
+        code = outcome.error_code
+        event = decisions.on_heartbeat_error(code)
+        if event is None:
+            return
         if code:
             self._forget_id(code)
-            logger.info("%s: a heartbeat was answered %s", self._who, ErrorCode.of(code).name)
-        self._tell_if_fenced(event, code, "Heartbeat")
+            logger.info("%s: heartbeat rejected: %s", self._label, ErrorCode.of(code).name)
+        self._fail_if_fenced(event, code, "Heartbeat")
         self._signal(event)
 
-    def _tell_if_fenced(self, event: ClassicProtocolEvent, code: int, request: str) -> None:
+    def on_lookup_refused(self, error: KafkaError) -> None:
+        """The next join meets the same error and reports it to the application."""
+        self._signal(ClassicProtocolEvent.REBALANCE)
+
+    def _signal(self, event: ClassicProtocolEvent) -> None:
+        super()._signal(event)
+        terminal = self._signals.terminal
+        if terminal is not None and self._machine.can(terminal):
+            self._response.end()
+
+    def _fail_if_fenced(self, event: ClassicProtocolEvent, code: int, request: str) -> None:
         if event is ClassicProtocolEvent.FENCED:
-            self._host.fail(error_for(code, f"{self._who}: {request}", request=request), final=True)
+            self._host.fail(error_for(code, f"{self._label}: {request}", request=request), final=True)
 
     def _on_metadata(self, _cluster: Cluster) -> None:
         self._woken.set()
 
-    async def _look_around(self) -> None:
-        """Have topics and partitions noticed that were added."""
+    async def _refresh_metadata(self) -> None:
+        """While this member leads, look for topics and partitions that were added."""
         while True:
             generation = self._generation
             watched = () if generation is None or generation.watch is None else generation.watch.topics
-            await anyio.sleep(decisions.metadata_refresh_interval(len(watched)))
+            await anyio.sleep(metadata_refresh_interval(len(watched)))
             generation = self._generation
             if generation is not None and generation.watch is not None:
                 self._client.metadata.want(generation.watch.topics)
@@ -473,27 +414,19 @@ class ClassicMember:
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     @property
-    def _who(self) -> str:
-        return f"group {self._options.group_id!r}"
-
-    @property
     def _identity(self) -> Identity:
         return Identity(self._options.group_id, self._id.current, self._options.instance_id)
 
     @property
-    def _ended(self) -> ClassicProtocolEvent:
+    def _ending(self) -> ClassicProtocolEvent:
         """What ended the wait for a generation."""
         event = self._signals.terminal
         assert event is not None
         return event
 
     @property
-    def _patience(self) -> float:
-        return max(self._options.max_poll_interval + ANSWER_SLACK, self._client.config.request_timeout)
-
-    @property
-    def _revocation_deadline(self) -> float:
-        return anyio.current_time() + self._options.max_poll_interval
+    def _join_timeout(self) -> float:
+        return max(self._options.max_poll_interval + RESPONSE_SLACK, self._client.config.request_timeout)
 
     @property
     def _generation_number(self) -> int:

@@ -1,4 +1,4 @@
-"""The requests of a member of a classic group, in all their versions. Plain functions, used by `classic.py`.
+"""The requests of a member of a classic group, in all their versions. No I/O.
 
 - JoinGroup: rebalance timeout from v1, instance id from v5, reason from v8.
 - SyncGroup and Heartbeat: instance id from v3; SyncGroup names the protocol from v5.
@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from aiokwire.net import ApiVersions
+from aiokwire.protocol import Response
 from aiokwire.protocol.messages import heartbeat, join_group, leave_group, sync_group
 
 PROTOCOL_TYPE: Final = "consumer"
@@ -21,7 +23,7 @@ REASON_LENGTH: Final = 255
 
 
 class Identity(NamedTuple):
-    """Who a member is, on every request."""
+    """Who a member is; part of every request."""
 
     group_id: str
     member_id: str = ""
@@ -36,7 +38,7 @@ def join_request(
     rebalance_timeout: float,
     reason: str,
 ) -> join_group.JoinGroupRequest:
-    """Times in seconds; `protocols` are the assignors' names with the subscription that each is told."""
+    """Times in seconds; `protocols` are the assignors' names each with the member's subscription."""
     return join_group.JoinGroupRequest(
         group_id=who.group_id,
         session_timeout_ms=round(session_timeout * 1000),
@@ -76,11 +78,22 @@ def heartbeat_request(who: Identity, generation: int) -> heartbeat.HeartbeatRequ
     )
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class HeartbeatContent:
+    """The heartbeats of one generation; a pure function, called in the heartbeat thread."""
+
+    request: heartbeat.HeartbeatRequest
+
+    def __call__(self, versions: ApiVersions, _last: Response | None) -> tuple[heartbeat.HeartbeatRequest, int]:
+        return self.request, versions.pick(heartbeat.HeartbeatRequest)
+
+
 class Leaving:
-    """LeaveGroup, which takes its shape when the version is chosen."""
+    """LeaveGroup; its fields are set when the version is chosen."""
 
     def __init__(self, who: Identity, reason: str) -> None:
         self.request = leave_group.LeaveGroupRequest(group_id=who.group_id)
+        self.member_id = who.member_id
         self._who = who
         self._reason = reason[:REASON_LENGTH]
 

@@ -1,13 +1,15 @@
-"""The states of a member of a classic group, and what moves it. Driven by `classic.py` alone.
+"""The states of a member of a classic group, and what moves it. Driven by `member` alone.
 
 UNJOINED -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> RECONCILING -> STABLE -> REVOKING -> PREPARING_REBALANCE ...
-              JoinGroup              SyncGroup             take, give      beats    give up
+              JoinGroup              SyncGroup             take, give     heartbeats give up
 """
 
 from __future__ import annotations
 
 import enum
 from typing import Final
+
+from aiokwire.group.state_table import StateTable
 
 
 class ClassicProtocolState(enum.Enum):
@@ -71,3 +73,19 @@ TRANSITIONS: Final = {
     **{(state, _E.FENCED): _S.FAILED for state in sorted(HEARTBEATING | JOINING, key=lambda state: state.value)},
     **{(state, _E.LEAVE): _S.LEFT for state in ClassicProtocolState if state not in FINAL},
 }
+
+TABLE: Final = StateTable(
+    transitions=TRANSITIONS,
+    unjoined=_S.UNJOINED,
+    idle=_S.IDLE,
+    final=FINAL,
+    heartbeating=HEARTBEATING,
+    join=_E.JOIN,
+    retry=_E.RETRY,
+    released=_E.RELEASED,
+    expired=_E.EXPIRED,
+    refused=_E.REFUSED,
+    fenced=_E.FENCED,
+    polled=_E.POLLED,
+    leave=_E.LEAVE,
+)

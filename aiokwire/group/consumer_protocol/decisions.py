@@ -1,5 +1,5 @@
-"""What a member of the consumer protocol (KIP-848) does next: plain functions of what it knows. The one place where the
-codes of ConsumerGroupHeartbeat, and of such members' commits, get their meaning.
+"""What a member that uses the consumer protocol does next: pure functions of what it knows. The only place that
+interprets the error codes of ConsumerGroupHeartbeat and of such members' commits.
 """
 
 from __future__ import annotations
@@ -24,38 +24,33 @@ _ON_JOIN: Final = {
 }
 _ON_HEARTBEAT: Final = {
     **_GONE,
-    ErrorCode.GROUP_ID_NOT_FOUND: ConsumerProtocolEvent.LOST,  # it was empty for long, and deleted
+    ErrorCode.GROUP_ID_NOT_FOUND: ConsumerProtocolEvent.LOST,  # it was empty for long and deleted
 }
-# Of what waits to be dealt with, the most_severe comes first.
+# What others may signal to the driver, the most severe first; the last one does not end the epoch.
 SEVERITY: Final = (
     ConsumerProtocolEvent.FENCED,
     ConsumerProtocolEvent.REFUSED,
     ConsumerProtocolEvent.LOST,
     ConsumerProtocolEvent.EXPIRED,
-    ConsumerProtocolEvent.TOLD,
+    ConsumerProtocolEvent.ASSIGNMENT_CHANGED,
 )
 
 
 def on_join_error(code: int) -> ConsumerProtocolEvent:
-    """What a refused join leads to. A group that is not found is there, and speaks the other protocol."""
+    """What a refused join leads to. A group that is not found exists, and uses the other protocol."""
     known = ErrorCode.of(code)
     return _ON_JOIN.get(known, ConsumerProtocolEvent.RETRY if known.retriable else ConsumerProtocolEvent.REFUSED)
 
 
 def on_heartbeat_error(code: int) -> ConsumerProtocolEvent | None:
-    """What a refused heartbeat leads to; None: it may succeed when it is sent again."""
+    """What a refused heartbeat leads to; None: a retry may succeed."""
     known = ErrorCode.of(code)
     return _ON_HEARTBEAT.get(known, None if known.retriable else ConsumerProtocolEvent.REFUSED)
 
 
 def on_commit_error(code: int) -> ConsumerProtocolEvent | None:
-    """What a refused commit says of the membership; None: nothing."""
+    """What a refused commit means for the membership; None: nothing."""
     return _GONE.get(ErrorCode.of(code))
-
-
-def most_severe(pending: Collection[ConsumerProtocolEvent]) -> ConsumerProtocolEvent | None:
-    """The event to deal with first."""
-    return next((event for event in SEVERITY if event in pending), None)
 
 
 class Plan(NamedTuple):

@@ -1,6 +1,6 @@
-"""ConsumerGroupHeartbeat in both versions: plain functions, used by `modern.py`.
+"""ConsumerGroupHeartbeat in both versions. No I/O.
 
-- A heartbeat says only what changed since the last one that was answered; after one that was not, and at a join, all.
+- A heartbeat has only what changed since the last one that was answered; after an unanswered one, and in a join, all.
 - v0: the coordinator names members, and there are no patterns. v1: members name themselves (KIP-1082).
 """
 
@@ -32,8 +32,8 @@ class Part(NamedTuple):
 Parts = frozenset[Part]
 
 
-class Place(NamedTuple):
-    """Who a member is; said in every heartbeat."""
+class Identity(NamedTuple):
+    """Who a member is; part of every heartbeat."""
 
     group_id: str
     member_id: str
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a member says of itself."""
+    """What a member tells the coordinator about itself."""
 
     topics: frozenset[str] = frozenset()
     pattern: str | None = None  # matched by the coordinator, in the syntax of RE2
@@ -51,8 +51,8 @@ class Description(NamedTuple):
     rebalance_timeout_ms: int = -1
 
 
-class Told(NamedTuple):
-    """What the coordinator answered; the assignment is None where it is what it was."""
+class HeartbeatAnswer(NamedTuple):
+    """What the coordinator answered; the assignment is None if it did not change."""
 
     member_id: str
     epoch: int
@@ -60,32 +60,32 @@ class Told(NamedTuple):
     assignment: Parts | None
 
 
-class Beat:
-    """One heartbeat, which takes its shape when the version is chosen."""
+class HeartbeatBuilder:
+    """Builds one heartbeat; its fields are final once the version is chosen."""
 
-    def __init__(self, place: Place, now: Description, said: Description | None, held: Parts | None) -> None:
-        """`said`: what the coordinator knows of this member, None for nothing; `held`: what it has, None to leave that
+    def __init__(self, identity: Identity, now: Description, sent: Description | None, held: Parts | None) -> None:
+        """`sent`: what the coordinator knows of this member, None for nothing; `held`: what it has, None to leave that
         out."""
         self.request = request = messages.ConsumerGroupHeartbeatRequest(
-            group_id=place.group_id,
-            member_id=place.member_id,
-            member_epoch=place.epoch,
-            instance_id=place.instance_id,
+            group_id=identity.group_id,
+            member_id=identity.member_id,
+            member_epoch=identity.epoch,
+            instance_id=identity.instance_id,
         )
-        self._joins = place.epoch == JOINING
+        self._joins = identity.epoch == JOINING
         if self._joins:
-            said, held = None, frozenset()
-        if said is None or now.topics != said.topics:
+            sent, held = None, frozenset()
+        if sent is None or now.topics != sent.topics:
             request.subscribed_topic_names = sorted(now.topics)
-        if said is None or now.pattern != said.pattern:
+        if sent is None or now.pattern != sent.pattern:
             # An empty one ends what an older heartbeat, or the member that a static one replaces, subscribed to.
-            unknown = self._joins and place.instance_id is None
+            unknown = self._joins and identity.instance_id is None
             request.subscribed_topic_regex = now.pattern if unknown else now.pattern or ""
-        if said is None or now.rebalance_timeout_ms != said.rebalance_timeout_ms:
+        if sent is None or now.rebalance_timeout_ms != sent.rebalance_timeout_ms:
             request.rebalance_timeout_ms = now.rebalance_timeout_ms
-        if said is None or now.assignor != said.assignor:
+        if sent is None or now.assignor != sent.assignor:
             request.server_assignor = now.assignor
-        if said is None:
+        if sent is None:
             request.rack_id = now.rack_id
         if held is not None:
             request.topic_partitions = [
@@ -113,37 +113,44 @@ class Beat:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Saying:
-    """What heartbeats say until there is something else to say; a pure function, for `HeartbeatThread`."""
+class HeartbeatContent:
+    """The contents of heartbeats until they change; a pure function, called in the heartbeat thread."""
 
-    place: Place
+    identity: Identity
     now: Description
-    said: Description | None
+    sent: Description | None
     held: Parts | None
 
     def __call__(
         self, versions: ApiVersions, last: Response | None
     ) -> tuple[messages.ConsumerGroupHeartbeatRequest, int]:
-        """With the epoch of the last answer, should it not have come to the member yet."""
-        place = self.place
+        """Build one with the epoch of the last response, which the member may not have seen yet."""
+        identity = self.identity
         if isinstance(last, messages.ConsumerGroupHeartbeatResponse):
-            place = place._replace(epoch=last.member_epoch)
-        beat = Beat(place, self.now, self.said, self.held)
-        return beat.request, beat.version(versions)
+            identity = identity._replace(epoch=last.member_epoch)
+        heartbeat = HeartbeatBuilder(identity, self.now, self.sent, self.held)
+        return heartbeat.request, heartbeat.version(versions)
 
 
-def leaving(place: Place) -> messages.ConsumerGroupHeartbeatRequest:
-    """The last heartbeat. A static member leaves for a while: what it had is kept for it until its session ends."""
-    return messages.ConsumerGroupHeartbeatRequest(
-        group_id=place.group_id,
-        member_id=place.member_id,
-        member_epoch=LEAVING if place.instance_id is None else LEAVING_FOR_A_WHILE,
-        instance_id=place.instance_id,
-    )
+class Leaving:
+    """The last heartbeat. A static member leaves temporarily: its partitions are kept until its session ends."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.member_id = identity.member_id
+        self.request = messages.ConsumerGroupHeartbeatRequest(
+            group_id=identity.group_id,
+            member_id=identity.member_id,
+            member_epoch=LEAVING if identity.instance_id is None else LEAVING_FOR_A_WHILE,
+            instance_id=identity.instance_id,
+        )
+
+    def version(self, versions: ApiVersions) -> int:
+        """The newest version."""
+        return versions.pick(messages.ConsumerGroupHeartbeatRequest)
 
 
-def told(response: messages.ConsumerGroupHeartbeatResponse, member_id: str) -> Told:
-    """A good answer to the heartbeat of `member_id`."""
+def read_heartbeat(response: messages.ConsumerGroupHeartbeatResponse, member_id: str) -> HeartbeatAnswer:
+    """Read a response without an error to a heartbeat of `member_id`."""
     assignment = None
     if response.assignment is not None:
         assignment = frozenset(
@@ -151,7 +158,7 @@ def told(response: messages.ConsumerGroupHeartbeatResponse, member_id: str) -> T
             for topic in response.assignment.topic_partitions
             for number in topic.partitions
         )
-    return Told(
+    return HeartbeatAnswer(
         response.member_id or member_id, response.member_epoch, response.heartbeat_interval_ms / 1000, assignment
     )
 

@@ -1,7 +1,7 @@
 """The states of a member of a group that speaks the consumer protocol (KIP-848), and what moves it. Driven by
-`modern.py` alone.
+`member` alone.
 
-UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats go on from the join's answer until the member is out
+UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats from the join's answer until the member is out
             epoch 0    give up, take up
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import enum
 from typing import Final
+
+from aiokwire.group.state_table import StateTable
 
 
 class ConsumerProtocolState(enum.Enum):
@@ -31,7 +33,7 @@ class ConsumerProtocolEvent(enum.Enum):
     JOIN = enum.auto()  # there is something to join for
     JOINED = enum.auto()  # the coordinator gave an epoch
     RETRY = enum.auto()  # the join failed and may succeed now
-    TOLD = enum.auto()  # the coordinator told another assignment
+    ASSIGNMENT_CHANGED = enum.auto()  # the coordinator told another assignment
     SETTLED = enum.auto()  # the assignment is in force
     LOST = enum.auto()  # the epoch is gone: others may have the partitions already
     RELEASED = enum.auto()  # what was lost was let go
@@ -54,9 +56,9 @@ TRANSITIONS: Final = {
     (_S.JOINING, _E.JOINED): _S.RECONCILING,
     (_S.JOINING, _E.RETRY): _S.JOINING,
     (_S.JOINING, _E.UNSERVED): _S.UNSERVED,
-    (_S.RECONCILING, _E.TOLD): _S.RECONCILING,
+    (_S.RECONCILING, _E.ASSIGNMENT_CHANGED): _S.RECONCILING,
     (_S.RECONCILING, _E.SETTLED): _S.STABLE,
-    (_S.STABLE, _E.TOLD): _S.RECONCILING,
+    (_S.STABLE, _E.ASSIGNMENT_CHANGED): _S.RECONCILING,
     **{(state, _E.LOST): _S.LOSING for state in (_S.JOINING, *HEARTBEATING)},
     (_S.LOSING, _E.RELEASED): _S.UNJOINED,
     **{(state, _E.EXPIRED): _S.IDLE for state in HEARTBEATING},
@@ -65,3 +67,19 @@ TRANSITIONS: Final = {
     **{(state, _E.FENCED): _S.FAILED for state in (_S.JOINING, *HEARTBEATING)},
     **{(state, _E.LEAVE): _S.LEFT for state in ConsumerProtocolState if state not in FINAL},
 }
+
+TABLE: Final = StateTable(
+    transitions=TRANSITIONS,
+    unjoined=_S.UNJOINED,
+    idle=_S.IDLE,
+    final=FINAL,
+    heartbeating=HEARTBEATING,
+    join=_E.JOIN,
+    retry=_E.RETRY,
+    released=_E.RELEASED,
+    expired=_E.EXPIRED,
+    refused=_E.REFUSED,
+    fenced=_E.FENCED,
+    polled=_E.POLLED,
+    leave=_E.LEAVE,
+)

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 # Since when Metadata can be asked by id (KIP-516).
 BY_ID_SINCE: Final = 12
-PATIENCE: Final = 5.0  # seconds
+TIMEOUT: Final = 5.0  # seconds
 
 
 async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, str]:
@@ -37,7 +37,7 @@ async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, 
         return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False), version
 
     try:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             answer = await client.ask_any(ask)
     except TimeoutError:
         return found

@@ -7,6 +7,7 @@ import pytest
 from aiokwire.error_codes import ErrorCode
 from aiokwire.group.classic import decisions
 from aiokwire.group.classic.states import TRANSITIONS, ClassicProtocolEvent, ClassicProtocolState
+from aiokwire.group.state_table import Signals
 from aiokwire.types import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -60,13 +61,13 @@ def test_what_a_refused_commit_says_of_the_membership(code: ErrorCode, event: Cl
     assert decisions.on_commit_error(code) is event
 
 
-def test_of_several_signals_the_gravest_counts() -> None:
+def test_of_several_signals_the_most_severe_counts() -> None:
     def noticed(*events: ClassicProtocolEvent) -> tuple[ClassicProtocolEvent | None, ClassicProtocolEvent | None]:
         for event in events:
             signals.add(event)
         return signals.most_severe, signals.terminal
 
-    signals = decisions.Signals()
+    signals = Signals(decisions.SEVERITY)
     assert noticed() == (None, None)
     assert noticed(ClassicProtocolEvent.REBALANCE) == (ClassicProtocolEvent.REBALANCE, None)
     assert noticed(ClassicProtocolEvent.EXPIRED, ClassicProtocolEvent.LOST) == (

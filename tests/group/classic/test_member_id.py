@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aiokwire.group.classic.member_id import MemberId
+from aiokwire.group.classic.generation import MemberId
 
 
 @pytest.fixture

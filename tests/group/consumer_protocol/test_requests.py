@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.errors import UnsupportedVersion
-from aiokwire.group.consumer_protocol.requests import Beat, Description, Part, Place, Saying, leaving, told
+from aiokwire.group.consumer_protocol.requests import (
+    Description,
+    HeartbeatBuilder,
+    HeartbeatContent,
+    Identity,
+    Leaving,
+    Part,
+    read_heartbeat,
+)
 from aiokwire.net import ApiVersions, Offered
 from aiokwire.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -16,7 +24,7 @@ from aiokwire.protocol.messages.consumer_group_heartbeat import (
 
 T = b"t" * 16
 WANTED = Description(frozenset({"b", "a"}), None, "uniform", "r1", 300_000)
-MEMBER = Place("g", "m", 5)
+MEMBER = Identity("g", "m", 5)
 NOTHING = frozenset[Part]()
 
 
@@ -25,7 +33,7 @@ def versions(newest: int) -> ApiVersions:
 
 
 def test_a_join_says_everything_and_holds_nothing() -> None:
-    request = Beat(Place("g", "m"), WANTED, WANTED, frozenset({Part(T, 1)})).request
+    request = HeartbeatBuilder(Identity("g", "m"), WANTED, WANTED, frozenset({Part(T, 1)})).request
     assert (request.member_id, request.member_epoch) == ("m", 0)
     assert request.subscribed_topic_names == ["a", "b"]
     assert request.subscribed_topic_regex is None
@@ -34,55 +42,59 @@ def test_a_join_says_everything_and_holds_nothing() -> None:
 
 
 def test_most_heartbeats_say_nothing() -> None:
-    request = Beat(MEMBER, WANTED, WANTED, None).request
+    request = HeartbeatBuilder(MEMBER, WANTED, WANTED, None).request
     assert request == ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=5)
 
 
 def test_a_change_is_said_alone() -> None:
-    request = Beat(MEMBER, WANTED._replace(topics=frozenset({"c"})), WANTED, None).request
+    request = HeartbeatBuilder(MEMBER, WANTED._replace(topics=frozenset({"c"})), WANTED, None).request
     assert request.subscribed_topic_names == ["c"]
     assert (request.server_assignor, request.rack_id, request.rebalance_timeout_ms) == (None, None, -1)
 
 
 def test_what_is_held_is_said_by_topic_and_number() -> None:
-    request = Beat(MEMBER, WANTED, WANTED, frozenset({Part(T, 2), Part(T, 0)})).request
+    request = HeartbeatBuilder(MEMBER, WANTED, WANTED, frozenset({Part(T, 2), Part(T, 0)})).request
     assert request.topic_partitions == [TopicPartitions(topic_id=T, partitions=[0, 2])]
-    assert Beat(MEMBER, WANTED, WANTED, NOTHING).request.topic_partitions == []
+    assert HeartbeatBuilder(MEMBER, WANTED, WANTED, NOTHING).request.topic_partitions == []
 
 
 def test_a_pattern_ends_by_an_empty_one() -> None:
     pattern = WANTED._replace(pattern="a.*")
-    assert Beat(MEMBER, pattern, WANTED, None).request.subscribed_topic_regex == "a.*"
-    assert Beat(MEMBER, WANTED, pattern, None).request.subscribed_topic_regex == ""
-    assert Beat(MEMBER, WANTED, None, NOTHING).request.subscribed_topic_regex == "", "what was said is not known"
-    static = Place("g", "m", 0, "i")
-    assert Beat(static, WANTED, None, None).request.subscribed_topic_regex == "", "the one before may have had one"
+    assert HeartbeatBuilder(MEMBER, pattern, WANTED, None).request.subscribed_topic_regex == "a.*"
+    assert HeartbeatBuilder(MEMBER, WANTED, pattern, None).request.subscribed_topic_regex == ""
+    assert HeartbeatBuilder(MEMBER, WANTED, None, NOTHING).request.subscribed_topic_regex == "", (
+        "what was said is not known"
+    )
+    static = Identity("g", "m", 0, "i")
+    assert HeartbeatBuilder(static, WANTED, None, None).request.subscribed_topic_regex == "", (
+        "the one before may have had one"
+    )
 
 
 def test_before_version_1_the_coordinator_names_members_and_there_are_no_patterns() -> None:
-    beat = Beat(Place("g", "m", 0, "i"), WANTED, None, None)
-    assert beat.version(versions(0)) == 0
-    assert (beat.request.member_id, beat.request.subscribed_topic_regex) == ("", None)
-    assert Beat(MEMBER, WANTED, WANTED, None).version(versions(1)) == 1
+    heartbeat = HeartbeatBuilder(Identity("g", "m", 0, "i"), WANTED, None, None)
+    assert heartbeat.version(versions(0)) == 0
+    assert (heartbeat.request.member_id, heartbeat.request.subscribed_topic_regex) == ("", None)
+    assert HeartbeatBuilder(MEMBER, WANTED, WANTED, None).version(versions(1)) == 1
     with pytest.raises(UnsupportedVersion, match="matches no patterns"):
-        Beat(MEMBER, WANTED._replace(pattern="a.*"), None, None).version(versions(0))
+        HeartbeatBuilder(MEMBER, WANTED._replace(pattern="a.*"), None, None).version(versions(0))
 
 
 def test_what_is_repeated_has_the_epoch_of_the_last_answer() -> None:
-    saying = Saying(MEMBER, WANTED, WANTED, None)
-    assert saying(versions(1), None)[0].member_epoch == 5
-    assert saying(versions(1), ConsumerGroupHeartbeatResponse(member_epoch=7))[0].member_epoch == 7
+    content = HeartbeatContent(MEMBER, WANTED, WANTED, None)
+    assert content(versions(1), None)[0].member_epoch == 5
+    assert content(versions(1), ConsumerGroupHeartbeatResponse(member_epoch=7))[0].member_epoch == 7
 
 
 def test_a_static_member_leaves_for_a_while() -> None:
-    assert leaving(MEMBER).member_epoch == -1
-    request = leaving(MEMBER._replace(instance_id="i"))
+    assert Leaving(MEMBER).request.member_epoch == -1
+    request = Leaving(MEMBER._replace(instance_id="i")).request
     assert (request.member_epoch, request.instance_id) == (-2, "i")
 
 
 def test_an_answer_without_an_assignment_leaves_it_as_it_was() -> None:
     answer = ConsumerGroupHeartbeatResponse(member_epoch=6, heartbeat_interval_ms=5000)
-    assert told(answer, "m") == ("m", 6, 5.0, None)
+    assert read_heartbeat(answer, "m") == ("m", 6, 5.0, None)
     answer.assignment = Assignment(topic_partitions=[TopicPartitions(topic_id=T, partitions=[3, 1])])
     answer.member_id = "given"
-    assert told(answer, "m") == ("given", 6, 5.0, frozenset({Part(T, 1), Part(T, 3)}))
+    assert read_heartbeat(answer, "m") == ("given", 6, 5.0, frozenset({Part(T, 1), Part(T, 3)}))

@@ -14,6 +14,7 @@ from aiokwire.group.consumer_protocol.states import (
     ConsumerProtocolEvent,
     ConsumerProtocolState,
 )
+from aiokwire.group.state_table import Signals
 from aiokwire.types import TopicPartition
 
 T, U = b"t" * 16, b"u" * 16
@@ -64,12 +65,14 @@ def test_what_a_code_means(code: ErrorCode, join: str, beat: str | None) -> None
     assert (found and found.name) == beat
 
 
-def test_the_gravest_comes_first() -> None:
-    pending = set(decisions.SEVERITY)
+def test_the_most_severe_signal_comes_first() -> None:
+    signals = Signals(decisions.SEVERITY)
     for event in decisions.SEVERITY:
-        assert decisions.most_severe(pending) is event
-        pending.remove(event)
-    assert decisions.most_severe(pending) is None
+        signals.add(event)
+    for event in decisions.SEVERITY:
+        assert signals.most_severe is event
+        signals.discard(event)
+    assert signals.most_severe is None
 
 
 def test_what_has_no_name_yet_waits_and_what_is_not_given_any_more_goes() -> None:

@@ -1,0 +1,211 @@
+"""The heartbeats of one member, whichever protocol it uses: which coordinator receives them, what they contain, and
+when they have to end. `HeartbeatThread` sends them.
+
+    member -- start, stop, send_now, speed_up -->         HeartbeatScheduler  -- start, update, stop --> HeartbeatThread
+           <-- next_heartbeat, on_heartbeat, on_expired --                      <-- on_answer --
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import anyio
+
+from aiokwire.cluster import Client
+from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.group.coordinator_client import MOVED, CoordinatorClient
+from aiokwire.group.heartbeat_thread import BuildHeartbeat, HeartbeatSchedule, HeartbeatThread
+from aiokwire.group.membership import MemberOptions
+from aiokwire.net import Address
+from aiokwire.protocol import Response
+
+# The longest time between two checks of the application's progress (seconds).
+CHECK_INTERVAL: Final = 3.0
+
+
+class HeartbeatSource(Protocol):
+    """The member: supplies the contents of heartbeats and receives their outcomes, on the consumer's loop."""
+
+    def next_heartbeat(self) -> BuildHeartbeat:
+        """Return the contents of the next heartbeat. They compare equal while nothing has changed."""
+
+    def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
+        """Receive the response to a heartbeat of the current term, or the failure of one."""
+
+    def on_expired(self) -> None:
+        """The application made no progress for max_poll_interval_ms: heartbeats have stopped."""
+
+    def on_lookup_refused(self, error: BrokerError) -> None:
+        """The lookup of the coordinator was refused for good, as without authorization; it is repeated."""
+
+
+class PollIntervalCheck:
+    """Enforces max_poll_interval_ms: without progress of the application its member has to leave."""
+
+    def __init__(self, thread: HeartbeatThread, progressed_at: Callable[[float], float], limit: float) -> None:
+        """`progressed_at` returns the time of the last progress, given the current time; `limit` is in seconds."""
+        self._thread = thread
+        self._progressed_at = progressed_at
+        self._limit = limit
+        self._reported = 0.0  # the time of the progress that the thread knows of
+
+    def remaining(self) -> float:
+        """Return the seconds until the limit is exceeded; report new progress to the thread."""
+        now = anyio.current_time()
+        at = self._progressed_at(now)
+        if at > self._reported:
+            self._reported = at
+            self._thread.record_poll()
+        return at + self._limit - now
+
+
+class HeartbeatScheduler:
+    """Schedules the heartbeats of one member between `start` and `stop`. Owned by the member; runs on its loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        coordinator: CoordinatorClient,
+        options: MemberOptions,
+        source: HeartbeatSource,
+        *,
+        progressed_at: Callable[[float], float],
+    ) -> None:
+        """`progressed_at` returns the time of the application's last progress, given the current time."""
+        self._client = client
+        self._coordinator = coordinator
+        self._options = options
+        self._source = source
+        self._thread = HeartbeatThread(client, self._on_answer, on_blocked=coordinator.status.on_blocked)
+        self._poll_interval = PollIntervalCheck(self._thread, progressed_at, options.max_poll_interval)
+        self._interval: float | None = None  # seconds; None: stopped
+        self._target: tuple[int, Address] | None = None  # the coordinator; None: it has to be looked up
+        self._scheduled: tuple[BuildHeartbeat, float] | None = None  # contents, interval; None: nothing in this term
+        self._urgent = False  # the next contents are to be sent without waiting for the interval
+        self._changed = anyio.Event()
+        self._backoff = client.new_backoff()
+        self._running: anyio.CancelScope | None = None  # around `run`
+
+    async def start(self, interval: float) -> None:
+        """Begin a term. The first heartbeat is due after `interval` seconds at most: the coordinator has just heard
+        from this member. The loop may be blocked as soon as this returns."""
+        self._interval = interval
+        self._target = self._scheduled = None
+        self._urgent = False
+        self._changed.set()
+        if await self._find_coordinator():
+            self._schedule()
+
+    def stop(self) -> None:
+        """Send no more heartbeats; outcomes of those in flight are dropped."""
+        if self._interval is not None:
+            self._interval = None
+            self._thread.stop()
+            self._changed.set()
+
+    def send_now(self) -> None:
+        """Send the next contents without waiting for the interval."""
+        self._urgent = True
+        self._changed.set()
+
+    def speed_up(self) -> None:
+        """Send heartbeats in quick succession for a while: the group is changing."""
+        self._thread.speed_up()
+
+    def set_interval(self, interval: float) -> None:
+        """Change the interval (seconds) of the current term."""
+        if self._interval is not None:
+            self._interval = interval
+
+    def end(self) -> None:
+        """Stop permanently. Called before leaving, so that the thread is gone when the close deadline expires."""
+        self.stop()
+        if self._running is not None:
+            self._running.cancel()
+
+    async def run(self) -> None:
+        """Run until cancelled or ended."""
+        async with anyio.create_task_group() as tasks:
+            self._running = tasks.cancel_scope
+            tasks.start_soon(self._thread.run, name=f"heartbeat thread of group {self._options.group_id}")
+            await self._watch()
+
+    async def _watch(self) -> None:
+        """Find the coordinator when it is lost; schedule changed contents; enforce max_poll_interval_ms."""
+        while True:
+            self._changed = anyio.Event()
+            interval = self._interval
+            if interval is None:
+                await self._changed.wait()
+                continue
+            remaining = self._poll_interval.remaining()
+            if remaining <= 0:
+                self.stop()
+                self._source.on_expired()
+                continue
+            if self._target is None and not await self._find_coordinator():
+                remaining = min(remaining, self._backoff.next())
+            elif self._interval is not None:
+                self._schedule()
+            with anyio.move_on_after(min(remaining, CHECK_INTERVAL, interval)):
+                await self._changed.wait()
+
+    async def _find_coordinator(self) -> bool:
+        """Find the coordinator. False: not now."""
+        try:
+            self._target = await self._coordinator.find(self._options.session_timeout)
+        except (ConnectionFailed, RequestTimedOut):
+            return False
+        except BrokerError as error:
+            if not error.retriable:
+                self._source.on_lookup_refused(error)
+            return False
+        self._backoff.reset()
+        self._changed.set()  # the contents may have changed meanwhile
+        return True
+
+    def _schedule(self) -> None:
+        """Hand the current contents to the thread, unless it has them."""
+        content = self._source.next_heartbeat()
+        if self._target is None or self._interval is None:
+            return
+        scheduled = (content, self._interval)
+        if not self._urgent and scheduled == self._scheduled:
+            return
+        node_id, address = self._target
+        schedule = HeartbeatSchedule(
+            node_id=node_id,
+            address=address,
+            build=content,
+            interval=self._interval,
+            timeout=min(self._client.config.request_timeout, self._options.session_timeout / 2),
+            max_poll_interval=self._options.max_poll_interval,
+            eager=True,  # what one member gives up reaches the others with the responses to their heartbeats
+        )
+        is_first, self._scheduled = self._scheduled is None, scheduled
+        now, self._urgent = self._urgent, False
+        if is_first:
+            self._thread.start(schedule, now=now)
+        else:
+            self._thread.update(schedule, now=now)
+
+    def _on_answer(self, schedule: HeartbeatSchedule, outcome: Response | KafkaError) -> None:
+        """Of a heartbeat of this term: the thread drops others."""
+        self._poll_interval.remaining()
+        if isinstance(outcome, KafkaError):
+            self._coordinator.on_lost(schedule.node_id, outcome)
+            self._look_up()
+        elif any(code in MOVED for code in outcome.error_codes()):
+            self._coordinator.on_moved()
+            self._look_up()
+        else:
+            self._coordinator.status.heartbeat_answered(schedule.node_id)
+        self._source.on_heartbeat(schedule.build, outcome)
+        self._changed.set()
+
+    def _look_up(self) -> None:
+        """Look the coordinator up. The thread retries at the same address until it receives another one."""
+        self._target = None
+        self._urgent = True
+        self._changed.set()
