@@ -1,6 +1,7 @@
 """The producer: records into batches, batches to the brokers that lead their partitions.
 
-producer    what programs use                 dispatcher  which batch goes where, and when
+producer    what programs use                 core        the parts of one producer, wired
+                                              scheduler   which batch leaves when
 _accumulator, _delivery  per record, compiled sender     one per broker: requests
 config      its options                       batch_results  acknowledge, retry, split or fail batches
 partitioner which partition                   buffer_pool who waits for room
@@ -13,8 +14,8 @@ health, events  how it is now, and what happens
 
 from aiokwire.producer._delivery import Delivery
 from aiokwire.producer.arrow import ArrowDelivery
-from aiokwire.producer.batch_results import Undelivered
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult
+from aiokwire.producer.closing import Undelivered
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.events import (
     BatchFailed,

@@ -347,7 +347,7 @@ cdef class Accumulator:
             return
         target.open = None
         batch.state = BATCH_SEALED
-        target.queue.append(batch)
+        target.push(batch)
         state = <Topic>self.topics.get(target.topic)
         if state is not None and state.sticky == target.index:
             state.sticky_left = 0

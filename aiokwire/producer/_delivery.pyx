@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """Batches and deliveries, compiled: what was accepted, and what becomes of it.
 
-The accumulator makes them, the dispatcher decides their fate, users await them.
+The accumulator makes them, `batch_results.py` acknowledges or fails them, users await them.
 
 A `Delivery` stays out of the garbage collector, so that a million of them cost it nothing. That is safe because no
 cycle runs through it for long: it points to its batch, a batch to what waits for it, and a batch that is done has let

@@ -7,8 +7,8 @@ from aiokwire.producer._delivery cimport Batch
 cdef class Partition:
     cdef readonly str topic
     cdef readonly Batch open
-    cdef readonly object queue          # deque of sealed batches, in order
-    cdef readonly list in_flight        # batches on their way, in order
+    cdef readonly object queue          # deque of sealed batches, in order; changed by the methods below only
+    cdef readonly list in_flight        # batches on their way, in the order in which they left; likewise
     cdef public double retry_at         # not before this moment
     cdef public int64_t producer_id     # under which its sequence runs
     cdef readonly int32_t index
@@ -17,6 +17,9 @@ cdef class Partition:
     cdef public int producer_epoch
     cdef public int magic
     cdef public bint needs_epoch        # its sequence is broken: a new epoch before the next batch (KIP-360)
+
+    cpdef push(self, Batch batch)
+    cdef Py_ssize_t _position_of(self, Batch batch) except -1
 
 
 cdef class Topic:

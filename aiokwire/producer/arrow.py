@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aiokwire.producer.config import ProducerConfig
-    from aiokwire.producer.dispatcher import Dispatcher
+    from aiokwire.producer.core import ProducerCore
 
 Runs = list[tuple[Delivery, int]]
 Failure = tuple[int, int, KafkaError]
@@ -27,12 +27,12 @@ Failure = tuple[int, int, KafkaError]
 class ArrowDelivery:
     """What becomes of the rows of one `submit_arrow`: await it for the `SendManyResult`."""
 
-    def __init__(self, topic: str, rows: ArrowRows, runs: Runs, dispatcher: Dispatcher) -> None:
+    def __init__(self, topic: str, rows: ArrowRows, runs: Runs, core: ProducerCore) -> None:
         self.topic = topic
         self.rows = len(rows)
         self._rows = rows
         self._runs = runs
-        self._dispatcher = dispatcher
+        self._core = core
         self._result: SendManyResult | None = None
         self.counts: dict[int, int] = {}  # how many rows each partition has taken; known with the result
 
@@ -45,7 +45,7 @@ class ArrowDelivery:
 
     async def _settled(self) -> SendManyResult:
         if self._result is None:
-            await self._dispatcher.settle_runs(self._runs)
+            await self._core.settle_runs(self._runs)
             self._result = summary_of_rows(self.topic, self._rows, self._runs, self.counts)
         return self._result
 
@@ -53,28 +53,28 @@ class ArrowDelivery:
 class RowSender:
     """Takes the rows of record batches, as fast as there is room."""
 
-    def __init__(self, dispatcher: Dispatcher, config: ProducerConfig) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, core: ProducerCore, config: ProducerConfig) -> None:
+        self._core = core
         self._config = config
 
     async def submit(self, topic: str, batch: pa.RecordBatch) -> ArrowDelivery:
         """See `Producer.submit_arrow`."""
         rows = rows_of(batch)
-        rows.check(self._config.max_request_size, await self._dispatcher.topics.partitions_for(topic))
+        rows.check(self._config.max_request_size, await self._core.topics.partitions_for(topic))
         runs: Runs = []
         done = 0
         while True:
-            done = self._dispatcher.accumulator.append_rows(topic, rows, done, runs)
+            done = self._core.accumulator.append_rows(topic, rows, done, runs)
             if done == len(rows):
                 break
             value, key, partition, timestamp, headers = rows.record(done)
             record = (topic, value, key, partition, timestamp, headers, SUBMIT)
-            first = await self._dispatcher.wait_for_room(record)
+            first = await self._core.wait_for_room(record)
             rows.mark_row(done, len(runs))
             runs.append((first, 1))
             done += 1
         rows.release()
-        return ArrowDelivery(topic, rows, runs, self._dispatcher)
+        return ArrowDelivery(topic, rows, runs, self._core)
 
     async def send(self, topic: str, data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]) -> SendManyResult:
         """See `Producer.send_arrow`."""
@@ -84,7 +84,7 @@ class RowSender:
                 delivery = await self.submit(topic, batch)
                 pending.append(delivery)
         finally:
-            self._dispatcher.seal_everything()
+            self._core.scheduler.seal_everything()
         return joined(topic, [await each for each in pending])
 
 

@@ -1,6 +1,6 @@
-"""What becomes of batches: delivered, tried again, split, given up; and the room that they held.
+"""Carries out what `responses.py` decides about a batch: acknowledge, retry, split or fail it, and free its room.
 
-Called by senders with a broker's answer, by the dispatcher when a deadline ends or the producer closes.
+Called by the senders with a broker's response or a lost request, and by `batch_failures.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from aiokwire.backoff import Backoff
-from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, DeliveryFailed, KafkaError, RecordRejected, RetriableError, UnsupportedVersion
 from aiokwire.errors import error_for as broker_error
@@ -30,7 +29,7 @@ from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.transactions.coordinator import FIRST_PAUSE
 from aiokwire.protocol.messages import produce
 from aiokwire.records import Record, read_batches
-from aiokwire.types import Compression, Headers
+from aiokwire.types import Compression
 
 if TYPE_CHECKING:
     from aiokwire.producer.transactions.driver import Transactions
@@ -38,47 +37,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("aiokwire.producer")
 
 
-class Undelivered(NamedTuple):
-    """A record that `close` could not deliver; one that was in flight may have arrived all the same.
-
-    `partition` is -1 when the topic's metadata never came and the record named none.
-    """
-
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    timestamp: int
-    in_flight: bool
-
-
 def records_of(batch: Batch) -> list[Record]:
     """The records of a batch, decoded again."""
     data = batch.data if batch.data is not None else batch.seal(Compression.NONE, None)
     found = read_batches(data, batch.topic, batch.partition, check_crcs=False)
     return [record for part in found for record in part.records()]
-
-
-def undelivered_of(batch: Batch) -> list[Undelivered]:
-    """What a batch that was given up holds."""
-    flying = batch.attempts > 0
-    if batch.parked is not None:
-        return [
-            Undelivered(batch.topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
-            for _, _, (value, key, partition, stamp, headers, _) in filter(None, batch.parked)
-        ]
-    return [
-        Undelivered(batch.topic, batch.partition, record.key, record.value, record.headers, record.timestamp, flying)
-        for record in records_of(batch)
-    ]
-
-
-def undelivered_record(record: tuple[Any, Any, Any, Any, Any, Any, int]) -> Undelivered:
-    """A record that waited for room until the end."""
-    topic, value, key, partition, timestamp, headers, _ = record
-    stamp = wall_ms() if timestamp is None else timestamp
-    return Undelivered(topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
 
 
 def stage_of(batch: Batch, partition: Partition | None) -> str:
@@ -112,10 +75,10 @@ def pass_numbers_on(batch: Batch, parts: Sequence[Batch]) -> None:
 
 
 class BatchResults:
-    """Carries out what `responses.py` decides.
+    """Handles the results of the batches of one producer (in Java's client: `Sender.completeBatch`); on its loop.
 
-    `requeue(partition, when)` is told that a partition has a batch to send again from that moment on, `refresh(topic,
-    reason)` that its metadata is stale. With `transactions`, a batch that fails ends the open one. With
+    `requeue(partition, when)` is called when a partition has a batch to send from that time on, `refresh(topic,
+    reason)` when its metadata is stale. With `transactions`, a batch that fails ends the open one. With
     `duplicate_check`, what may be a duplicate must be in the log as it was sent.
     """
 
@@ -149,10 +112,10 @@ class BatchResults:
         self._duplicate_check = duplicate_check
         self._backoffs: dict[Partition, Backoff] = {}
 
-    # --- by answer --------------------------------------------------------------------------------------------------
+    # --- by response --------------------------------------------------------------------------------------------------
 
-    def settle(self, node_id: int, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
-        """Do what a broker's answer for one partition asks for."""
+    def handle(self, node_id: int, partition: Partition, batch: Batch, entry: produce.PartitionProduceResponse) -> None:
+        """Act on a broker's response for one partition."""
         verdict = verdict_of(
             entry.error_code,
             count=batch.count,
@@ -185,8 +148,8 @@ class BatchResults:
                 self._on_leader(partition, entry.current_leader)  # a leader that moved ends the pause
 
     def deliver(self, partition: Partition, batch: Batch, base_offset: int, append_time: int) -> None:
-        """The broker has it."""
-        self._arrive(partition, batch)
+        """Acknowledge a batch that the broker has."""
+        self._end_flight(partition, batch)
         if batch.state != DONE:
             batch.complete(base_offset, append_time)
             self._accumulator.finish(batch)
@@ -200,8 +163,8 @@ class BatchResults:
             self._requeue(partition, 0.0)
 
     def retry(self, partition: Partition, batch: Batch, error: Exception, *, refresh: bool) -> None:
-        """The same bytes again after a pause, unless the batch's time is over."""
-        self._arrive(partition, batch)
+        """Queue the same bytes again after a pause, unless the batch's time is over."""
+        self._end_flight(partition, batch)
         if batch.state == DONE:  # its deadline ended while it was in flight
             self._break_sequence(partition, batch)
             self._accumulator.release(batch)
@@ -215,7 +178,7 @@ class BatchResults:
         if now >= batch.deadline:
             self.expire(partition, batch, now)
             return
-        partition.queue.insert(planning.place_in_order(partition, batch), batch)
+        partition.put_back(batch)
         if partition.retry_at <= now:  # several batches that fail together are one failure
             partition.retry_at = now + self._backoff_of(partition).next()
         if refresh:
@@ -229,20 +192,20 @@ class BatchResults:
         error: KafkaError,
         record_errors: dict[int, KafkaError] | None = None,
     ) -> None:
-        """The batch fails for good."""
+        """Fail a batch for good."""
         if partition is not None:
-            self._arrive(partition, batch)
+            self._end_flight(partition, batch)
             self._break_sequence(partition, batch)
         if batch.state != DONE:
             batch.fail(_without_traceback(error), record_errors)
             self._accumulator.finish(batch)
-            self._tell(batch, error)
+            self._report_failure(batch, error)
         self._accumulator.release(batch)
         if partition is not None and partition.queue:
             self._requeue(partition, 0.0)
 
     def _split(self, partition: Partition, batch: Batch, error: BrokerError) -> None:
-        self._arrive(partition, batch)
+        self._end_flight(partition, batch)
         if batch.state == DONE:
             self._break_sequence(partition, batch)
             self._accumulator.release(batch)
@@ -255,13 +218,13 @@ class BatchResults:
         else:
             pass_numbers_on(batch, halves)
         for half in halves:
-            partition.queue.insert(planning.place_in_order(partition, half), half)
+            partition.put_back(half)
         self._requeue(partition, 0.0)
 
     # --- by time ----------------------------------------------------------------------------------------------------
 
     def expire(self, partition: Partition | None, batch: Batch, now: float) -> None:
-        """The delivery deadline ended. Bytes that may be on their way keep their room until the answer."""
+        """Fail a batch whose delivery deadline ended. Bytes in flight keep their room until the response."""
         stage = stage_of(batch, partition)
         flying = batch.state == IN_FLIGHT
         elapsed = now - batch.deadline + self._config.delivery_timeout  # the wait for room included
@@ -279,7 +242,7 @@ class BatchResults:
         if flying:
             batch.fail(error)
             self._accumulator.finish(batch)
-            self._tell(batch, error)
+            self._report_failure(batch, error)
             return
         self.give_up(partition, batch, error)
 
@@ -318,7 +281,7 @@ class BatchResults:
         batch: Batch,
         entry: produce.PartitionProduceResponse,
     ) -> None:
-        """The batch counts as being on its way until the log was looked at."""
+        """Read the log; until then the batch counts as in flight."""
 
         def done(error: KafkaError | None) -> None:
             if error is None:
@@ -329,13 +292,11 @@ class BatchResults:
 
         duplicate_check.start(batch, entry, lambda: records_of(batch), done)
 
-    def _arrive(self, partition: Partition, batch: Batch) -> None:
-        if batch in partition.in_flight:
-            partition.in_flight.remove(batch)
-            if self._transactions is not None:
-                self._transactions.on_arrived()
+    def _end_flight(self, partition: Partition, batch: Batch) -> None:
+        if partition.arrived(batch) and self._transactions is not None:
+            self._transactions.on_arrived()
 
-    def _tell(self, batch: Batch, error: KafkaError) -> None:
+    def _report_failure(self, batch: Batch, error: KafkaError) -> None:
         if not batch.remaining:
             return  # every record of it was cancelled: nothing is lost
         if self._transactions is not None:
@@ -345,7 +306,7 @@ class BatchResults:
         report_failed(self._events, batch)
 
     def _break_sequence(self, partition: Partition, batch: Batch) -> None:
-        """A numbered batch will not come (again): the broker would wait for its numbers for ever."""
+        """Ask for a new epoch when a numbered batch will not be sent (again): the broker would wait for its numbers."""
         if batch.base_sequence >= 0 and batch.producer_epoch == partition.producer_epoch:
             partition.needs_epoch = True
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any, NamedTuple
 
 import anyio
 
+from aiokwire.clock import wall_ms
 from aiokwire.cluster import Client
 from aiokwire.errors import ClosedError
 from aiokwire.producer._delivery import Batch
-from aiokwire.producer.batch_results import Undelivered, undelivered_of, undelivered_record
+from aiokwire.producer.batch_failures import any_batch
+from aiokwire.producer.batch_results import records_of
 from aiokwire.producer.config import ProducerConfig
-from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.core import ProducerCore
+from aiokwire.types import Headers
 
 # How many seconds closing the connections may take after everything was delivered or given up.
 LAST_SECONDS = 1.0
@@ -33,6 +37,42 @@ def seconds_to_deliver(timeout: float | None, config: ProducerConfig) -> float:
     return min(CANCELLED_CLOSE_SECONDS, longest) if task is not None and task.cancelling() else longest
 
 
+class Undelivered(NamedTuple):
+    """A record that `close` could not deliver; one that was in flight may have arrived all the same.
+
+    `partition` is -1 when the topic's metadata never came and the record named none.
+    """
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    in_flight: bool
+
+
+def undelivered_of(batch: Batch) -> list[Undelivered]:
+    """What a batch that was given up holds."""
+    flying = batch.attempts > 0
+    if batch.parked is not None:
+        return [
+            Undelivered(batch.topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
+            for _, _, (value, key, partition, stamp, headers, _) in filter(None, batch.parked)
+        ]
+    return [
+        Undelivered(batch.topic, batch.partition, record.key, record.value, record.headers, record.timestamp, flying)
+        for record in records_of(batch)
+    ]
+
+
+def undelivered_record(record: tuple[Any, Any, Any, Any, Any, Any, int]) -> Undelivered:
+    """A record that waited for room until the end."""
+    topic, value, key, partition, timestamp, headers, _ = record
+    stamp = wall_ms() if timestamp is None else timestamp
+    return Undelivered(topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
+
+
 class Closing:
     """One close, which later calls wait for."""
 
@@ -46,28 +86,28 @@ class Closing:
         self._ended.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for the end, which comes in so many seconds at the latest."""
+        """Wait for the end, which comes in `seconds` at the latest."""
         self._deadline = min(self._deadline, anyio.current_time() + seconds)
         if self._scope is not None:
             self._scope.deadline = self._deadline
         await self._ended.wait()
 
-    async def run(self, client: Client, dispatcher: Dispatcher, seconds: float, *, observed: bool) -> list[Undelivered]:
-        """Deliver for at most so many seconds, then disconnect. The records left are logged unless they are `observed`:
+    async def run(self, client: Client, core: ProducerCore, seconds: float, *, observed: bool) -> list[Undelivered]:
+        """Deliver for at most `seconds`, then disconnect. The records left are logged unless they are `observed`:
         returned to the caller, who is not cancelled."""
         delivered = False
         batches: list[Batch] = []
         try:
             self._deadline = min(self._deadline, anyio.current_time() + seconds)
             with anyio.CancelScope(deadline=self._deadline) as self._scope:
-                if dispatcher.transactions is not None:
-                    await dispatcher.transactions.close(seconds)
-                dispatcher.accumulator.close(REASON)
-                if dispatcher.accumulator.live or len(dispatcher.line):
-                    await dispatcher.flush()
+                if core.transactions is not None:
+                    await core.transactions.close(seconds)
+                core.accumulator.close(REASON)
+                if core.accumulator.live or len(core.line):
+                    await core.flush()
             delivered = True
         finally:
-            left = _abandon(dispatcher, batches, report=not (observed and delivered))
+            left = _fail_undelivered(core, batches, report=not (observed and delivered))
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + LAST_SECONDS):
                 await client.close()
         if observed:
@@ -76,12 +116,12 @@ class Closing:
         return left
 
 
-def _abandon(dispatcher: Dispatcher, batches: list[Batch], *, report: bool) -> list[Undelivered]:
-    waiting = dispatcher.stop(REASON, report=report)
-    dispatcher.end()
+def _fail_undelivered(core: ProducerCore, batches: list[Batch], *, report: bool) -> list[Undelivered]:
+    waiting = core.stop(REASON, report=report)
+    core.end()
     left: list[Undelivered] = []
-    for partition, batch in dispatcher.withdrawal.abandon():
+    for batch in core.failures.withdraw(any_batch):
         left += undelivered_of(batch)
         batches.append(batch)
-        dispatcher.batch_results.give_up(partition, batch, ClosedError(f"{REASON} before the record was delivered"))
+        core.failures.fail(batch, ClosedError(f"{REASON} before the record was delivered"))
     return left + [undelivered_record(record) for record in waiting]

@@ -6,13 +6,15 @@ Made per batch, request or incident, never per record, and only while somebody l
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from aiokwire.events import Events, EventStream, Throttled
 
 if TYPE_CHECKING:
+    from aiokwire.producer._accumulator import Accumulator
     from aiokwire.producer._delivery import Batch
-    from aiokwire.producer.dispatcher import Dispatcher
+    from aiokwire.producer.buffer_pool import WaitingLine
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,10 +100,15 @@ def report_failed(events: Events[ProducerEvent], batch: Batch) -> None:
 
 
 class Watch:
-    """Looks for states of a dispatcher that begin and end, at each of its turns."""
+    """Reports when a producer's buffer is full and free again, and each throttle; on its loop."""
 
-    def __init__(self, dispatcher: Dispatcher, events: Events[ProducerEvent]) -> None:
-        self._dispatcher = dispatcher
+    def __init__(
+        self, accumulator: Accumulator, line: WaitingLine, now: Callable[[], float], events: Events[ProducerEvent]
+    ) -> None:
+        """`now`: the loop's clock."""
+        self._accumulator = accumulator
+        self._line = line
+        self._now = now
         self._events = events
         self._full_since: float | None = None  # as reported
         self._throttled_until: dict[int, float] = {}  # as reported, by node
@@ -109,13 +116,15 @@ class Watch:
     def look(self) -> None:
         """Report whether the buffer is full. It counts as free again at half its size, so that the two do not alternate
         with every answer."""
-        waiting, used = len(self._dispatcher.line), self._dispatcher.accumulator.used
+        if not self._events.wanted:
+            return
+        waiting, used = len(self._line), self._accumulator.used
         if self._full_since is None:
             if waiting:
-                self._full_since = self._dispatcher.now()
+                self._full_since = self._now()
                 self._events.publish(BufferFull(used, waiting))
-        elif not waiting and used * 2 <= self._dispatcher.accumulator.limit:
-            self._events.publish(BufferFree(self._dispatcher.now() - self._full_since))
+        elif not waiting and used * 2 <= self._accumulator.limit:
+            self._events.publish(BufferFree(self._now() - self._full_since))
             self._full_since = None
 
     def throttled(self, node_id: int, until: float, now: float) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
-from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer._accumulator import Accumulator
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,15 +31,15 @@ class ProducerHealth:
         return self.running and not self.waiting and self.last_error is None
 
 
-def health_of(dispatcher: Dispatcher, *, running: bool) -> ProducerHealth:
-    """What the batches and the line say now."""
-    live = [batch for batch in dispatcher.accumulator.live if batch.remaining]
+def health_of(accumulator: Accumulator, waiting: int, now: Callable[[], float], *, running: bool) -> ProducerHealth:
+    """The health by the batches that are not done; `waiting` records wait for room, `now` is the loop's clock."""
+    live = [batch for batch in accumulator.live if batch.remaining]
     errors = (batch.last_error for batch in live if batch.last_error is not None)
     return ProducerHealth(
         records=sum(batch.remaining for batch in live),
-        waiting=len(dispatcher.line),
-        memory_in_use=dispatcher.accumulator.used,
-        oldest=max(0.0, dispatcher.now() - min(batch.created for batch in live)) if live else None,
+        waiting=waiting,
+        memory_in_use=accumulator.used,
+        oldest=max(0.0, now() - min(batch.created for batch in live)) if live else None,
         last_error=next(errors, None),
         running=running,
     )

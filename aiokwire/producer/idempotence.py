@@ -12,9 +12,19 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import anyio
+
 from aiokwire.cluster import ANY, Client
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ProtocolViolation, UnsupportedVersion, error_for
+from aiokwire.errors import (
+    ConnectionFailed,
+    KafkaError,
+    ProtocolViolation,
+    RequestTimedOut,
+    RetriableError,
+    UnsupportedVersion,
+    error_for,
+)
 from aiokwire.protocol import Buffer
 from aiokwire.protocol.messages import init_producer_id
 from aiokwire.records import set_producer_state
@@ -22,6 +32,7 @@ from aiokwire.records import set_producer_state
 if TYPE_CHECKING:
     from aiokwire.producer._delivery import Batch
     from aiokwire.producer._partition import Partition
+    from aiokwire.producer.config import ProducerConfig
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -34,14 +45,14 @@ def next_sequence(sequence: int, count: int) -> int:
     return (sequence + count) % SEQUENCES
 
 
-def restamp(data: Buffer, producer_id: int, epoch: int, sequence: int) -> memoryview:
+def restamp(data: Buffer, producer_id: int, producer_epoch: int, sequence: int) -> memoryview:
     """A copy of a sealed batch under another epoch and sequence; its records stay as they are."""
     patched = memoryview(bytearray(data))
-    set_producer_state(patched, producer_id, epoch, sequence)
+    set_producer_state(patched, producer_id, producer_epoch, sequence)
     return patched
 
 
-def _ignore(producer_id: int, epoch: int) -> None:
+def _ignore(producer_id: int, producer_epoch: int) -> None:
     pass
 
 
@@ -58,13 +69,15 @@ def require_producer_id(answer: init_producer_id.InitProducerIdResponse) -> None
 
 
 class Idempotence:
-    """The producer's identity; `enabled` turns False when a broker cannot and nobody insisted."""
+    """The producer id and epoch of one producer; `enabled` turns False when brokers have none, if the option
+    allows that."""
 
-    def __init__(self, *, wanted: bool, insisted: bool) -> None:
+    def __init__(self, *, wanted: bool, insisted: bool, on_change: Callable[[int, int], None] = _ignore) -> None:
+        """`on_change(producer_id, producer_epoch)` is called with a new producer id or epoch."""
         self.enabled = wanted
         self.producer_id = -1
         self.producer_epoch = -1
-        self.on_change: Callable[[int, int], None] = _ignore  # called with a new producer id or epoch
+        self._on_change = on_change
         self._insisted = insisted
 
     @property
@@ -92,7 +105,7 @@ class Idempotence:
         require_producer_id(answer)
         self.producer_id = answer.producer_id
         self.producer_epoch = answer.producer_epoch
-        self.on_change(self.producer_id, self.producer_epoch)
+        self._on_change(self.producer_id, self.producer_epoch)
 
     def _give_up(self, reason: str) -> None:
         if self._insisted:
@@ -129,7 +142,7 @@ class Idempotence:
             return
         if self.producer_epoch < MAX_EPOCH - 1:
             self.producer_epoch += 1
-            self.on_change(self.producer_id, self.producer_epoch)
+            self._on_change(self.producer_id, self.producer_epoch)
         else:  # used up: `ready` is False until a new producer id came
             self.producer_id = -1
 
@@ -170,17 +183,18 @@ class TransactionalIdentity(Idempotence):
     """The same under a transactional id: the coordinator gives id and epoch, each sequence begins anew with an epoch,
     and the transaction says which partitions may be written to (`may_write(partition)`)."""
 
-    def __init__(self, may_write: Callable[[Partition], bool]) -> None:
-        super().__init__(wanted=True, insisted=True)
+    def __init__(self, may_write: Callable[[Partition], bool], on_change: Callable[[int, int], None] = _ignore) -> None:
+        super().__init__(wanted=True, insisted=True, on_change=on_change)
         self._may_write = may_write
 
-    def adopt(self, producer_id: int, epoch: int) -> None:
-        """What the coordinator says. Its epoch rises with each transaction (KIP-890), which is no news."""
+    def adopt(self, producer_id: int, producer_epoch: int) -> None:
+        """Take over what the coordinator returned. The epoch rises with each transaction (KIP-890), which is not
+        reported as a change."""
         changed = producer_id != self.producer_id
         self.producer_id = producer_id
-        self.producer_epoch = epoch
+        self.producer_epoch = producer_epoch
         if changed:
-            self.on_change(producer_id, epoch)
+            self._on_change(producer_id, producer_epoch)
 
     def can_stamp(self, partition: Partition) -> bool:
         """Whether a batch of this partition can leave now, as part of the open transaction."""
@@ -190,3 +204,52 @@ class TransactionalIdentity(Idempotence):
             partition.needs_epoch = False
             partition.producer_id = -1
         return True
+
+
+class ProducerIdRequest:
+    """Requests a producer id for a producer without transactions, one request at a time; in a task of its own."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ProducerConfig,
+        idempotence: Idempotence,
+        *,
+        on_obtained: Callable[[], None],
+        on_retry: Callable[[KafkaError], None],
+        on_refused: Callable[[KafkaError], None],
+    ) -> None:
+        """`on_retry(error)` is called when a request failed and is repeated, `on_refused(error)` when it is not."""
+        self._client = client
+        self._config = config
+        self._idempotence = idempotence
+        self._on_obtained = on_obtained
+        self._on_retry = on_retry
+        self._on_refused = on_refused
+        self._requesting = False
+        self._refused: KafkaError | None = None  # why there will be none
+
+    def want(self) -> None:
+        """Request an id, unless a request is under way."""
+        if self._refused is not None:
+            self._on_refused(self._refused)
+        elif not self._requesting:
+            self._requesting = True
+            self._client.spawn(self._obtain, name="producer: producer id")
+
+    async def _obtain(self) -> None:
+        backoff = self._client.new_backoff()
+        try:
+            while not self._idempotence.ready:
+                try:
+                    await self._idempotence.obtain(self._client, self._config.delivery_timeout)
+                except (ConnectionFailed, ProtocolViolation, RequestTimedOut, RetriableError) as error:
+                    self._on_retry(error)
+                    await anyio.sleep(backoff.next())
+                except KafkaError as error:
+                    self._refused = error.with_traceback(None)
+                    self._on_refused(error)
+                    return
+        finally:
+            self._requesting = False
+        self._on_obtained()

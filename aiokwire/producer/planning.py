@@ -1,6 +1,6 @@
 """What goes when: the producer's decisions as plain functions over plain values.
 
-`dispatcher.py` and `sender.py` ask; nothing here waits, sends or looks at a clock.
+`scheduler.py` and `sender.py` call these; nothing here waits, sends or looks at a clock.
 """
 
 from __future__ import annotations
@@ -84,14 +84,6 @@ def plan_request(
             break
         total += size
     return planned
-
-
-def place_in_order(partition: Partition, batch: Batch) -> int:
-    """Where in the partition's queue a batch that comes back belongs."""
-    for position, waiting in enumerate(partition.queue):
-        if waiting.order > batch.order:
-            return position
-    return len(partition.queue)
 
 
 def earlier_is_unresolved(partition: Partition, batch: Batch) -> bool:

@@ -1,6 +1,6 @@
 """The producer that programs use: `send`, `submit`, `submit_nowait`, `send_many`, `flush`, `close`.
 
-    producer -> accumulator (compiled: records into batches) -> dispatcher (when, where) -> senders (one per broker)
+    producer -> accumulator (compiled: records into batches) -> scheduler (when) -> senders (one per broker)
 
 Built once per program or service and shared by its tasks; one event loop.
 """
@@ -25,11 +25,10 @@ from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
 from aiokwire.producer._delivery import Batch, Delivery
 from aiokwire.producer.arrow import ArrowDelivery, RowSender
-from aiokwire.producer.batch_results import Undelivered
 from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
-from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, seconds_to_deliver
+from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, Undelivered, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
-from aiokwire.producer.dispatcher import Dispatcher
+from aiokwire.producer.core import ProducerCore
 from aiokwire.producer.events import ProducerEvent
 from aiokwire.producer.health import ProducerHealth, health_of
 from aiokwire.producer.hooks import HookCaller
@@ -104,13 +103,13 @@ class Producer(Owner, Generic[K, V]):
     def _build(self) -> None:
         """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
-        self._dispatcher = Dispatcher(
+        self._core = ProducerCore(
             self._client, self.config, self._rng, HookCaller.of(self._hooks), self._joins, self._events
         )
-        self._accumulator = self._dispatcher.accumulator
-        self._line = self._dispatcher.line
-        self._row_sender = RowSender(self._dispatcher, self.config)
-        self._transactions = self._dispatcher.transactions
+        self._accumulator = self._core.accumulator
+        self._line = self._core.line
+        self._row_sender = RowSender(self._core, self.config)
+        self._transactions = self._core.transactions
         if not self._serializes:
             self._use_compiled_methods()
 
@@ -145,15 +144,15 @@ class Producer(Owner, Generic[K, V]):
     async def _start(self) -> None:
         try:
             await self._client.start()
-            self._dispatcher.start()
+            self._core.start()
             if self._transactions is not None:
                 await self._transactions.initialize()
             self._started = True
             self._unclosed.watch(self, self.config.client_id)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                self._dispatcher.stop("this producer could not be started")
-                self._dispatcher.end()
+                self._core.stop("this producer could not be started")
+                self._core.end()
                 await self._client.close(timeout=LAST_SECONDS)
             if not self._closed:
                 self._build()
@@ -196,7 +195,7 @@ class Producer(Owner, Generic[K, V]):
             if not self._started:
                 self._accumulator.close(REASON)
                 return []
-            return await self._closing.run(self._client, self._dispatcher, seconds, observed=observed)
+            return await self._closing.run(self._client, self._core, seconds, observed=observed)
         finally:
             self._closing.end()
             self._events.close()
@@ -316,8 +315,8 @@ class Producer(Owner, Generic[K, V]):
             for chunk in _chunks(records):
                 await self._accept_all(topic, await self._serialized(topic, chunk), runs)
         finally:
-            self._dispatcher.seal_everything()
-        await self._dispatcher.settle_runs(runs)
+            self._core.scheduler.seal_everything()
+        await self._core.settle_runs(runs)
         return summary(topic, runs)
 
     async def _accept_all(self, topic: str, records: list[Any], runs: list[tuple[Delivery, int]]) -> None:
@@ -328,7 +327,7 @@ class Producer(Owner, Generic[K, V]):
                 return
             record = records[done]
             fields = record if isinstance(record, tuple) else (record, None, None, None, None)
-            runs.append((await self._dispatcher.wait_for_room((topic, *fields, SUBMIT)), 1))
+            runs.append((await self._core.wait_for_room((topic, *fields, SUBMIT)), 1))
             done += 1
 
     async def _serialized(self, topic: str, chunk: list[Any]) -> list[Any]:
@@ -416,7 +415,7 @@ class Producer(Owner, Generic[K, V]):
 
     async def _flush(self, limit: float) -> None:
         with anyio.move_on_after(limit) as scope:
-            await self._dispatcher.flush()
+            await self._core.flush()
         if scope.cancelled_caught:
             left = self._accumulator.live
             records = sum(batch.remaining for batch in left)
@@ -429,10 +428,16 @@ class Producer(Owner, Generic[K, V]):
         """The bytes of `buffer_memory` in use: open, sealed and in-flight batches."""
         return self._accumulator.used
 
+    @property
+    def waiting(self) -> int:
+        """How many records wait for room in the buffer."""
+        return len(self._line)
+
     def health(self) -> ProducerHealth:
         """How the producer is now: what is buffered, what waits for room, how old it is, and the last error. Costs no
         request, and may be asked from start to end, on the producer's loop."""
-        return health_of(self._dispatcher, running=self._started and not self._closed and not self._client.closed)
+        running = self._started and not self._closed and not self._client.closed
+        return health_of(self._accumulator, self.waiting, self._core.now, running=running)
 
     def events(self, *, limit: int = LIMIT) -> EventStream[ProducerEvent]:
         """Report what happens to the producer from now on: `async for event in producer.events()`.
@@ -454,8 +459,8 @@ class Producer(Owner, Generic[K, V]):
         Raises: ClosedError: not started, or closed.
         """
         self._check_open()
-        dropped = self._dispatcher.withdrawal.purge()
-        self._dispatcher.soon()
+        dropped = self._core.failures.purge()
+        self._core.scheduler.soon()
         return dropped
 
     def _check_open(self) -> None:
@@ -471,7 +476,7 @@ class Producer(Owner, Generic[K, V]):
         Raises: KafkaError: the topic does not exist, is not allowed, or its metadata does not come in time.
         """
         self._check_open()
-        return await self._dispatcher.topics.partitions_for(topic)
+        return await self._core.topics.partitions_for(topic)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "started" if self._started else "new"

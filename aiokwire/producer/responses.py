@@ -1,6 +1,6 @@
-"""What a broker's answer, or none, means for a batch: one table, one decision.
+"""What a broker's response means for a batch: one table, one decision.
 
-Pure: `sender.py` asks, `dispatcher.py` carries it out.
+Pure: `batch_results.py` asks, and carries it out.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """One sender per broker: sealed batches of the partitions led there into Produce requests, several at a time.
 
 What can be done at once (connection ready, nothing to compress) is done by `pump` without a turn of the loop; the
-rest (connecting, compressing in a thread, a paused socket) by the sender's task. What an answer means is decided in
-`responses.py` and carried out by the dispatcher.
+rest (connecting, compressing in a thread, a paused socket) by the sender's task. `responses.py` decides what a response
+means, `batch_results.py` carries it out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import logging
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,9 +21,9 @@ from aiokwire.backoff import Backoff
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, UnsupportedVersion
 from aiokwire.net import Connection
 from aiokwire.producer import planning
-from aiokwire.producer._delivery import IN_FLIGHT, Batch
+from aiokwire.producer._delivery import Batch
 from aiokwire.producer.config import MAX_REQUEST_BYTES, ProducerConfig
-from aiokwire.producer.slices import AT_ONCE, MOST_BATCHES, SLICE
+from aiokwire.producer.slices import AT_ONCE, MOST_BATCHES, SLICE, Slices
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import produce
 from aiokwire.threads import run_in_thread
@@ -29,7 +31,10 @@ from aiokwire.types import Acks, Compression
 
 if TYPE_CHECKING:
     from aiokwire.producer._partition import Partition
-    from aiokwire.producer.dispatcher import Dispatcher
+    from aiokwire.producer.batch_results import BatchResults
+    from aiokwire.producer.hooks import HookCaller
+    from aiokwire.producer.idempotence import Idempotence
+    from aiokwire.producer.topics import Topics
 
 logger = logging.getLogger("aiokwire.producer")
 
@@ -51,8 +56,8 @@ def _entries(answer: produce.ProduceResponse) -> Entries:
 
 
 class Sending:
-    """A Produce request on its way: told its answer within the turn of the loop in which that comes, so that what it
-    makes room for leaves in the same one."""
+    """A Produce request in flight, in place of a future: it handles the response in the turn of the loop in which that
+    comes, so that what it makes room for leaves in the same turn."""
 
     __slots__ = ("_load", "_sender")
 
@@ -61,33 +66,67 @@ class Sending:
         self._load = load
 
     def done(self) -> bool:
-        """Never before it was told."""
+        """Return False: a response or loss is expected."""
         return False
 
     def set_result(self, answer: produce.ProduceResponse) -> None:
         """The answer came."""
         try:
-            self._sender.on_answer(self._load, answer)
-        except Exception as error:  # the connection that tells it must not suffer
+            self._sender.on_response(self._load, answer)
+        except Exception as error:  # must not reach the connection, which calls this
             context = {"message": "the answer to a Produce request cannot be handled", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
     def set_exception(self, error: BaseException) -> None:
-        """It was lost. Told a turn later, as the connection that tells it is about to end."""
+        """It was lost. Handled a turn later, as the connection that calls this is about to end."""
         asyncio.get_running_loop().call_soon(self._sender.on_loss, self._load, error)
 
 
-class Sender:
-    """The way to one broker."""
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SenderParts:
+    """What the senders of one producer share: collaborators, and callbacks on the loop."""
 
-    def __init__(self, node_id: int, dispatcher: Dispatcher, config: ProducerConfig) -> None:
+    config: ProducerConfig
+    topics: Topics
+    results: BatchResults
+    idempotence: Idempotence
+    slices: Slices
+    hooks: HookCaller | None
+    rng: random.Random
+    now: Callable[[], float]
+    """The loop's clock."""
+    pump: Callable[[], None]
+    """Look at all senders."""
+    wake_at: Callable[[float], None]
+    """Look at all senders at this time at the latest."""
+    end_turn: Callable[[], None]
+    """Let no sender send before the loop's next turn."""
+    max_produce_version: Callable[[], int | None]
+    """The newest version of Produce that may be used; None: any."""
+    want_producer_id: Callable[[], None]
+    on_encoded: Callable[[Batch], None]
+    """A batch has its final bytes."""
+    on_response: Callable[[], None]
+    """The batches of a request were handled: there is room in the buffer, and for another request."""
+    on_throttled: Callable[[int, float, float], None]
+    """(node id, until, now): a broker's quota holds batches back."""
+
+
+class Sender:
+    """Sends the batches of the partitions that one broker leads. Has a task of its own; everything runs on the loop."""
+
+    def __init__(self, node_id: int, parts: SenderParts) -> None:
+        config = parts.config
         self.node_id = node_id
         self.ready: dict[Partition, None] = {}  # led here, with sealed batches; in the order of their turns
         self.in_flight = 0
-        self._unsettled = 0  # answers for many partitions, and what came after them, that are settled in slices
-        self._dispatcher = dispatcher
-        self._batch_results = dispatcher.batch_results
-        self._topics = dispatcher.topics
+        self._in_slices_now = 0  # responses for many partitions, and those after them, that are handled in slices
+        self._parts = parts
+        self._results = parts.results
+        self._topics = parts.topics
+        self._idempotence = parts.idempotence
+        self._hooks = parts.hooks
+        self._now = parts.now
         self._config = config
         self._codec = config.codec
         self._acks = config.acknowledgements
@@ -95,12 +134,12 @@ class Sender:
         self._timeout = config.request_timeout_ms / 1000
         self._connection: Connection | None = None
         self._wake = anyio.Event()
-        self._busy = False  # the task has the lead
+        self._busy = False  # the task sends, not `pump`
         self._load: Load = []  # planned, waiting for the task to compress it
-        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=dispatcher.rng)
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=parts.rng)
 
     @property
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Whether another request may be sent, as soon as there is a batch for it."""
         return not self._busy and self.in_flight < self._config.max_in_flight_requests_per_connection
 
@@ -128,7 +167,7 @@ class Sender:
                 self._hand_over()
                 return
             if len(load) > AT_ONCE:
-                self._dispatcher.end_turn()
+                self._parts.end_turn()
                 return
 
     def _hand_over(self) -> None:
@@ -140,22 +179,22 @@ class Sender:
         return self._acks is Acks.NONE and connection.write_paused
 
     def _plan_is_worth_it(self) -> bool:
-        now = self._dispatcher.now()
+        now = self._now()
         return any(self._may_leave(partition, now) for partition in self.ready)
 
     def _may_leave(self, partition: Partition, now: float) -> bool:
-        idempotent = self._dispatcher.idempotence.enabled
+        idempotent = self._idempotence.enabled
         limit = self._config.max_in_flight_requests_per_connection
         return planning.may_leave(partition, now, idempotent=idempotent, max_in_flight=limit)
 
     def _plan(self, connection: Connection) -> Load:
         """The next request's batches; they count as in flight from here on."""
-        now = self._dispatcher.now()
+        now = self._now()
         if connection.throttled_until > now:
-            self._dispatcher.pump_at(connection.throttled_until)
-            self._dispatcher.watch.throttled(self.node_id, connection.throttled_until, now)
+            self._parts.wake_at(connection.throttled_until)
+            self._parts.on_throttled(self.node_id, connection.throttled_until, now)
             return []
-        idempotence = self._dispatcher.idempotence
+        idempotence = self._idempotence
         for partition in [p for p in self.ready if not p.queue or p.leader != self.node_id]:
             del self.ready[partition]
         planned = planning.plan_request(
@@ -169,13 +208,9 @@ class Sender:
         load: Load = []
         for partition in planned:
             if not idempotence.ready or (idempotence.enabled and not idempotence.can_stamp(partition)):
-                self._dispatcher.want_producer_id()
+                self._parts.want_producer_id()
                 continue
-            batch = partition.queue.popleft()
-            partition.in_flight.append(batch)
-            batch.state = IN_FLIGHT
-            batch.attempts += 1
-            load.append((partition, batch))
+            load.append((partition, partition.take_next()))
             del self.ready[partition]
             if partition.queue:  # its next turn comes after all others'
                 self.ready[partition] = None
@@ -196,7 +231,7 @@ class Sender:
             except Exception as error:
                 self._cannot_encode(partition, batch, error)
                 return False
-            self._dispatcher.on_encoded(batch)
+            self._parts.on_encoded(batch)
         return True
 
     async def _sealed_in_thread(self, partition: Partition, batch: Batch) -> bool:
@@ -207,7 +242,7 @@ class Sender:
         except Exception as error:
             self._cannot_encode(partition, batch, error)
             return False
-        self._dispatcher.on_encoded(batch)
+        self._parts.on_encoded(batch)
         return True
 
     def _cannot_encode(self, partition: Partition, batch: Batch, error: Exception) -> None:
@@ -215,13 +250,13 @@ class Sender:
         failed = KafkaError(
             f"{batch.count} record(s) for {batch.topic}[{batch.partition}] cannot be encoded: {error!r}"
         )
-        self._batch_results.give_up(partition, batch, failed)
+        self._results.give_up(partition, batch, failed)
 
     def _prepare(self, connection: Connection, load: Load) -> Load:
         """Batches in the format that this broker takes, stamped; those that it cannot take fail here."""
         version = connection.versions.pick(produce.ProduceRequest)
         magic = planning.format_of(version)
-        idempotence = self._dispatcher.idempotence
+        idempotence = self._idempotence
         fine: Load = []
         for partition, batch in load:
             try:
@@ -232,9 +267,9 @@ class Sender:
                         request="Produce",
                     )
                 if batch.magic != magic:
-                    self._batch_results.rebuild(partition, batch, magic)
+                    self._results.rebuild(partition, batch, magic)
             except KafkaError as error:
-                self._batch_results.give_up(partition, batch, error)
+                self._results.give_up(partition, batch, error)
                 continue
             if idempotence.enabled:
                 idempotence.stamp(partition, batch)
@@ -255,17 +290,17 @@ class Sender:
                 connection.send_for(Sending(self, load), request, version=version, timeout=self._timeout)
         except UnsupportedVersion as error:
             for partition, batch in load:
-                self._batch_results.give_up(partition, batch, error)
+                self._results.give_up(partition, batch, error)
             return
         except KafkaError as error:
             self._lose(load, error)
             return
         self.in_flight += 1
-        if self._dispatcher.hooks is not None:
-            self._dispatcher.hooks.request(self.node_id, [batch for _, batch in load])
+        if self._hooks is not None:
+            self._hooks.request(self.node_id, [batch for _, batch in load])
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
-        version = connection.versions.pick(produce.ProduceRequest, self._dispatcher.max_produce_version)
+        version = connection.versions.pick(produce.ProduceRequest, self._parts.max_produce_version())
         topics: dict[str, produce.TopicProduceData] = {}
         for partition, batch in load:
             data = topics.get(partition.topic)
@@ -287,19 +322,19 @@ class Sender:
             topic_data=list(topics.values()),
         )
 
-    def on_answer(self, load: Load, answer: produce.ProduceResponse) -> None:
-        """What the broker says about each batch."""
-        self._settle(load, answer)
+    def on_response(self, load: Load, answer: produce.ProduceResponse) -> None:
+        """Handle what the broker says about each batch."""
+        self._handle(load, answer)
 
     def on_loss(self, load: Load, error: BaseException) -> None:
         """The request or its answer was lost: whether the broker has the batches is unknown."""
-        self._settle(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
+        self._handle(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
 
-    def _settle(self, load: Load, outcome: produce.ProduceResponse | Exception) -> None:
-        """At once, unless there are many batches, or others of this broker have to be settled first."""
-        if len(load) > AT_ONCE or self._unsettled:
-            self._unsettled += 1
-            self._dispatcher.slices.add(self._in_slices(load, outcome))
+    def _handle(self, load: Load, outcome: produce.ProduceResponse | Exception) -> None:
+        """Handle it at once, unless there are many batches, or others of this broker come first."""
+        if len(load) > AT_ONCE or self._in_slices_now:
+            self._in_slices_now += 1
+            self._parts.slices.add(self._in_slices(load, outcome))
             return
         self.in_flight -= 1
         try:
@@ -308,10 +343,10 @@ class Sender:
             else:
                 self._read(load, _entries(outcome))
         finally:
-            self._dispatcher.after_answer()
+            self._parts.on_response()
 
     def _in_slices(self, load: Load, outcome: produce.ProduceResponse | Exception) -> Iterator[None]:
-        """The request counts as in flight until its last batch is settled."""
+        """Handle it in slices; the request counts as in flight until its last batch is handled."""
         hints = self._topics.gather_hints()
         try:
             entries = {} if isinstance(outcome, Exception) else _entries(outcome)
@@ -326,22 +361,22 @@ class Sender:
         except GeneratorExit:  # the loop has ended: nothing can be sent any more
             return
         except Exception:
-            self._has_settled()
+            self._end_slices()
             raise
         hints.apply()
-        self._has_settled()
+        self._end_slices()
 
-    def _has_settled(self) -> None:
-        self._unsettled -= 1
+    def _end_slices(self) -> None:
+        self._in_slices_now -= 1
         self.in_flight -= 1
-        self._dispatcher.after_answer()
+        self._parts.on_response()
 
     def _on_written(self, load: Load, _: asyncio.Future[produce.ProduceResponse]) -> None:
-        """There will be no answer."""
+        """With acks=0 there is no response: the batches are delivered."""
         self.in_flight -= 1
         for partition, batch in load:
-            self._batch_results.deliver(partition, batch, -1, -1)
-        self._dispatcher.after_answer()
+            self._results.deliver(partition, batch, -1, -1)
+        self._parts.on_response()
 
     def _read(self, load: Load, by_partition: Entries) -> None:
         for partition, batch in load:
@@ -352,13 +387,13 @@ class Sender:
                 missing = ProtocolViolation(
                     f"node {self.node_id} answered Produce without {partition.topic}[{partition.index}]"
                 )
-                self._batch_results.retry(partition, batch, missing, refresh=True)
+                self._results.retry(partition, batch, missing, refresh=True)
             else:
-                self._batch_results.settle(self.node_id, partition, batch, entry)
+                self._results.handle(self.node_id, partition, batch, entry)
 
     def _lose(self, load: Load, error: Exception) -> None:
         for partition, batch in load:
-            self._batch_results.retry(partition, batch, error, refresh=True)
+            self._results.retry(partition, batch, error, refresh=True)
 
     # --- the task ---------------------------------------------------------------------------------------------------
 
@@ -372,7 +407,7 @@ class Sender:
                 await self._work()
             finally:
                 self._busy = False
-            self._dispatcher.pump()
+            self._parts.pump()
 
     async def _work(self) -> None:
         try:
@@ -398,7 +433,7 @@ class Sender:
                     fine.append(item)
             self._send(connection, fine)
             if len(load) > AT_ONCE:
-                self._dispatcher.end_turn()
+                self._parts.end_turn()
                 return
 
     async def _connected(self) -> Connection:
@@ -417,8 +452,11 @@ class Sender:
                 self._connection = None
 
     async def _on_unreachable(self, error: KafkaError) -> None:
-        """No connection: remember why, ask for newer metadata, pause."""
+        """No connection: note why for each batch that waits, ask for newer metadata, pause."""
         load, self._load = self._load, []
         self._lose(load, error)
-        self._dispatcher.on_unreachable(self.node_id, list(self.ready), error)
+        for partition in list(self.ready):
+            for batch in (*partition.queue, *([] if partition.open is None else [partition.open])):
+                batch.last_error = error.with_traceback(None)
+            self._topics.refresh(partition.topic, f"node {self.node_id} cannot be reached: {error}")
         await anyio.sleep(self._backoff.next())

@@ -1,7 +1,6 @@
 """The topics that are produced to: their partitions, who leads them, and in which message format.
 
-Follows the client's metadata; the dispatcher is told whose batches may leave, and which batch waits for a topic in
-vain.
+Follows the client's metadata, and reports partitions whose batches may leave and batches whose topic cannot be found.
 """
 
 from __future__ import annotations

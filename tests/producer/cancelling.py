@@ -91,10 +91,9 @@ async def cancel_at(coroutine: Coroutine[Any, Any, object], step: int, way: str)
 
 
 def assert_nothing_held(producer: Producer[Any, Any]) -> None:
-    assert producer._accumulator.used == 0
-    assert not producer._accumulator.live
-    assert not producer._accumulator.blocked
-    assert len(producer._line) == 0
+    assert producer.buffered == 0
+    assert producer.health().records == 0
+    assert producer.waiting == 0
 
 
 async def settle() -> None:

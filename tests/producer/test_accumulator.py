@@ -177,7 +177,7 @@ async def test_a_batch_in_two_halves_keeps_every_delivery_and_the_order() -> Non
     assert extra is not None
     (partition,) = topic.partitions
     accumulator.seal(partition)
-    whole = partition.queue.popleft()
+    whole = partition.take_next()
     rows = [_Row(b"%d" % number) for number in range(10)]
     first, second = accumulator.split(whole, partition, rows)
     assert (first.count, second.count) == (5, 5)

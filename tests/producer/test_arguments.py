@@ -14,6 +14,7 @@ from aiokwire.producer import Producer, ProducerRecord
 from aiokwire.protocol.messages import produce
 from aiokwire.records import read_batches
 from tests.producer.conftest import scripted_cluster
+from tests.producer.test_accumulator import made
 from tests.producer.test_back_pressure import BUFFER, SMALL, outcome
 
 Quick = dict[str, Any]
@@ -62,7 +63,7 @@ async def test_a_record_that_waits_for_room_is_sent_as_it_was_when_it_was_given(
 
             group.start_soon(send)
             with anyio.fail_after(5):
-                while not len(producer._line):
+                while not producer.waiting:
                     await anyio.lowlevel.checkpoint()
             value[:] = b"w" * 3900
             headers.clear()
@@ -79,7 +80,7 @@ async def test_typed_memoryviews_count_in_bytes(quick: Quick) -> None:
     """`len` of a memoryview of an array counts its items: a record that waited was let in without room for it."""
     numbers = memoryview(array.array("i", range(400)))
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
-        accumulator = producer._accumulator
+        accumulator, _ = made()
         plain = accumulator.need(bytes(numbers), bytes(numbers), None)
         assert accumulator.need(numbers, numbers, None) == plain  # type: ignore[arg-type]
         assert accumulator.need(b"", None, [("h", numbers)]) == accumulator.need(b"", None, [("h", bytes(numbers))])  # type: ignore[list-item]

@@ -130,13 +130,13 @@ async def test_a_crowd_that_gives_up_leaves_the_others_in_their_order(quick: Qui
             for number in range(3000):
                 group = staying if number < 200 or number % 10 == 0 else going
                 group.start_soon(producer.send, "t", value_of(number))
-            while len(producer._line) < 2500:
+            while producer.waiting < 2500:
                 await anyio.lowlevel.checkpoint()
             going.cancel_scope.cancel()
             gate.set()
         assert cluster.values() == [value_of(number) for number in range(3000) if number < 200 or number % 10 == 0]
         assert producer.buffered == 0
-        assert len(producer._line) == 0
+        assert producer.waiting == 0
 
 
 async def outcome(call: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -29,7 +29,7 @@ def free_everything(accumulator: Accumulator) -> None:
     for partition in accumulator.topics["t"].partitions:
         accumulator.seal(partition)
         while partition.queue:
-            batch = partition.queue.popleft()
+            batch = partition.take_next()
             batch.complete(0, -1)
             accumulator.finish(batch)
             accumulator.release(batch)

@@ -101,7 +101,7 @@ async def test_a_batch_stamped_anew_is_the_same_but_for_its_numbers() -> None:
         if partition.open is None:
             break
         accumulator.seal(partition)
-        batch = partition.queue.popleft()
+        batch = partition.take_next()
         data = batch.seal(codec, None)
         patched = restamp(data, 5, 6, 7)
         before = read_batches(bytes(data), "t", 0)[0]

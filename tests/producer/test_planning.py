@@ -1,4 +1,4 @@
-"""The decisions of dispatcher and sender, without a loop."""
+"""The decisions of scheduler and sender, without a loop."""
 
 from __future__ import annotations
 
@@ -60,10 +60,7 @@ async def partitions(count: int, batches: int, *, size: int = 10) -> list[Partit
 
 
 def send(partition: Partition) -> Batch:
-    batch = partition.queue.popleft()
-    partition.in_flight.append(batch)
-    batch.attempts += 1
-    return batch
+    return partition.take_next()
 
 
 def fits(partition: Partition, *, now: float = 0.0, idempotent: bool = True, limit: int = 5) -> bool:
@@ -73,9 +70,9 @@ def fits(partition: Partition, *, now: float = 0.0, idempotent: bool = True, lim
 async def test_without_idempotence_a_partition_is_muted_while_a_batch_is_unresolved() -> None:
     (partition,) = await partitions(1, 2)
     assert fits(partition, idempotent=False)
-    send(partition)
+    batch = send(partition)
     assert not fits(partition, idempotent=False)
-    partition.in_flight.clear()
+    assert partition.arrived(batch)
     assert fits(partition, idempotent=False)
 
 
@@ -99,12 +96,12 @@ async def test_a_batch_that_could_only_queue_up_gathers_records_instead() -> Non
 async def test_a_batch_that_came_back_waits_for_those_behind_it() -> None:
     (partition,) = await partitions(1, 3)
     first, second = send(partition), send(partition)
-    partition.in_flight.remove(first)
-    partition.queue.insert(planning.place_in_order(partition, first), first)
+    assert partition.arrived(first)
+    partition.put_back(first)
     assert partition.queue[0] is first
     assert not fits(partition)
     assert planning.earlier_is_unresolved(partition, second)
-    partition.in_flight.remove(second)
+    assert partition.arrived(second)
     assert fits(partition)
 
 
@@ -113,8 +110,8 @@ async def test_batches_that_come_back_in_any_order_queue_up_in_their_own() -> No
     sent = [send(partition) for _ in range(3)]
     last = partition.queue[0]
     for batch in (sent[1], sent[0], sent[2]):
-        partition.in_flight.remove(batch)
-        partition.queue.insert(planning.place_in_order(partition, batch), batch)
+        assert partition.arrived(batch)
+        partition.put_back(batch)
     assert list(partition.queue) == [*sent, last]
 
 
@@ -127,10 +124,10 @@ async def test_nothing_leaves_during_the_pause_after_a_failure() -> None:
 
 async def test_a_new_epoch_waits_for_everything_in_flight() -> None:
     (partition,) = await partitions(1, 2)
-    send(partition)
+    batch = send(partition)
     partition.needs_epoch = True
     assert not fits(partition)
-    partition.in_flight.clear()
+    assert partition.arrived(batch)
     assert fits(partition)
 
 
@@ -167,9 +164,10 @@ async def test_nothing_follows_the_first_batch_of_a_sequence_before_its_answer()
     first.base_sequence = 0
     assert not fits(partition)
     assert not planning.goes_at_once(partition, requests_in_flight=1, idempotent=True)
-    second = partition.queue.popleft()
+    second = partition.queue[0]
+    partition.discard(second)
     assert not planning.leaves_at_once(partition, free=True, idempotent=True)
-    partition.queue.append(second)
+    partition.push(second)
     first.base_sequence = 1
     assert fits(partition)
 

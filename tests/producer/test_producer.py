@@ -218,7 +218,7 @@ async def test_send_many_waits_for_room(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers, buffer_memory=200_000, max_request_size=10_000) as producer:
         result = await producer.send_many("t", [b"x" * 1000] * 2000)
         assert result.delivered == 2000
-        assert producer._accumulator.used == 0
+        assert producer.buffered == 0
 
 
 async def test_send_many_reports_the_errors_of_delivery(quick: Quick) -> None:
@@ -274,7 +274,7 @@ async def test_a_request_without_an_answer_ends_at_the_deadline(quick: Quick) ->
         async with Producer(cluster.bootstrap_servers, **quick, delivery_timeout_ms=200) as producer:
             with pytest.raises(DeliveryFailed, match="in flight"):
                 await producer.send("t", b"a")
-            assert producer._accumulator.used > 0  # its bytes may still be on their way
+            assert producer.buffered > 0  # its bytes may still be on their way
             await producer.close(timeout=0)
 
 
@@ -398,8 +398,8 @@ async def test_those_who_wait_for_room_are_served_in_order(quick: Quick) -> None
             for value in values:
                 group.start_soon(producer.send, "t", value)
         assert cluster.values() == values
-        assert producer._accumulator.used == 0
-        assert len(producer._line) == 0
+        assert producer.buffered == 0
+        assert producer.waiting == 0
 
 
 async def test_a_cancelled_wait_for_room_takes_nothing(quick: Quick) -> None:
@@ -418,11 +418,11 @@ async def test_a_cancelled_wait_for_room_takes_nothing(quick: Quick) -> None:
                 await producer.submit("t", b"never" * 100)
         with anyio.move_on_after(0.01):
             await producer.send("t", b"never" * 100)
-        assert len(producer._line) == 0
+        assert producer.waiting == 0
         gate.set()
         await producer.flush()
         assert cluster.values() == [b"x" * 900] * taken
-        assert producer._accumulator.used == 0
+        assert producer.buffered == 0
 
 
 async def test_a_wait_for_room_ends_at_the_delivery_timeout(quick: Quick) -> None:
@@ -451,8 +451,8 @@ async def test_a_cancelled_send_leaves_the_accounting_exact(quick: Quick) -> Non
                     await anyio.lowlevel.checkpoint()
                 group.cancel_scope.cancel()
         await producer.flush()
-        assert producer._accumulator.used == 0
-        assert not producer._accumulator.live
+        assert producer.buffered == 0
+        assert producer.health().records == 0
         assert len(cluster.values()) >= 10
 
 

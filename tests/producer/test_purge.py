@@ -123,8 +123,8 @@ async def test_a_purge_under_a_bulk_call_and_a_flush_lets_both_end(quick: Quick)
                 results.append(await producer.send_many("t", [b"bulk"] * 10))
 
             cluster.leaders["t"] = [-1]
-            producer._dispatcher.topics.refresh("t", "the test says so")
-            while producer._accumulator.topics["t"].partitions[0].leader >= 0:
+            producer._core.topics.refresh("t", "the test says so")
+            while producer._core.accumulator.topics["t"].partitions[0].leader >= 0:
                 await anyio.lowlevel.checkpoint()
             group.start_soon(bulk)
             group.start_soon(producer.flush)

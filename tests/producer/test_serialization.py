@@ -75,7 +75,7 @@ async def test_an_async_serializers_fault_is_named_and_nothing_is_accepted(quick
                 await producer.send("t", 1)
             with pytest.raises(InvalidArgument, match="no schema"):
                 await producer.submit("t", 1)
-            assert producer._accumulator.used == 0
+            assert producer.buffered == 0
         async with Producer(
             cluster.bootstrap_servers, value_serializer=slowly, key_serializer=broken_at_once, **quick
         ) as producer:
@@ -95,7 +95,7 @@ async def test_a_purge_drops_what_waits_and_tells_each_delivery(quick: Quick, ca
             await producer.send("t", b"first")
             waiting = [producer.submit_nowait("t", b"dropped") for _ in range(3)]
             assert producer.purge() == 3
-            assert producer._accumulator.used == 0
+            assert producer.buffered == 0
             assert producer.purge() == 0
             for delivery in parked + waiting:
                 with pytest.raises(DeliveryFailed, match="purged") as caught:
@@ -141,10 +141,10 @@ async def test_a_purge_makes_room_for_those_who_wait(quick: Quick) -> None:
         assert producer.buffered > 10_000
         async with anyio.create_task_group() as group:
             group.start_soon(producer.send, "t", b"served" * 150)
-            while not len(producer._line):
+            while not producer.waiting:
                 await anyio.lowlevel.checkpoint()
             assert producer.purge() > 0
-            while len(producer._line):
+            while producer.waiting:
                 await anyio.lowlevel.checkpoint()
             gate.set()
         await producer.flush(timeout=5)

@@ -28,10 +28,12 @@ class Gate:
     """Holds the requests of a cluster back until it opens."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
+        self.held = 0  # requests so far
         self._open = anyio.Event()
         cluster.node.on_request = self._wait
 
     async def _wait(self, request: produce.ProduceRequest) -> bool | None:
+        self.held += 1
         await self._open.wait()
         return None
 
@@ -78,7 +80,7 @@ async def test_submit_without_await_is_refused_past_the_bound_of_the_line(quick:
             for _ in range(2 * LINE_LIMIT):
                 producer.submit("t", b"x" * 100)  # type: ignore[unused-coroutine]
                 accepted += 1
-        assert len(producer._line) <= LINE_LIMIT
+        assert producer.waiting <= LINE_LIMIT
         gate.open()
         await producer.flush()
         assert len(cluster.values()) == accepted
@@ -98,7 +100,7 @@ async def test_tasks_that_await_are_not_bounded_by_the_line(quick: Quick) -> Non
 
                 group.start_soon(one)
             with anyio.fail_after(5):
-                while len(producer._line) < 250:
+                while producer.waiting < 250:
                     await anyio.lowlevel.checkpoint()
             gate.open()
         assert cluster.values() == [value_of(number) for number in range(400)]
@@ -131,7 +133,7 @@ async def test_a_cancelled_wait_gives_its_place_up_and_a_dropped_one_does_not(qu
         await producer.partitions_for("t")
         gate = Gate(cluster)
         submit_unawaited(producer, range(150))
-        waiting = len(producer._line)
+        waiting = producer.waiting
         assert waiting
         tasks = [asyncio.create_task(producer.submit("t", b"cancelled")) for _ in range(3)]
         await anyio.lowlevel.checkpoint()
@@ -140,7 +142,7 @@ async def test_a_cancelled_wait_gives_its_place_up_and_a_dropped_one_does_not(qu
             task.cancel()
         await asyncio.wait(tasks)
         assert all(task.cancelled() for task in tasks)
-        assert len(producer._line) == waiting
+        assert producer.waiting == waiting
         gate.open()
         await producer.flush()
         assert cluster.values() == [value_of(number) for number in range(150)]

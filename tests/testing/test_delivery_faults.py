@@ -62,11 +62,11 @@ async def test_22_a_sequence_wraps_within_a_batch_and_under_retries(kafka_broker
     kafka_broker.faults.on(ApiKey.PRODUCE, nth=2, times=2).close_after()
     async with writer(kafka_broker, quick, linger_ms=2, batch_size=400) as producer:
         await producer.partitions_for("one")
-        while producer._dispatcher.idempotence.producer_id < 0:
+        while producer._core.idempotence.producer_id < 0:
             await anyio.lowlevel.checkpoint()
-        (partition,) = producer._accumulator.topics["one"].partitions
-        partition.producer_id = producer._dispatcher.idempotence.producer_id
-        partition.producer_epoch = producer._dispatcher.idempotence.producer_epoch
+        (partition,) = producer._core.accumulator.topics["one"].partitions
+        partition.producer_id = producer._core.idempotence.producer_id
+        partition.producer_epoch = producer._core.idempotence.producer_epoch
         partition.next_sequence = 2**31 - 20  # as after so many records
         deliveries = [producer.submit_nowait("one", b"%04d" % number) for number in range(100)]
         assert [(await delivery).partition for delivery in deliveries] == [0] * 100

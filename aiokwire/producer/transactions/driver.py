@@ -1,14 +1,16 @@
 """Transactions of one producer (KIP-98, 360, 447, 588, 654, 890): who may write when, and how each one ends.
 
 `Transactions` is the only driver of the machine in `states.py`; it calls the coordinators through
-`coordinator.py`; `block.py` is what programs hold. The dispatcher asks it whether a batch may leave, and the batch
+`coordinator.py`; `block.py` is what programs hold. The senders ask it whether a batch may leave, and the batch
 results report what failed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Generator, Mapping
+import random
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,8 +29,9 @@ from aiokwire.errors import (
     TransactionFailed,
     TransactionStateError,
 )
+from aiokwire.events import Events
 from aiokwire.machine import Machine
-from aiokwire.producer.events import ProducerFailed, TransactionAbortRequired
+from aiokwire.producer.events import ProducerEvent, ProducerFailed, TransactionAbortRequired
 from aiokwire.producer.idempotence import TransactionalIdentity
 from aiokwire.producer.transactions import requests
 from aiokwire.producer.transactions.coordinator import CoordinatorRequestFailed, TransactionCoordinatorClient
@@ -40,10 +43,11 @@ from aiokwire.protocol import ApiKey, Response
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
+    from aiokwire.producer._accumulator import Accumulator
     from aiokwire.producer._delivery import Batch
     from aiokwire.producer._partition import Partition
+    from aiokwire.producer.buffer_pool import WaitingLine
     from aiokwire.producer.config import ProducerConfig
-    from aiokwire.producer.dispatcher import Dispatcher
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -54,21 +58,42 @@ QUIET_SHARE = 0.5
 
 
 class Transactions:
-    """The driver."""
+    """The driver of one producer's transactions (in Java's client: `TransactionManager`); on the producer's loop."""
 
     def __init__(
-        self, client: Client, config: ProducerConfig, dispatcher: Dispatcher, joins: TransactionTicket | None = None
+        self,
+        client: Client,
+        config: ProducerConfig,
+        rng: random.Random,
+        accumulator: Accumulator,
+        line: WaitingLine,
+        *,
+        joins: TransactionTicket | None,
+        events: Events[ProducerEvent],
+        flush: Callable[[], Awaitable[None]],
+        fail_unsent: Callable[[KafkaError], None],
+        fail_all: Callable[[KafkaError], None],
+        on_writable: Callable[[], None],
+        on_identity: Callable[[int, int], None],
     ) -> None:
-        """`joins`: the transaction is somebody else's (`shared.py`)."""
-        self.identity = TransactionalIdentity(self.may_write)
+        """`joins`: another producer's transaction to write to (`shared.py`). `flush()` delivers what was accepted,
+        `fail_unsent(error)` fails the batches that are not in flight, `fail_all(error)` all. `on_writable()` is called
+        when batches may leave that could not, `on_identity(producer_id, producer_epoch)` with a new producer id."""
+        self.identity = TransactionalIdentity(self.may_write, on_identity)
         self.ended: KafkaError | None = None  # why batches of the present transaction leave no more
         self._client = client
         self._config = config
-        self._dispatcher = dispatcher
+        self._accumulator = accumulator
+        self._line = line
+        self._events = events
+        self._flush = flush
+        self._fail_unsent = fail_unsent
+        self._fail_all = fail_all
+        self._on_writable = on_writable
         self._coordinator = (
-            TransactionCoordinatorClient(client, config, self.identity, dispatcher.rng)
+            TransactionCoordinatorClient(client, config, self.identity, rng)
             if joins is None
-            else JoinedCoordinatorClient(client, config, self.identity, dispatcher.rng, joins)
+            else JoinedCoordinatorClient(client, config, self.identity, rng, joins)
         )
         self._machine = Machine(
             f"transactional id {config.transactional_id}", TRANSITIONS, TransactionState.UNINITIALIZED
@@ -94,7 +119,7 @@ class Transactions:
             self._transaction.transaction_v2 if self._transaction is not None else self._coordinator.transaction_v2
         )
 
-    # --- called by the dispatcher and the batch results ---------------------------------------------------------------
+    # --- called by the senders and the batch results ---------------------------------------------------------------
 
     def may_write(self, partition: Partition) -> bool:
         """Whether the partition is part of the open transaction; when it is not yet, it is made so."""
@@ -121,7 +146,7 @@ class Transactions:
             return
         action = action_for_error(ApiKey.PRODUCE, error)
         if action >= ErrorAction.FENCED and not self._may_have_timed_out(action):
-            self._dispatcher.loop.call_soon(self._fail, action, error)
+            asyncio.get_running_loop().call_soon(self._fail, action, error)
         else:
             self._lose(error)
 
@@ -180,7 +205,7 @@ class Transactions:
         self._fire(TransactionEvent.BEGIN)
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: a transaction (transaction_timeout_ms)")
         self._transaction = OpenTransaction(deadline, transaction_v2=self._coordinator.transaction_v2)
-        self._dispatcher.accumulator.open(self._dispatcher.loop)
+        self._accumulator.open(asyncio.get_running_loop())
         return self._transaction
 
     async def commit(self, transaction: OpenTransaction) -> None:
@@ -281,7 +306,7 @@ class Transactions:
                     transaction.wanted.clear()
                     await self._coordinator.add_partitions(batch, transaction.deadline, lambda: self.state in WRITING)
                     transaction.partitions.update(batch)
-                    self._dispatcher.soon()
+                    self._on_writable()
         except CoordinatorRequestFailed as failed:
             if failed.action >= ErrorAction.FENCED and not self._may_have_timed_out(failed.action):
                 self._fail(failed.action, failed.error)
@@ -293,7 +318,7 @@ class Transactions:
     async def _deliver_all(self, transaction: OpenTransaction) -> None:
         """Raises: RequestTimedOut: not within the transaction's time."""
         with anyio.move_on_after(transaction.deadline.remaining):
-            await self._dispatcher.flush()
+            await self._flush()
             while self._requests:
                 await self._changed.wait()
             return
@@ -348,7 +373,7 @@ class Transactions:
             self._rest()
 
     async def _tell_abort(self, transaction: OpenTransaction, deadline: Deadline) -> None:
-        new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE) or self._dispatcher.sequences_broken
+        new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE) or self._is_a_sequence_broken()
         if not transaction.timed_out:
             with suppress(RequestTimedOut):
                 await self._check_time(transaction)
@@ -376,11 +401,23 @@ class Transactions:
         with anyio.move_on_after(limit):
             while True:
                 changed = self._changed
-                self._dispatcher.withdrawal.drop_waiting(self.ended)
-                if not self._requests and not self._dispatcher.flying:
+                self._fail_unsent(self.ended)
+                if not self._requests and not self._is_in_flight():
                     return True
                 await changed.wait()
         return False
+
+    def _is_in_flight(self) -> bool:
+        """Whether a batch is on its way to a broker."""
+        return any(partition.in_flight for partition in self._partitions())
+
+    def _is_a_sequence_broken(self) -> bool:
+        """Whether a partition needs another epoch before its next batch."""
+        return any(partition.needs_epoch for partition in self._partitions())
+
+    def _partitions(self) -> Iterator[Partition]:
+        for topic in self._accumulator.topics.values():
+            yield from topic.partitions
 
     # --- parts --------------------------------------------------------------------------------------------------------
 
@@ -403,12 +440,12 @@ class Transactions:
 
     def _shut(self, reason: KafkaError) -> None:
         """The producer takes no records; callers get the reason."""
-        self._dispatcher.accumulator.close(reason)
+        self._accumulator.close(reason)
 
     def _end_writing(self, reason: KafkaError) -> None:
         self.ended = reason
         self._shut(reason)
-        self._dispatcher.line.dismiss(reason, report=False)  # leaving the transaction's block says so
+        self._line.dismiss(reason, report=False)  # leaving the transaction's block says so
 
     def _rest(self) -> None:
         """Between transactions."""
@@ -431,14 +468,14 @@ class Transactions:
         self._fire(TransactionEvent.ERROR)
         ended = self._has_to_abort(transaction)
         self._end_writing(ended)
-        if self._dispatcher.events.wanted:
-            self._dispatcher.events.publish(TransactionAbortRequired(self._config.transactional_id or "", error))
+        if self._events.wanted:
+            self._events.publish(TransactionAbortRequired(self._config.transactional_id or "", error))
         # Not at once: whoever tells of a failed batch is at work on others.
-        self._dispatcher.loop.call_soon(self._drop, ended)
+        asyncio.get_running_loop().call_soon(self._drop, ended)
 
     def _drop(self, ended: KafkaError) -> None:
         if self.ended is ended:
-            self._dispatcher.withdrawal.drop_waiting(ended)
+            self._fail_unsent(ended)
 
     def _fail(self, action: ErrorAction, error: KafkaError, consequence: str = "") -> None:
         """The producer can do no more."""
@@ -461,8 +498,8 @@ class Transactions:
         self._transaction = None
         self._end_writing(fatal)
         self._fire(TransactionEvent.FAIL)
-        self._dispatcher.withdrawal.fail_all(fatal)
-        self._dispatcher.events.publish(ProducerFailed(fatal))
+        self._fail_all(fatal)
+        self._events.publish(ProducerFailed(fatal))
 
     def _fatal(self) -> KafkaError:
         assert self.ended is not None

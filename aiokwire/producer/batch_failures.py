@@ -1,0 +1,131 @@
+"""Fails batches for a reason other than a response: expired, purged, cancelled, or the producer has failed.
+
+fail_batches(which, error)    every batch that `which` selects leaves its queue and fails; `batch_results.py` frees
+                              its room and wakes whoever awaits it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from aiokwire.errors import DeliveryFailed, KafkaError
+from aiokwire.producer._accumulator import Accumulator
+from aiokwire.producer._delivery import IN_FLIGHT, Batch
+from aiokwire.producer._partition import Partition
+from aiokwire.producer.batch_results import BatchResults, records_of
+from aiokwire.producer.buffer_pool import WaitingLine
+from aiokwire.producer.topics import Topics
+
+# In a larger batch no single record is cancelled: the batch is encoded again, which would block the loop for too long.
+MOST_TO_CANCEL_IN = 10_000
+# Seconds after its deadline when a batch without a partition fails, unless the search for its topic failed it before.
+PARKED_GRACE = 1.0
+
+Which = Callable[[Batch], bool]
+
+
+def any_batch(batch: Batch) -> bool:
+    """Select every batch."""
+    return True
+
+
+def is_not_in_flight(batch: Batch) -> bool:
+    """Select what waits to be sent."""
+    return batch.state != IN_FLIGHT
+
+
+def expires_at(batch: Batch) -> float:
+    """When a batch's time is over, on the loop's clock. One without a partition fails with the reason that its topic
+    could not be found, if that comes within `PARKED_GRACE`."""
+    return batch.deadline if batch.parked is None else batch.deadline + PARKED_GRACE
+
+
+class BatchFailures:
+    """Takes batches of one producer out of the accumulator and the queues, and fails them; on its loop."""
+
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        topics: Topics,
+        results: BatchResults,
+        line: WaitingLine,
+        now: Callable[[], float],
+    ) -> None:
+        """`now`: the loop's clock."""
+        self._accumulator = accumulator
+        self._topics = topics
+        self._results = results
+        self._line = line
+        self._now = now
+
+    def fail_batches(self, which: Which, error: KafkaError | Callable[[Batch], KafkaError]) -> list[Batch]:
+        """Fail the batches that `which` selects, with one error or an error for each; returns them."""
+        failed: list[Batch] = []
+        for batch in self.withdraw(which):
+            self.fail(batch, error if isinstance(error, KafkaError) else error(batch))
+            failed.append(batch)
+        return failed
+
+    def withdraw(self, which: Which) -> Iterator[Batch]:
+        """Take the batches that `which` selects out of their queues, oldest first; the caller fails each at once."""
+        for batch in sorted(filter(which, self._accumulator.live), key=lambda batch: batch.order):
+            if batch.parked is not None:
+                self._accumulator.forget_topic(self._accumulator.topics[batch.topic])
+            elif (partition := self._topics.partition_of(batch)) is not None:
+                if partition.open is batch:
+                    self._accumulator.seal(partition)
+                partition.discard(batch)
+            yield batch
+        self._line.serve()
+
+    def fail(self, batch: Batch, error: KafkaError) -> None:
+        """Fail a batch that was withdrawn."""
+        self._results.give_up(self._topics.partition_of(batch), batch, error)
+
+    def expire(self, now: float) -> None:
+        """Fail every batch whose time is over."""
+        for batch in self.withdraw(lambda batch: expires_at(batch) <= now):
+            self._results.expire(self._topics.partition_of(batch), batch, now)
+
+    def purge(self) -> int:
+        """Fail what is not in flight, without a line in the log; returns how many records that were."""
+        failed = self.fail_batches(is_not_in_flight, self._purged)
+        for batch in failed:
+            batch.mark_observed()
+        return sum(batch.remaining for batch in failed)
+
+    def _purged(self, batch: Batch) -> DeliveryFailed:
+        elapsed = self._now() - batch.created
+        return DeliveryFailed(
+            f"{batch.remaining} record(s) for {batch.place} were purged {elapsed:.3f} s after they were accepted",
+            topic=batch.topic,
+            partition=batch.partition,
+            stage="purged",
+            elapsed=elapsed,
+            last_error=batch.last_error,
+        )
+
+    def set_last_error(self, error: KafkaError) -> None:
+        """Note why no batch can be sent now: a batch that fails before it is sent names this error."""
+        for batch in self._accumulator.live:
+            batch.last_error = error.with_traceback(None)
+
+    def cancel(self, partition: Partition | None, batch: Batch, index: int) -> bool:
+        """Take one record back; the others keep their order. Returns whether it was there, in a batch that waits."""
+        error = DeliveryFailed(
+            f"the record for {batch.place} was cancelled before it was sent",
+            topic=batch.topic,
+            partition=batch.partition,
+            stage="cancelled",
+            elapsed=self._now() - batch.created,
+        )
+        if partition is None:
+            return batch.parked is not None and self._accumulator.cancel_parked(batch, index, error)
+        if batch not in partition.queue or batch.count > MOST_TO_CANCEL_IN:
+            return False
+        rest = self._accumulator.cancel(batch, partition, records_of(batch), index, error)
+        partition.discard(batch)
+        for part in rest:
+            partition.put_back(part)
+        self._line.serve()
+        return True
