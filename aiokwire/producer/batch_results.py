@@ -23,7 +23,7 @@ from aiokwire.producer._partition import Partition
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.duplicate_check import DuplicateCheck, may_be_duplicate
 from aiokwire.producer.events import ProducerEvent, report_failed
-from aiokwire.producer.hooks import HookCaller
+from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence, next_sequence, refuse_number
 from aiokwire.producer.responses import Verdict, verdict_of
 from aiokwire.producer.transactions.coordinator import FIRST_PAUSE
@@ -94,7 +94,7 @@ class BatchResults:
         on_leader: Callable[[Partition, produce.LeaderIdAndEpoch], None],
         throttled_until: Callable[[int], float],
         transactions: Transactions | None = None,
-        hooks: HookCaller | None = None,
+        hooks: ProducerHooks | None = None,
         events: Events[ProducerEvent] | None = None,
         duplicate_check: DuplicateCheck | None = None,
     ) -> None:

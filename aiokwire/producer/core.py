@@ -25,7 +25,7 @@ from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.duplicate_check import DuplicateCheck
 from aiokwire.producer.events import ProducerEvent, ProducerFailed, ProducerIdChanged, Watch, report_failed
-from aiokwire.producer.hooks import HookCaller
+from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence, ProducerIdRequest
 from aiokwire.producer.partitioner import compiled_partitioner, custom_partitioner, plan_sticky
 from aiokwire.producer.scheduler import BatchScheduler
@@ -44,7 +44,7 @@ class ProducerCore:
         client: Client,
         config: ProducerConfig,
         rng: random.Random,
-        hooks: HookCaller | None = None,
+        hooks: ProducerHooks | None = None,
         joins: TransactionTicket | None = None,
         events: Events[ProducerEvent] | None = None,
     ) -> None:

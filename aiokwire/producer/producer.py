@@ -31,7 +31,7 @@ from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.core import ProducerCore
 from aiokwire.producer.events import ProducerEvent
 from aiokwire.producer.health import ProducerHealth, health_of
-from aiokwire.producer.hooks import HookCaller
+from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.serialization import RecordSerializer
 from aiokwire.producer.transactions.block import Transaction, require_transactions
 from aiokwire.producer.transactions.driver import Transactions
@@ -104,7 +104,7 @@ class Producer(Owner, Generic[K, V]):
         """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
         self._core = ProducerCore(
-            self._client, self.config, self._rng, HookCaller.of(self._hooks), self._joins, self._events
+            self._client, self.config, self._rng, ProducerHooks.per_batch(self._hooks), self._joins, self._events
         )
         self._accumulator = self._core.accumulator
         self._line = self._core.line

@@ -18,7 +18,7 @@ from aiokwire.producer._delivery import Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.batch_failures import expires_at
 from aiokwire.producer.buffer_pool import WaitingLine
-from aiokwire.producer.hooks import HookCaller
+from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.sender import Sender
 
@@ -33,7 +33,7 @@ class BatchScheduler:
         idempotence: Idempotence,
         linger: float,
         *,
-        hooks: HookCaller | None,
+        hooks: ProducerHooks | None,
         new_sender: Callable[[int], Sender],
         refresh: Callable[[str, str], None],
         expire: Callable[[float], None],

@@ -32,7 +32,7 @@ from aiokwire.types import Acks, Compression
 if TYPE_CHECKING:
     from aiokwire.producer._partition import Partition
     from aiokwire.producer.batch_results import BatchResults
-    from aiokwire.producer.hooks import HookCaller
+    from aiokwire.producer.hooks import ProducerHooks
     from aiokwire.producer.idempotence import Idempotence
     from aiokwire.producer.topics import Topics
 
@@ -91,7 +91,7 @@ class SenderParts:
     results: BatchResults
     idempotence: Idempotence
     slices: Slices
-    hooks: HookCaller | None
+    hooks: ProducerHooks | None
     rng: random.Random
     now: Callable[[], float]
     """The loop's clock."""

@@ -1,4 +1,4 @@
-"""What is done in Python to each record before it is accepted: serializers and the `on_send` hook.
+"""Runs the serializers and the `on_send` hook on each record before it is accepted.
 
 Used by `producer.py`, and only where there is something to do: without serializers and `on_send` the accumulator's
 compiled methods take records themselves.
@@ -13,7 +13,7 @@ from typing import Any
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.hooks import Hooks
 from aiokwire.producer.config import ProducerConfig, Serializer
-from aiokwire.producer.hooks import ask_headers, overrides
+from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.types import Headers
 
 # object, topic, headers -> bytes, or what gives them when it is awaited
@@ -21,12 +21,12 @@ _Full = Callable[[Any, str, Headers], Any]
 
 
 class RecordSerializer:
-    """The serializers and hook of one producer."""
+    """The serializers and the `on_send` hook of one producer; on its loop."""
 
     def __init__(self, config: ProducerConfig[Any, Any], hooks: Hooks | None) -> None:
         self._key = _with_context(config.key_serializer)
         self._value = _with_context(config.value_serializer)
-        self._hooks = hooks if overrides(hooks, "on_send") else None
+        self._hooks = ProducerHooks.per_record(hooks)
 
     @property
     def needed(self) -> bool:
@@ -34,7 +34,7 @@ class RecordSerializer:
         return self._key is not None or self._value is not None or self._hooks is not None
 
     def serialize(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
-        """(value, key, headers) to be accepted; an awaitable of them where a serializer takes its time.
+        """Return (value, key, headers) to be accepted, or an awaitable of them where a serializer is asynchronous.
 
         Raises: InvalidArgument: a serializer failed.
         """
@@ -70,14 +70,14 @@ class RecordSerializer:
     def finish(
         self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
     ) -> tuple[Any, Any, Headers | None]:
-        """Serialized: the hook has the last word on the headers."""
+        """Let the hook change the headers of a serialized record."""
         if self._hooks is not None:
-            headers = ask_headers(self._hooks, topic, partition, key, value, headers)
+            headers = self._hooks.headers_to_send(topic, partition, key, value, headers)
         return value, key, headers
 
 
 class _PendingRecord:
-    """A record one of whose serializers is not done."""
+    """A record with a serializer that is not done: await it for (value, key, headers)."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _PendingRecord:
         return self._serializer.finish(topic, value, key, partition, headers)
 
     def drop(self) -> None:
-        """Nobody will await it."""
+        """Close the coroutines of the serializers: nobody will await them."""
         _forget(self._value)
         _forget(self._key)
 
@@ -156,7 +156,7 @@ def _fault(argument: str, when: str, error: Exception) -> InvalidArgument:
 
 
 def _forget(pending: object) -> None:
-    """A coroutine that is not to run must be told, or it complains."""
+    """Close a coroutine that is not going to run, or Python warns that it was never awaited."""
     close = getattr(pending, "close", None)
     if close is not None and inspect.iscoroutine(pending):
         close()

@@ -11,7 +11,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import DeliveryFailed, KafkaError, RecordRejected
 from aiokwire.hooks import Hooks
 from aiokwire.producer import Producer
-from aiokwire.producer.hooks import HookCaller, overrides
+from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.types import Headers
 from tests.producer.conftest import Script, scripted_cluster
 
@@ -146,6 +146,6 @@ async def test_what_a_hook_raises_is_logged_and_hurts_no_record(quick: Quick, ca
 def test_without_a_producers_hook_the_compiled_methods_stay(hooks: Hooks | None) -> None:
     producer = Producer("localhost:9092", hooks=hooks)
     assert "submit" in vars(producer)
-    assert HookCaller.of(hooks) is None
-    assert not overrides(hooks, "on_send")
+    assert ProducerHooks.per_batch(hooks) is None
+    assert ProducerHooks.per_record(hooks) is None
     assert "submit" not in vars(Producer("localhost:9092", hooks=Diary()))
