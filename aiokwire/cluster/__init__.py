@@ -5,13 +5,14 @@ metadata      keeps the snapshot fresh                 router      routes and re
 schedule      when to refresh                          nodes       connections by node and lane
 bootstrap     the first contact, and the next          coordinators  who coordinates what
 leaders       one question to many leaders             list_offsets  offsets by time
-fetch         a piece of a log, for who keeps state    supervisor  the task that owns all tasks
+fetch, fetch_request  a piece of a log, without session  supervisor  the task that owns all tasks
 """
 
 from aiokwire.cluster.client import Client
 from aiokwire.cluster.config import ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import CoordinatorKind
 from aiokwire.cluster.fetch import Fetched
+from aiokwire.cluster.fetch_request import new_fetch_request
 from aiokwire.cluster.leaders import Answers
 from aiokwire.cluster.list_offsets import (
     EARLIEST,
@@ -63,4 +64,5 @@ __all__ = [
     "Unclosed",
     "ask_leader",
     "list_offsets",
+    "new_fetch_request",
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import anyio
 
 from aiokwire.backoff import Deadline
+from aiokwire.cluster.fetch_request import new_fetch_request
 from aiokwire.cluster.leaders import Answers, ask_leaders
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import OffsetOutOfRange, RecordRejected, error_for
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
     from aiokwire.net import Connection
 
-FIRST_VERSION_WITH_IDS: Final = messages.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
-FIRST_ISOLATED_VERSION: Final = 4
 LANE: Final = "direct fetch"  # a broker may wait with its answer
 DEFAULT_MAX_BYTES: Final = 1024 * 1024
 DEFAULT_MAX_WAIT: Final = 0.5
@@ -135,16 +134,16 @@ async def _ask_leader(
 
     Raises: ConnectionFailed, RequestTimedOut: no answer came; OffsetOutOfRange: a partition does not have its offset.
     """
-    by_name = ZERO_UUID in ids.values()
-    version = connection.versions.pick(messages.FetchRequest, FIRST_VERSION_WITH_IDS - 1 if by_name else None)
     max_wait = min(terms.max_wait, patience)
-    request = messages.FetchRequest(
-        max_wait_ms=int(max_wait * 1000),
-        min_bytes=terms.min_bytes,
+    request, version = new_fetch_request(
+        connection.versions,
+        offsets,
+        limits,
+        ids,
+        max_wait=max_wait,
         max_bytes=sum(limits.values()),
-        isolation_level=int(terms.isolation) if version >= FIRST_ISOLATED_VERSION else 0,
-        session_epoch=-1,
-        topics=_topics(offsets, limits, ids),
+        isolation=terms.isolation,
+        min_bytes=terms.min_bytes,
     )
     deadline = Deadline(patience + max_wait, f"Fetch v{version} to {connection.who}")
     with anyio.CancelScope(deadline=deadline.at):
@@ -153,17 +152,6 @@ async def _ask_leader(
             raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
         return _sort(response, offsets, ids, connection.who)
     raise deadline.error()
-
-
-def _topics(
-    offsets: Mapping[TopicPartition, int], limits: Mapping[TopicPartition, int], ids: Mapping[str, bytes]
-) -> list[messages.FetchTopic]:
-    topics = {name: messages.FetchTopic(topic=name, topic_id=topic_id) for name, topic_id in ids.items()}
-    for tp, offset in offsets.items():
-        topics[tp.topic].partitions.append(
-            messages.FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=limits[tp])
-        )
-    return list(topics.values())
 
 
 def _sort(

@@ -12,8 +12,7 @@ import anyio
 
 from aiokwire.backoff import Deadline
 from aiokwire.cluster.nodes import MAIN
-from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -81,16 +80,10 @@ class _Search(Generic[Q, A]):
         cluster = self._client.cluster
         by_leader: dict[int, dict[TopicPartition, Q]] = {}
         for tp, question in self.missing.items():
-            leader = cluster.leader(tp)
-            if leader is None:
-                self.last_error = error_for(
-                    ErrorCode.LEADER_NOT_AVAILABLE if cluster.partition(tp) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"the metadata names no leader of {tp}",
-                    topic=tp.topic,
-                    partition=tp.partition,
-                )
-            else:
-                by_leader.setdefault(leader, {})[tp] = question
+            try:
+                by_leader.setdefault(cluster.require_leader(tp), {})[tp] = question
+            except KafkaError as error:
+                self.last_error = error
         async with anyio.create_task_group() as group:
             for leader, questions in by_leader.items():
                 group.start_soon(self._ask, leader, questions)

@@ -191,18 +191,9 @@ class _Journey:
     async def _leader(self, to: Leader) -> int:
         metadata = self._client.metadata
         cluster = await metadata.wait_for_topics([to.tp.topic], self.deadline.remaining)
-        leader = cluster.leader(to.tp)
-        if leader is None:
+        if cluster.leader(to.tp) is None:
             metadata.request_update(f"{to.tp} has no leader")
-            known = cluster.partition(to.tp) is not None
-            raise error_for(
-                ErrorCode.LEADER_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"{to.tp}: {len(cluster.topics[to.tp.topic].partitions)} partitions, no leader known for this one",
-                topic=to.tp.topic,
-                partition=to.tp.partition,
-                request=type(self._request).__name__,
-            )
-        return leader
+        return cluster.require_leader(to.tp, type(self._request).__name__)
 
     def _has_another_node(self) -> bool:
         """Whether to go on at once: any node will do, and some have not failed yet."""

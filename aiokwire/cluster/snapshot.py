@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import ProtocolViolation
+from aiokwire.errors import ProtocolViolation, error_for
 from aiokwire.net import Address
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import metadata
@@ -94,6 +94,24 @@ class Cluster:
         """The node that leads the partition, or None when there is none or it is not known."""
         partition = self.partition(tp)
         return None if partition is None or partition.leader == NO_LEADER else partition.leader
+
+    def require_leader(self, tp: TopicPartition, request: str | None = None) -> int:
+        """Return the node that leads the partition; `request` is the one that the error names.
+
+        Raises: StaleMetadataError: the leader is not known, or the topic or partition is not.
+        """
+        leader = self.leader(tp)
+        if leader is not None:
+            return leader
+        topic = self.topics.get(tp.topic)
+        known = "the metadata does not have the topic" if topic is None else f"{len(topic.partitions)} partitions"
+        raise error_for(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if self.partition(tp) is None else ErrorCode.LEADER_NOT_AVAILABLE,
+            f"{tp}: no leader known ({known})",
+            topic=tp.topic,
+            partition=tp.partition,
+            request=request,
+        )
 
     def topic_id(self, name: str) -> bytes | None:
         """The topic's id, or None when it has none (an old broker) or is not known."""

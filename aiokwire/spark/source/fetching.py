@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import anyio
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
+from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets, new_fetch_request
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, OffsetOutOfRange, RecordRejected, RequestTimedOut, error_for
 from aiokwire.protocol import ZERO_UUID
@@ -26,8 +26,6 @@ from aiokwire.types import IsolationLevel, TopicPartition
 if TYPE_CHECKING:
     from aiokwire.consumer import ConsumerConfig
 
-FIRST_VERSION_WITH_IDS: Final = fetch.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
-FIRST_ISOLATED_VERSION: Final = 4
 LANE: Final = "spark"
 
 _TOPIC_GONE: Final = frozenset(
@@ -103,10 +101,17 @@ class Fetching:
         try:
             node = await self._node(cursor)
             connection = await self._client.connection(node, LANE)
-            by_name = cursor.topic_id == ZERO_UUID
-            version = connection.versions.pick(fetch.FetchRequest, FIRST_VERSION_WITH_IDS - 1 if by_name else None)
             wait = self._config.fetch_max_wait_ms / 1000
-            request = self._request(cursor, version)
+            request, version = new_fetch_request(
+                connection.versions,
+                {cursor.tp: cursor.position},
+                {cursor.tp: cursor.limit},
+                {cursor.tp.topic: cursor.topic_id},
+                max_wait=wait,
+                max_bytes=max(cursor.limit, self._config.fetch_max_bytes),
+                isolation=self._isolation,
+                rack=cursor.rack,
+            )
             timeout = self._config.request_timeout + wait
             return Ahead(connection.send(request, version=version, timeout=timeout), connection.who)
         except KafkaError as error:
@@ -118,32 +123,7 @@ class Fetching:
         client = self._client
         if client.cluster.partition(cursor.tp) is None:
             await client.metadata.wait_for_topics({cursor.tp.topic}, self._config.request_timeout)
-        leader = client.cluster.leader(cursor.tp)
-        if leader is None:
-            raise error_for(
-                ErrorCode.LEADER_NOT_AVAILABLE
-                if client.cluster.partition(cursor.tp)
-                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"the metadata names no leader of {cursor.tp}",
-                topic=cursor.tp.topic,
-                partition=cursor.tp.partition,
-            )
-        return leader
-
-    def _request(self, cursor: Cursor, version: int) -> fetch.FetchRequest:
-        partition = fetch.FetchPartition(
-            partition=cursor.tp.partition, fetch_offset=cursor.position, partition_max_bytes=cursor.limit
-        )
-        topic = fetch.FetchTopic(topic=cursor.tp.topic, topic_id=cursor.topic_id, partitions=[partition])
-        return fetch.FetchRequest(
-            max_wait_ms=int(self._config.fetch_max_wait_ms),
-            min_bytes=1,
-            max_bytes=max(cursor.limit, self._config.fetch_max_bytes),
-            isolation_level=int(self._isolation) if version >= FIRST_ISOLATED_VERSION else 0,
-            session_epoch=-1,
-            rack_id=cursor.rack,
-            topics=[topic],
-        )
+        return client.cluster.require_leader(cursor.tp)
 
     # --- in -----------------------------------------------------------------------------------------------------------
 

@@ -14,15 +14,15 @@ from typing import Final
 import anyio
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets
+from aiokwire.cluster import EARLIEST, LATEST, Client, list_offsets, new_fetch_request
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConfigurationError, UnsupportedVersion, error_for
 from aiokwire.protocol import ZERO_UUID
-from aiokwire.protocol.messages import fetch, metadata
+from aiokwire.protocol.messages import metadata
 from aiokwire.records import scan_batches
 from aiokwire.spark.offsets import Kind, Offsets, Place
 from aiokwire.spark.options import SourceOptions, Topics
-from aiokwire.spark.source.fetching import FIRST_VERSION_WITH_IDS, LANE
+from aiokwire.spark.source.fetching import LANE
 from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -170,11 +170,14 @@ class Lookup:
             return 0.0
         topic_id = self._client.cluster.topic_id(tp.topic) or ZERO_UUID
         connection = await self._client.connection(leader, LANE)
-        limit = FIRST_VERSION_WITH_IDS - 1 if topic_id == ZERO_UUID else None
-        version = connection.versions.pick(fetch.FetchRequest, limit)
-        partition = fetch.FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=PROBE_BYTES)
-        topic = fetch.FetchTopic(topic=tp.topic, topic_id=topic_id, partitions=[partition])
-        request = fetch.FetchRequest(max_bytes=PROBE_BYTES, session_epoch=-1, topics=[topic])
+        request, version = new_fetch_request(
+            connection.versions,
+            {tp: offset},
+            {tp: PROBE_BYTES},
+            {tp.topic: topic_id},
+            max_wait=0,
+            max_bytes=PROBE_BYTES,
+        )
         response = await connection.request(request, version=version)
         data = next((data for topic_ in response.responses for data in topic_.partitions), None)
         if data is None or data.error_code or not data.records:
