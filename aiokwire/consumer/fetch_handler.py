@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from aiokwire.cluster import Client
 from aiokwire.consumer.config import ENVELOPE_BYTES, ConsumerConfig
@@ -24,9 +24,6 @@ from aiokwire.records import read_batches, select_visible
 from aiokwire.types import IsolationLevel, OffsetReset
 
 logger = logging.getLogger(__name__)
-
-# Repeated trouble of one partition is logged at these attempts, and then at every hundredth.
-LOGGED_ATTEMPTS: Final = (1, 5, 20)
 
 
 class RespondingNode(NamedTuple):
@@ -212,5 +209,5 @@ class FetchHandler:
         backoff = state.attempt.backoff or self._client.new_backoff()
         delay = state.attempt.retry_after(backoff, reason, asyncio.get_running_loop().time())
         attempt = backoff.attempts
-        level = logging.INFO if attempt in LOGGED_ATTEMPTS or attempt % 100 == 0 else logging.DEBUG
+        level = logging.INFO if backoff.is_worth_logging else logging.DEBUG
         logger.log(level, "%s: attempt %d, again in %.3f s: %s", state.tp, attempt, delay, reason)
