@@ -24,11 +24,10 @@ from aiokwire.spark.audit.report import (
 )
 from aiokwire.spark.audit.tally import PartitionTally
 from aiokwire.spark.audit.tasks import tally_scope
-from aiokwire.spark.jobs.progress import Progress
+from aiokwire.spark.jobs.progress import Progress, watch
 from aiokwire.spark.jobs.ranges import Scope, admin_options, explicit, find_scope
 from aiokwire.spark.jobs.spark_session import ask, spark_session
 from aiokwire.spark.jobs.stopping import Stop
-from aiokwire.spark.jobs.watching import watch
 from aiokwire.spark.options import SourceOptions, parse_source
 
 if TYPE_CHECKING:

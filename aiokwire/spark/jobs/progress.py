@@ -9,9 +9,14 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from aiokwire.spark.jobs.stopping import tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # How often a line is written where it cannot be overwritten, and where it can (seconds).
 SELDOM: Final = 5.0
@@ -60,6 +65,16 @@ class Progress:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
             self._width = 0
+
+
+def watch(spark: SparkSession, progress: Progress, what: str) -> Callable[[], None]:
+    """Return a function that shows how many tasks of the running stages are done, for the `tick` of `Stop.job`."""
+
+    def tick() -> None:
+        done, total = tasks(spark)
+        progress.update(done, total or None, note=what)
+
+    return tick
 
 
 def line(title: str, seconds: float, done: int | None, total: int | None, note: str) -> str:

@@ -1,4 +1,8 @@
-"""What every pipeline begins with: a Spark session, and the driver's questions to the cluster."""
+"""The start of every Spark job: its session, the Python that Spark starts, and the driver's requests to the cluster.
+
+Spark starts its planners for Python data sources on the driver with `PYSPARK_DRIVER_PYTHON`, else `PYSPARK_PYTHON`,
+and the tasks of the source on the executors with the same path.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.group import GroupOffsets
 from aiokwire.spark.jobs.cluster import is_local
-from aiokwire.spark.jobs.interpreters import (
-    DRIVER_PYTHON,
-    PYTHON,
-    check_driver_python,
-    choose_python,
-    warn_of_driver_python,
-)
 from aiokwire.spark.session import session_for
 from aiokwire.spark.sink import writing
 from aiokwire.threads import start_thread
@@ -37,6 +34,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 logger = logging.getLogger("aiokwire.spark")
+
+PYTHON: Final = "PYSPARK_PYTHON"
+DRIVER_PYTHON: Final = "PYSPARK_DRIVER_PYTHON"
+_CONF_PYTHON: Final = "spark.pyspark.python"
 
 _CONF: Final = {
     "spark.ui.enabled": "false",
@@ -108,6 +109,49 @@ def check_session(spark: SparkSession, name: str) -> SparkSession:
         )
     check_driver_python(os.environ)
     return spark
+
+
+def choose_python(environment: Mapping[str, str], conf: Mapping[str, str], own: str) -> str:
+    """The path for `PYSPARK_PYTHON`: what the settings name, else the environment, else the driver's `own`.
+
+    Raises: ConfigurationError: Spark could not start it, or something else than Python, on this driver.
+    """
+    check_driver_python(environment)
+    name = _CONF_PYTHON if conf.get(_CONF_PYTHON) else PYTHON
+    python = conf.get(_CONF_PYTHON) or environment.get(PYTHON) or own
+    if shutil.which(python, path=environment.get("PATH")) is None:
+        raise ConfigurationError(
+            f"{name}={python} cannot be run in {os.getcwd()}: Spark starts Python by this path on the driver, too; "
+            "leave the unpacked environment there, or start the driver from the folder that has it"
+        )
+    return python
+
+
+def check_driver_python(environment: Mapping[str, str]) -> None:
+    """Refuse a notebook server as the Python of Spark's planners, which would not find the format aiokwire.
+
+    Raises: ConfigurationError.
+    """
+    driver = environment.get(DRIVER_PYTHON, "")
+    if pathlib.Path(driver).name.startswith("jupyter"):
+        raise ConfigurationError(
+            f"{DRIVER_PYTHON}={driver}: Spark starts Python data sources with it, and answers DATA_SOURCE_NOT_FOUND "
+            f"for aiokwire; unset it, set {PYTHON}, start the notebook server by its own command, and make the "
+            "session in the notebook"
+        )
+
+
+def warn_of_driver_python(environment: Mapping[str, str], master: str) -> None:
+    """Log that executors on other machines get the path of the driver's Python."""
+    driver = environment.get(DRIVER_PYTHON)
+    if driver and driver != environment.get(PYTHON) and not master.startswith("local"):
+        logger.warning(
+            "%s=%s: executors run the tasks of Python data sources by this path instead of %s; unset it unless they "
+            "have it",
+            DRIVER_PYTHON,
+            driver,
+            PYTHON,
+        )
 
 
 @contextlib.contextmanager

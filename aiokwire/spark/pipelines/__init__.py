@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from aiokwire.spark.audit.report import AuditReport, audit_as_json, audit_verdict
     from aiokwire.spark.audit.table import audit_tables
     from aiokwire.spark.jobs.lag import PartitionLag, find_lag, lag, read_positions
-    from aiokwire.spark.jobs.progress import Progress, print_summary
+    from aiokwire.spark.jobs.progress import Progress, print_summary, watch
     from aiokwire.spark.jobs.spark_session import ask, spark_session
     from aiokwire.spark.jobs.stopping import JobFailed, Stop, Stopped
-    from aiokwire.spark.jobs.watching import watch
     from aiokwire.spark.pipelines.declaration import Pipeline
     from aiokwire.spark.pipelines.pipeline import Prepared, RunSummary, prepare, run
     from aiokwire.spark.replay.plan import Selection
@@ -96,10 +95,9 @@ _HOMES = {
     "audit.report": ("AuditReport", "audit_as_json", "audit_verdict"),
     "audit.table": ("audit_tables",),
     "jobs.lag": ("PartitionLag", "find_lag", "lag", "read_positions"),
-    "jobs.progress": ("Progress", "print_summary"),
+    "jobs.progress": ("Progress", "print_summary", "watch"),
     "jobs.spark_session": ("ask", "spark_session"),
     "jobs.stopping": ("JobFailed", "Stop", "Stopped"),
-    "jobs.watching": ("watch",),
     "pipelines.declaration": ("Pipeline",),
     "pipelines.pipeline": ("Prepared", "RunSummary", "prepare", "run"),
     "replay.plan": ("Selection",),

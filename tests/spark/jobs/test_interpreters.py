@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.jobs.interpreters import check_driver_python, choose_python, warn_of_driver_python
+from aiokwire.spark.jobs.spark_session import check_driver_python, choose_python, warn_of_driver_python
 from aiokwire.spark.pipelines import archive, run, sql
 
 
