@@ -57,7 +57,8 @@ class ProducerCore:
         self._ended = False
         self._build_buffer()
         self._build_identity(joins)
-        self._build_sending(joins)
+        self._build_results(joins)
+        self._build_senders()
 
     def _build_buffer(self) -> None:
         config = self._config
@@ -107,7 +108,7 @@ class ProducerCore:
         )
         self.idempotence = self.transactions.identity
 
-    def _build_sending(self, joins: TransactionTicket | None) -> None:
+    def _build_results(self, joins: TransactionTicket | None) -> None:
         client, config = self._client, self._config
         self.scheduler = BatchScheduler(
             self.accumulator,
@@ -135,16 +136,18 @@ class ProducerCore:
             duplicate_check=DuplicateCheck(client, config.default_api_timeout) if joins is not None else None,
         )
         self.failures = BatchFailures(self.accumulator, self.topics, self._results, self.line, self.now)
+
+    def _build_senders(self) -> None:
         self._producer_ids = ProducerIdRequest(
-            client,
-            config,
+            self._client,
+            self._config,
             self.idempotence,
             on_obtained=self.scheduler.soon,
             on_retry=self.failures.set_last_error,
             on_refused=self._fail_all,
         )
         self._sender_parts = SenderParts(
-            config=config,
+            config=self._config,
             topics=self.topics,
             results=self._results,
             idempotence=self.idempotence,

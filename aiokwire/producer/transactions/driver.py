@@ -18,15 +18,12 @@ import anyio
 
 from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client
-from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import (
     BrokerError,
     ClosedError,
-    FencedError,
     KafkaError,
     RequestTimedOut,
     TransactionAborted,
-    TransactionFailed,
     TransactionStateError,
 )
 from aiokwire.events import Events
@@ -35,7 +32,7 @@ from aiokwire.producer.events import ProducerEvent, ProducerFailed, TransactionA
 from aiokwire.producer.idempotence import TransactionalIdentity
 from aiokwire.producer.transactions import requests
 from aiokwire.producer.transactions.coordinator import CoordinatorRequestFailed, TransactionCoordinatorClient
-from aiokwire.producer.transactions.errors import ErrorAction, action_for_error
+from aiokwire.producer.transactions.errors import ErrorAction, action_for_error, explain_refusal, fatal_error
 from aiokwire.producer.transactions.open_transaction import OpenTransaction, TransactionOutcome, run_to_the_end
 from aiokwire.producer.transactions.shared import JoinedCoordinatorClient, TransactionTicket
 from aiokwire.producer.transactions.states import TRANSITIONS, WRITING, TransactionEvent, TransactionState
@@ -151,15 +148,8 @@ class Transactions:
             self._lose(error)
 
     def explain(self, error: BrokerError) -> KafkaError:
-        """What a batch's refusal means for whoever awaits it: a leader's word on the epoch is not the last one, because
-        a coordinator raises it also when it aborts a transaction that was open for too long."""
-        if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
-            return error
-        return TransactionAborted(
-            f"{error}; the transaction was open longer than {self._config.transaction_timeout:.3f} s "
-            f"(transaction_timeout_ms), or a newer producer took over: let this leave its block, which finds out",
-            reason=error,
-        )
+        """What a batch's refusal means for whoever awaits it."""
+        return explain_refusal(error, self._config.transaction_timeout)
 
     def on_arrived(self) -> None:
         """A batch is not in flight any more."""
@@ -481,20 +471,7 @@ class Transactions:
         """The producer can do no more."""
         if not self._machine.can(TransactionEvent.FAIL):
             return
-        reason = error.with_traceback(None)
-        fatal: KafkaError
-        if action is ErrorAction.FENCED:
-            fatal = FencedError(
-                f"{self._who}: a newer producer has taken over, or the coordinator aborted a transaction that was open "
-                f"longer than {self._config.transaction_timeout:.3f} s{consequence}; this producer must stop: {reason}",
-                code=reason.code if isinstance(reason, BrokerError) else ErrorCode.PRODUCER_FENCED,
-            )
-        else:
-            fatal = TransactionFailed(
-                f"{self._who}: this producer cannot go on{consequence}: {reason}; close it and make a new one",
-                reason=reason,
-            )
-        fatal.__cause__ = reason
+        fatal = fatal_error(self._who, action, error, self._config.transaction_timeout, consequence)
         self._transaction = None
         self._end_writing(fatal)
         self._fire(TransactionEvent.FAIL)

@@ -9,7 +9,16 @@ import enum
 from collections.abc import Iterable
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import AuthorizationError, BrokerError, FencedError, KafkaError, RetriableError, UnsupportedVersion
+from aiokwire.errors import (
+    AuthorizationError,
+    BrokerError,
+    FencedError,
+    KafkaError,
+    RetriableError,
+    TransactionAborted,
+    TransactionFailed,
+    UnsupportedVersion,
+)
 from aiokwire.protocol import ApiKey
 
 
@@ -121,3 +130,37 @@ def action_for_error(api: ApiKey, error: KafkaError) -> ErrorAction:
     if isinstance(error, BrokerError) and not isinstance(error, RetriableError):
         return action_for(api, error.code)
     return ErrorAction.ABORTABLE
+
+
+def explain_refusal(error: BrokerError, timeout: float) -> KafkaError:
+    """The error for records of a refused batch; `timeout` of transactions in seconds.
+
+    A leader's INVALID_PRODUCER_EPOCH is not final: a coordinator raises the epoch also when it aborts a transaction
+    that was open for too long.
+    """
+    if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
+        return error
+    return TransactionAborted(
+        f"{error}; the transaction was open longer than {timeout:.3f} s "
+        f"(transaction_timeout_ms), or a newer producer took over: let this leave its block, which finds out",
+        reason=error,
+    )
+
+
+def fatal_error(who: str, action: ErrorAction, error: KafkaError, timeout: float, consequence: str) -> KafkaError:
+    """The error with which a producer ends; `timeout` of transactions in seconds, `consequence` for the message."""
+    reason = error.with_traceback(None)
+    fatal: KafkaError
+    if action is ErrorAction.FENCED:
+        fatal = FencedError(
+            f"{who}: a newer producer has taken over, or the coordinator aborted a transaction that was open "
+            f"longer than {timeout:.3f} s{consequence}; this producer must stop: {reason}",
+            code=reason.code if isinstance(reason, BrokerError) else ErrorCode.PRODUCER_FENCED,
+        )
+    else:
+        fatal = TransactionFailed(
+            f"{who}: this producer cannot continue{consequence}: {reason}; close it and make a new one",
+            reason=reason,
+        )
+    fatal.__cause__ = reason
+    return fatal
