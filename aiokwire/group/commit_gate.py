@@ -35,10 +35,10 @@ class CommitGate:
             self._in_flight -= 1
             self._notify()
 
-    async def close(self, patience: float) -> None:
-        """Let no commit pass any more, and wait for those in flight, at most `patience` seconds."""
+    async def close(self, timeout: float) -> None:
+        """Hold back new commits, and wait for those in flight, at most `timeout` seconds."""
         self._open = False
-        with anyio.move_on_after(patience):
+        with anyio.move_on_after(timeout):
             while self._in_flight:
                 await self._changed.wait()
 

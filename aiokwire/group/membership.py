@@ -37,16 +37,16 @@ class Host(Protocol):
         """What is assigned now."""
 
     async def revoke(self, partitions: Collection[TopicPartition], deadline: float) -> None:
-        """Give partitions up: from now on nothing of them is handed over; commit, tell the listener, let them go.
+        """Give partitions up: return no more of their records, commit, call the listener, release them.
 
-        `deadline` is on the loop's clock: the group goes on without this member then.
+        `deadline` is on the loop's clock: the group continues without this member then.
         """
 
     async def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions are gone already, and others may have them: no commit; the listener is told."""
+        """Partitions are gone already, and others may have them: do not commit; call the listener."""
 
     async def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Take partitions up: positions are looked up, the listener is told, fetching begins. Also without any, at the
+        """Add partitions: look up positions, call the listener, start fetching. Also without any partition, at the
         end of each rebalance."""
 
     def fail(self, error: KafkaError, *, final: bool) -> None:

@@ -28,7 +28,7 @@ TopicIds: TypeAlias = Mapping[str, bytes | None]
 
 
 class Answer(NamedTuple):
-    """What the coordinator says about one partition: an error code, or in OffsetFetch the offset."""
+    """The coordinator's answer for one partition: an error code, or in OffsetFetch the offset."""
 
     partition: TopicPartition
     code: int

@@ -126,5 +126,5 @@ class GroupOffsets:
 
 
 def _left_out(partitions: Iterable[TopicPartition]) -> Codes:
-    """A coordinator that says nothing about a partition does not know it."""
+    """A coordinator that leaves a partition out does not know it."""
     return {min(partitions): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

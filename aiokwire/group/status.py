@@ -1,5 +1,5 @@
-"""What a member tells of itself: its state, its coordinator, its heartbeats, its rebalances. Written by the member's
-parts as they go on, read by whoever asks how it is; every change of note is passed on as an event.
+"""The status of a member: its state, its coordinator, its heartbeats, its rebalances. Written by the parts of the
+member, read by health checks; every notable change is published as an event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CoordinatorFound:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CoordinatorLost:
-    """The group's coordinator does not answer any more, or says that it is none. It is being looked for."""
+    """The group's coordinator no longer answers, or no longer coordinates the group. It is being looked up."""
 
     group_id: str
     node_id: int
@@ -123,7 +123,7 @@ class MemberStatus:
         self.answered(node_id)
 
     def lost(self, reason: str) -> None:
-        """It did not answer, or says that it is no coordinator of this group."""
+        """It did not answer, or does not coordinate this group."""
         node_id, self.coordinator = self.coordinator, None
         self.trouble = reason
         if node_id is not None:

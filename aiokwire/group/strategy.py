@@ -99,7 +99,7 @@ class Strategy:
         return isinstance(chosen, TeamStickyAssignor) and len(offered) < len(self.assignors)
 
     def on_assignment(self, chosen: Assignor, partitions: Sequence[TopicPartition], generation: int) -> None:
-        """Partitions were assigned to this member: tell the assignors that remember it."""
+        """Partitions were assigned to this member: notify the assignors that remember it."""
         for assignor in self.assignors if self.is_auto else (chosen,):
             assignor.on_assignment(partitions, generation)
 

@@ -1,4 +1,4 @@
-"""What members of a classic group tell one another through the coordinator, which does not look inside: in JoinGroup
+"""What members of a classic group send one another through the coordinator, which does not read it: in JoinGroup
 what they subscribe to and own, in SyncGroup what they are given. Java calls it the consumer protocol.
 
 Used by the driver of the classic protocol; what is decoded here is what assignors work on.
@@ -70,7 +70,7 @@ def encode_subscription(
 def decode_subscription(member_id: str, data: bytes, instance_id: str | None = None) -> MemberSubscription:
     """What a member subscribed to; a version newer than known here is read as the newest known.
 
-    Raises: ProtocolViolation: the bytes are no subscription; the error names the member.
+    Raises: ProtocolViolation: the bytes are not a subscription; the error names the member.
     """
     try:
         message = decode_embedded(data, ConsumerProtocolSubscription)
@@ -91,7 +91,7 @@ def decode_subscription(member_id: str, data: bytes, instance_id: str | None = N
 def encode_assignment(
     partitions: Iterable[TopicPartition], user_data: bytes = b"", version: int = NEWEST_VERSION
 ) -> bytes:
-    """What the leader gives to one member."""
+    """Encode what the leader assigns to one member."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             consumer_protocol_assignment.TopicPartition(topic=topic, partitions=numbers)
@@ -107,7 +107,7 @@ def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes]:
 
     No bytes at all, which is what a coordinator hands to a member that the leader left out, mean no partition.
 
-    Raises: ProtocolViolation: the bytes are no assignment.
+    Raises: ProtocolViolation: the bytes are not an assignment.
     """
     if not data:
         return [], b""

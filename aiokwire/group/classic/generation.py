@@ -14,7 +14,7 @@ class MemberId:
     """The id to join with; empty while the coordinator has to generate one.
 
     A coordinator that moves or restarts loads the group from its log, as of the last complete generation. A member that
-    got another id since then is in it under its former one, for which nobody would answer: every join would wait until
+    got another id since then is in it under its former one, for which no process answers: every join would wait until
     that session ends. So the former id is kept until a generation is complete.
     """
 

@@ -1,6 +1,6 @@
 """A member of a group that uses the classic protocol: one coroutine per state, one driver that moves it (`MemberBase`).
 
-The members elect nobody: the coordinator names one of them the leader, which assigns the partitions to all (`leader`).
+The coordinator names one of the members the leader, which assigns the partitions to all (`leader`).
 `strategy` decides which assignors are offered, and what becomes of partitions when another one is chosen.
 """
 

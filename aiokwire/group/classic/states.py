@@ -19,9 +19,9 @@ class ClassicProtocolState(enum.Enum):
     PREPARING_REBALANCE = enum.auto()  # JoinGroup sent, not answered
     COMPLETING_REBALANCE = enum.auto()  # JoinGroup answered, SyncGroup not
     STABLE = enum.auto()  # assigned and heartbeating
-    RECONCILING = enum.auto()  # partitions are given up and taken up; heartbeats go on
-    REVOKING = enum.auto()  # partitions are given up before a join; heartbeats go on
-    LOSING = enum.auto()  # the generation is gone, and the listener is told so
+    RECONCILING = enum.auto()  # partitions are given up and taken up; heartbeats continue
+    REVOKING = enum.auto()  # partitions are given up before a join; heartbeats continue
+    LOSING = enum.auto()  # the generation is gone, and the listener is notified
     IDLE = enum.auto()  # out of the group until the application reads again
     FAILED = enum.auto()  # for good: another member has this one's instance id
     LEFT = enum.auto()  # for good: closed

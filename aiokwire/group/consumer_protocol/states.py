@@ -20,7 +20,7 @@ class ConsumerProtocolState(enum.Enum):
     JOINING = enum.auto()  # a heartbeat with epoch 0 is on its way, or will be
     RECONCILING = enum.auto()  # partitions are given up and taken up
     STABLE = enum.auto()  # what the coordinator gave is in force
-    LOSING = enum.auto()  # the epoch is gone, and the listener is told so
+    LOSING = enum.auto()  # the epoch is gone, and the listener is notified
     IDLE = enum.auto()  # out of the group until the application reads again
     UNSERVED = enum.auto()  # for good: the broker does not speak this protocol
     FAILED = enum.auto()  # for good: another member has this one's instance id
@@ -33,7 +33,7 @@ class ConsumerProtocolEvent(enum.Enum):
     JOIN = enum.auto()  # there is something to join for
     JOINED = enum.auto()  # the coordinator gave an epoch
     RETRY = enum.auto()  # the join failed and may succeed now
-    ASSIGNMENT_CHANGED = enum.auto()  # the coordinator told another assignment
+    ASSIGNMENT_CHANGED = enum.auto()  # the coordinator sent another assignment
     SETTLED = enum.auto()  # the assignment is in force
     LOST = enum.auto()  # the epoch is gone: others may have the partitions already
     RELEASED = enum.auto()  # what was lost was let go
