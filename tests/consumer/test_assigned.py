@@ -14,7 +14,7 @@ from aiokwire.errors import BrokerError, ClosedError, RequestTimedOut
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker
 from aiokwire.types import TopicPartition
-from tests.consumer.groups import QUICK, member, t
+from tests.consumer.groups import QUICK, member, t, until
 
 __all__ = ["kafka_broker"]
 
@@ -70,6 +70,7 @@ async def test_a_member_too_many_and_a_rebalance_are_told_apart(kafka_broker: Br
         await first.assigned(timeout=5)
         await second.assigned(timeout=5)
         async with member(kafka_broker) as third:
+            await until(lambda: (group := third.health().group) is not None and group.state == "STABLE")
             with pytest.raises(RequestTimedOut, match="'g' assigned no partition to this member: it has as many"):
                 await third.assigned(timeout=0.5)
     kafka_broker.faults.on(ApiKey.JOIN_GROUP, times=None).error(ErrorCode.REBALANCE_IN_PROGRESS)
