@@ -28,6 +28,20 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_every_place_that_the_architecture_names_for_a_question_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    table = text[text.index("## You look for") :].split("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ") and "`" in line]
+    assert len(rows) >= 60
+    for _, place in rows:
+        path, *symbols = re.findall(r"`([^`]+)`", place)
+        source = (ROOT / path).read_text()
+        for symbol in symbols:
+            assert re.search(rf"^(?:cdef )?(?:class|(?:async )?def) {symbol}\b", source, re.MULTILINE), (
+                f"{path} has no {symbol}"
+            )
+
+
 def test_the_drawings_of_state_machines_are_those_of_the_tables() -> None:
     assert machines.PAGE.read_text() == machines.page(), "run `make generate`"
 
