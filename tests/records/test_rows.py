@@ -169,7 +169,7 @@ def test_a_wrong_partition_names_its_row(number: int, said: str) -> None:
 
 
 BAD_COLUMNS = {
-    "no part of a record": {"offset": pa.array([1])},
+    "not a field of a record": {"offset": pa.array([1])},
     "value must be binary or text, not int64": {"value": pa.array([1])},
     "headers must be lists of structs": {"headers": pa.array([[1]])},
     "headers must be lists": {"headers": pa.array(["x"])},
