@@ -134,7 +134,7 @@ def test_the_warning_tells_how_long_the_thread_had_and_not_how_long_it_should_ha
 
 def warned_after(name: str, message: str) -> float:
     """The seconds in the warning."""
-    found = re.fullmatch(rf"the thread '{name}' has not ended (\d+\.\d+) s after it was told to", message)
+    found = re.fullmatch(rf"the thread '{name}' has not ended (\d+\.\d+) s after its cancellation", message)
     assert found is not None, message
     return float(found[1])
 

@@ -62,7 +62,7 @@ def test_spark_shows_what_is_wrong(kafka: Kafka, read: Reads, case: str) -> None
 def test_mistakes_in_options_end_in_one_sentence_at_load(kafka: Kafka, read: Reads) -> None:
     """Not at the first action, and without a traceback of what Spark called."""
     for options, said in (
-        ({"maxBytesPerPartition": "much"}, "maxBytesPerPartition must be a number of bytes"),
+        ({"maxBytesPerPartition": "much"}, "maxBytesPerPartition must be a size such as 67108864"),
         ({"startingOffsets": "{"}, "startingOffsets must look like"),
         ({"kafka.fetch.max.bytes": "-x"}, "kafka.fetch.max.bytes must be a number"),
         ({"assign": '{"orders":[0]}'}, "one of subscribe, assign and subscribePattern must be set"),
