@@ -192,6 +192,7 @@ def in_print(text: str, address: str) -> str:
     text = text.replace(address, "127.0.0.1:9092")
     text = re.sub(r"0x[0-9a-f]+", "0x...", text)
     text = re.sub(r"\d+\.\d{3} s\b", "N s", text)
+    text = re.sub(r"asked for [\d.]+ s", "asked for N s", text)
     text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
     text = re.sub(r"tried \d+ times in [\d.]+ s", "tried N times in N s", text)
     text = re.sub(r"(?<=no-such-host.invalid'): [A-Z][a-z ]+", ": (as the system says)", text)
