@@ -56,8 +56,8 @@ async def fill(broker: Broker, partitions: int, count: int = 10, topic: str = "t
                 await producer.submit(topic, b"%d" % number, partition=partition)
 
 
-class Told(RebalanceListener):
-    """Keeps what it was told, in order."""
+class RecordingListener(RebalanceListener):
+    """Keeps the calls that it receives, in order."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, set[TopicPartition]]] = []

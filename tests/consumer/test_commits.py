@@ -23,7 +23,7 @@ from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker
 from aiokwire.transforming import transform
 from aiokwire.types import OffsetAndMetadata, TopicPartition
-from tests.consumer.groups import QUICK, Told, assigned, fill, member, t, until
+from tests.consumer.groups import QUICK, RecordingListener, assigned, fill, member, t, until
 
 __all__ = ["kafka_broker"]
 
@@ -310,7 +310,7 @@ async def test_a_commit_that_waits_too_long_for_a_join_says_so(kafka_broker: Bro
 
 
 async def test_a_commit_in_flight_when_a_rebalance_starts_ends_well(kafka_broker: Broker) -> None:
-    told = Told()
+    told = RecordingListener()
     async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
         await assigned(reader, 0, 1)
         generation = kafka_broker.faults.group("g").generation
@@ -330,7 +330,7 @@ async def test_a_commit_in_flight_when_a_rebalance_starts_ends_well(kafka_broker
 
 
 async def test_a_rebalance_in_progress_does_not_lose_the_generation(kafka_broker: Broker) -> None:
-    told = Told()
+    told = RecordingListener()
     async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
         await assigned(reader, 0, 1)
         (before,) = kafka_broker.faults.group("g").members
@@ -344,7 +344,7 @@ async def test_a_rebalance_in_progress_does_not_lose_the_generation(kafka_broker
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
 async def test_who_is_unknown_at_a_commit_is_told_and_joins_at_once(kafka_broker: Broker, code: ErrorCode) -> None:
-    told = Told()
+    told = RecordingListener()
     async with member(kafka_broker, enable_auto_commit=False, listener=told, heartbeat_interval_ms=5000) as reader:
         await assigned(reader, 0, 1)
         if code is ErrorCode.UNKNOWN_MEMBER_ID:

@@ -10,7 +10,7 @@ import pytest
 
 from aiokwire.consumer.events import ConsumerEvent, EventStream, LoopBlocked
 from aiokwire.watchdog import BlockedLoop
-from tests.consumer.groups import Told, assigned, fill, member, t, until
+from tests.consumer.groups import RecordingListener, assigned, fill, member, t, until
 from tests.group.aside import broker_aside
 
 SESSION_MS = 800
@@ -41,10 +41,10 @@ async def first_block(events: EventStream[ConsumerEvent]) -> BlockedLoop:
 async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_is_told(
     protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Told()
+    listener = RecordingListener()
     options = {"group_protocol": protocol, "session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 50}
     with broker_aside(**BROKER) as broker:
-        async with member(broker, listener=told, **options) as reader:
+        async with member(broker, listener=listener, **options) as reader:
             await fill(broker, 2)
             events = reader.events()
             seen = [await reader.getone(timeout=5) for _ in range(5)]
@@ -54,7 +54,7 @@ async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_i
             assert len({(record.partition, record.offset) for record in seen}) == 20, "nothing came twice"
             after = broker.faults.group("g")
             assert (list(after.members), after.generation) == (list(before.members), before.generation)
-            assert told.events == [("assigned", t(0, 1))]
+            assert listener.events == [("assigned", t(0, 1))]
             blocked = await first_block(events)
             assert blocked.where is not None
             assert blocked.where.function == "handler"

@@ -12,7 +12,7 @@ from aiokwire.producer import Producer
 from aiokwire.testing import ApiKey
 from aiokwire.testing.plugin import kafka_broker
 from aiokwire.types import TopicPartition
-from tests.consumer.groups import Told, assigned, fill, member, t, until
+from tests.consumer.groups import RecordingListener, assigned, fill, member, t, until
 
 __all__ = ["kafka_broker"]
 
@@ -50,8 +50,8 @@ def stored(broker: Broker) -> int | None:
 async def test_a_commit_that_is_on_its_way_when_the_coordinator_moves_ends_well(
     kafka_broker: Broker, protocol: str, *, handled: bool
 ) -> None:
-    told = Told()
-    async with member(kafka_broker, group_protocol=protocol, enable_auto_commit=False, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_protocol=protocol, enable_auto_commit=False, listener=listener) as reader:
         await assigned(reader, 0, 1)
         held = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).hold(handled=handled)
         async with anyio.create_task_group() as tasks:
@@ -60,13 +60,13 @@ async def test_a_commit_that_is_on_its_way_when_the_coordinator_moves_ends_well(
             kafka_broker.faults.move_coordinator("g", another(kafka_broker, kafka_broker.faults.coordinator("g")))
             held.release()
         assert stored(kafka_broker) == 3
-        assert told.events == [("assigned", t(0, 1))]
+        assert listener.events == [("assigned", t(0, 1))]
 
 
 @both
 async def test_a_coordinator_that_loads_for_long_is_waited_for(kafka_broker: Broker, protocol: str) -> None:
-    told = Told()
-    async with member(kafka_broker, group_protocol=protocol, enable_auto_commit=False, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_protocol=protocol, enable_auto_commit=False, listener=listener) as reader:
         await assigned(reader, 0, 1)
         began = anyio.current_time()
         kafka_broker.faults.move_coordinator("g", kafka_broker.faults.coordinator("g"), load_seconds=0.3)
@@ -76,7 +76,7 @@ async def test_a_coordinator_that_loads_for_long_is_waited_for(kafka_broker: Bro
         await reader.commit({ONE: 3})
         assert anyio.current_time() - began >= 0.3
         await reader.commit({ONE: 4})
-        assert (stored(kafka_broker), told.events) == (4, [("assigned", t(0, 1))])
+        assert (stored(kafka_broker), listener.events) == (4, [("assigned", t(0, 1))])
 
 
 @both
@@ -84,8 +84,8 @@ async def test_a_node_that_takes_connections_and_never_answers_stops_nobody_for_
     kafka_broker: Broker, protocol: str
 ) -> None:
     """It coordinated the group and led the partitions, which others do now; nothing but the silence tells."""
-    told = Told()
-    options = {"group_protocol": protocol, "enable_auto_commit": False, "request_timeout_ms": 200, "listener": told}
+    listener = RecordingListener()
+    options = {"group_protocol": protocol, "enable_auto_commit": False, "request_timeout_ms": 200, "listener": listener}
     gone = kafka_broker.faults.coordinator("g")
     for partition in (0, 1):
         kafka_broker.faults.move_leader("t", partition, gone)
@@ -105,6 +105,6 @@ async def test_a_node_that_takes_connections_and_never_answers_stops_nobody_for_
             while len(seen) < 40:
                 seen += await reader.getmany(20, timeout=5)
             await reader.commit()
-        assert (stored(kafka_broker), told.events) == (20, [("assigned", t(0, 1))])
+        assert (stored(kafka_broker), listener.events) == (20, [("assigned", t(0, 1))])
         for rule in silent:
             rule.release()

@@ -16,7 +16,7 @@ from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker
 from aiokwire.types import TopicPartition
 from tests.broker.grouped import RawMember
-from tests.consumer.groups import Told, assigned, fill, member, t, until
+from tests.consumer.groups import RecordingListener, assigned, fill, member, t, until
 
 __all__ = ["kafka_broker"]
 
@@ -112,8 +112,8 @@ async def test_40_of_two_that_claim_a_partition_in_different_generations_the_new
     kafka_broker: Broker, newer: bool
 ) -> None:
     """Who missed a generation still says that it has what others were given in it."""
-    told = Told()
-    async with member(kafka_broker, listener=told, enable_auto_commit=False) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1, 2, 3)
         generation = reader.group_metadata().generation
         stranger = Foreigner(await RawMember.connect(kafka_broker))
@@ -122,7 +122,9 @@ async def test_40_of_two_that_claim_a_partition_in_different_generations_the_new
         await stranger.settle(reader)
         assert stranger.owned == t(0, 1) or not newer
         kept = reader.assignment
-        assert all(not (gone & kept) for name, gone in told.events if name != "assigned"), "what stays never stopped"
+        assert all(not (gone & kept) for name, gone in listener.events if name != "assigned"), (
+            "what stays never stopped"
+        )
         await stranger.raw.leave()
         await stranger.raw.client.close()
         await assigned(reader, 0, 1, 2, 3)
@@ -144,9 +146,9 @@ async def test_40_who_comes_back_after_others_took_over_has_lost_its_partitions_
 ) -> None:
     """It still believes that it has everything: its commits are refused, and it is told before it gets anything."""
     await fill(kafka_broker, 4)
-    told = Told()
+    listener = RecordingListener()
     options = {"group_protocol": protocol, "enable_auto_commit": False}
-    async with member(kafka_broker, listener=told, client_id="old", **options) as old:
+    async with member(kafka_broker, listener=listener, client_id="old", **options) as old:
         await assigned(old, 0, 1, 2, 3)
         (name,) = kafka_broker.faults.group("g").members
         beat = ApiKey.HEARTBEAT if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
@@ -164,8 +166,8 @@ async def test_40_who_comes_back_after_others_took_over_has_lost_its_partitions_
             silenced.release()
             await until(lambda: len(old.assignment) == len(young.assignment) == 2)
             assert old.assignment | young.assignment == t(0, 1, 2, 3)
-            assert [event for event, _ in told.events][:2] == ["assigned", "lost"]
-            assert told.events[1][1] == t(0, 1, 2, 3)
+            assert [event for event, _ in listener.events][:2] == ["assigned", "lost"]
+            assert listener.events[1][1] == t(0, 1, 2, 3)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -250,8 +252,8 @@ async def test_a_group_that_is_gone_already_lets_a_member_of_the_consumer_protoc
     leaving = kafka_broker.faults.on(
         ApiKey.CONSUMER_GROUP_HEARTBEAT, when=lambda request: getattr(request, "member_epoch", 0) < 0
     ).error(code)
-    told = Told()
-    async with member(kafka_broker, group_protocol="consumer", listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_protocol="consumer", listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
     assert leaving.hits == 1
-    assert [event for event, _ in told.events] == ["assigned", "revoked"]
+    assert [event for event, _ in listener.events] == ["assigned", "revoked"]

@@ -16,7 +16,7 @@ from aiokwire.group.strategy import OWNS
 from aiokwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from aiokwire.protocol.messages.sync_group import SyncGroupRequest
 from aiokwire.testing.plugin import kafka_broker
-from tests.consumer.groups import Told, assigned, fill, member, t, until
+from tests.consumer.groups import RecordingListener, assigned, fill, member, t, until
 
 __all__ = ["kafka_broker"]
 
@@ -91,13 +91,13 @@ async def test_any_other_client_joins_a_group_of_default_members(kafka_broker: B
 
 
 async def test_default_members_alone_keep_what_stays_and_no_rebalance_follows_another(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker) as second:
             await shared(first, second)
             await until(lambda: kafka_broker.faults.group("g").state == "Stable")
-            assert told.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
+            assert listener.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
             generation = kafka_broker.faults.group("g").generation
             await anyio.sleep(0.1)
             assert kafka_broker.faults.group("g").generation == generation <= 4
@@ -110,7 +110,7 @@ async def test_the_switch_to_an_eager_assignor_is_told_once_and_nothing_has_two_
 ) -> None:
     owners: dict[object, object] = {}
 
-    class Owns(Told):
+    class Owns(RecordingListener):
         async def assigned(self, partitions: Any) -> None:
             for tp in partitions:
                 assert owners.setdefault(tp, self) is self
@@ -143,8 +143,8 @@ async def test_a_member_that_owns_partitions_beside_foreign_cooperative_ones_giv
     kafka_broker: Broker,
 ) -> None:
     """Their leader would assign what this one still owns."""
-    told = Told()
-    async with other(kafka_broker, "cooperative") as foreign, member(kafka_broker, listener=told) as ours:
+    listener = RecordingListener()
+    async with other(kafka_broker, "cooperative") as foreign, member(kafka_broker, listener=listener) as ours:
         await shared(foreign, ours)
         kafka_broker.faults.rebalance("g")
         await until(lambda: kafka_broker.faults.group("g").state == "Stable")
@@ -159,7 +159,7 @@ async def test_a_member_that_owns_partitions_beside_foreign_cooperative_ones_giv
 
 async def test_a_member_whose_new_leader_is_unknown_drops_its_partitions_at_once(kafka_broker: Broker) -> None:
     """The leader died while an eager member joined, which leads now and assigns what this one owns."""
-    told = Told()
+    listener = RecordingListener()
 
     def led_by_a_stranger(request: JoinGroupRequest) -> JoinGroupResponse:
         return JoinGroupResponse(
@@ -170,15 +170,15 @@ async def test_a_member_whose_new_leader_is_unknown_drops_its_partitions_at_once
             member_id=request.member_id,
         )
 
-    async with member(kafka_broker, listener=told) as ours:
+    async with member(kafka_broker, listener=listener) as ours:
         await assigned(ours, 0, 1, 2, 3)
         rule = kafka_broker.faults.on(JoinGroupRequest).respond(led_by_a_stranger)
         kafka_broker.faults.rebalance("g")
         await rule.hit()
-        await until(lambda: len(told.events) == 3)
+        await until(lambda: len(listener.events) == 3)
         await assigned(ours, 0, 1, 2, 3)
         everything = t(0, 1, 2, 3)
-        assert told.events == [("assigned", everything), ("lost", everything), ("assigned", everything)]
+        assert listener.events == [("assigned", everything), ("lost", everything), ("assigned", everything)]
         after = kafka_broker.journal.requests(JoinGroupRequest)[-1]
         assert OWNS not in {decode_subscription("m", one.metadata).user_data for one in after.protocols}
 

@@ -26,7 +26,7 @@ from aiokwire.protocol.messages import api_versions, heartbeat, join_group, leav
 from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker
 from aiokwire.types import TopicPartition
-from tests.consumer.groups import Told, assigned, fill, member, t, until
+from tests.consumer.groups import RecordingListener, assigned, fill, member, t, until
 
 __all__ = ["kafka_broker"]
 
@@ -72,25 +72,25 @@ async def test_eager_and_cooperative_assignors_in_one_list_find_each_other(kafka
 
 
 async def test_a_cooperative_member_keeps_what_stays_with_it(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker) as second:
             await until(lambda: len(second.assignment) == 2)
-            assert told.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
+            assert listener.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
         await assigned(first, 0, 1, 2, 3)
-        assert told.events[2][0] == "assigned"
-        assert len(told.events[2][1]) == 2
-    assert told.events[3:] == [("revoked", t(0, 1, 2, 3))]
+        assert listener.events[2][0] == "assigned"
+        assert len(listener.events[2][1]) == 2
+    assert listener.events[3:] == [("revoked", t(0, 1, 2, 3))]
 
 
 async def test_an_eager_member_gives_everything_up_first(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told, partition_assignment_strategy="range") as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener, partition_assignment_strategy="range") as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker, partition_assignment_strategy="range") as second:
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
-            assert told.events == [
+            assert listener.events == [
                 ("assigned", t(0, 1, 2, 3)),
                 ("revoked", t(0, 1, 2, 3)),
                 ("assigned", set(first.assignment)),
@@ -226,29 +226,29 @@ def test_a_listener_has_three_methods(kafka_broker_options: object) -> None:
     with pytest.raises(InvalidArgument, match="has no revoked, lost"):
         Consumer("t", group_id="g", listener=type("Half", (), {"assigned": print})())
     with pytest.raises(InvalidArgument, match="group_id"):
-        Consumer("t", listener=Told())
+        Consumer("t", listener=RecordingListener())
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
 async def test_a_member_whose_generation_passed_loses_its_partitions_and_is_back_at_once(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         kafka_broker.faults.on(ApiKey.HEARTBEAT).error(ErrorCode.ILLEGAL_GENERATION)
-        await until(lambda: len(told.events) == 3)
-        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+        await until(lambda: len(listener.events) == 3)
+        assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
 async def test_an_evicted_member_joins_at_once_as_a_new_one(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         (before,) = kafka_broker.faults.group("g").members
         kafka_broker.faults.evict("g", before)
-        await until(lambda: len(told.events) == 3)
-        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+        await until(lambda: len(listener.events) == 3)
+        assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
         assert list(kafka_broker.faults.group("g").members) != [before]
 
 
@@ -283,8 +283,8 @@ async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the
 
 
 async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         (before,) = kafka_broker.faults.group("g").members
         generation = kafka_broker.faults.group("g").generation
@@ -292,12 +292,12 @@ async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Brok
         await until(lambda: kafka_broker.faults.group("g").generation > generation)
         await until(lambda: kafka_broker.faults.group("g").state == "Stable")
         assert list(kafka_broker.faults.group("g").members) == [before]
-        assert told.events == [("assigned", t(0, 1, 2, 3))]
+        assert listener.events == [("assigned", t(0, 1, 2, 3))]
 
 
 async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         for node in kafka_broker.nodes * 2:
             kafka_broker.faults.move_coordinator("g", node)
@@ -305,7 +305,7 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
             await beats.hit(2)
             beats.remove()
         assert reader.assignment == t(0, 1, 2, 3)
-        assert [name for name, _ in told.events] == ["assigned"]
+        assert [name for name, _ in listener.events] == ["assigned"]
 
 
 async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
@@ -382,29 +382,29 @@ async def test_an_assignor_that_fails_is_named(kafka_broker: Broker) -> None:
 
 
 async def test_a_static_member_that_comes_back_causes_no_rebalance(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, group_instance_id="one", listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
             had = second.assignment
-        generation, events = kafka_broker.faults.group("g").generation, list(told.events)
+        generation, events = kafka_broker.faults.group("g").generation, list(listener.events)
         assert len(kafka_broker.faults.group("g").members) == 2, "it does not leave"
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: second.assignment == had)
         assert kafka_broker.faults.group("g").generation == generation
-        assert told.events == events
+        assert listener.events == events
 
 
 async def test_a_member_whose_instance_id_is_taken_stops_for_good(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, group_instance_id="one", listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker, group_instance_id="one") as second:
             await assigned(second, 0, 1, 2, 3)
             with pytest.raises(FencedError, match="group 'g'"):
                 await first.getone(timeout=5)
             await until(lambda: not first.assignment)
-            assert told.events[-1] == ("lost", t(0, 1, 2, 3))
+            assert listener.events[-1] == ("lost", t(0, 1, 2, 3))
             with pytest.raises(FencedError):
                 await first.getone(timeout=5)
             assert second.assignment == t(0, 1, 2, 3)
@@ -429,11 +429,11 @@ async def test_every_request_of_a_static_member_says_who_it_is(kafka_broker: Bro
 
 async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
-    told = Told()
-    async with member(kafka_broker, listener=told, max_poll_interval_ms=100) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener, max_poll_interval_ms=100) as reader:
         await reader.getone(timeout=5)
         await until(lambda: kafka_broker.faults.group("g").state == "Empty")
-        assert told.events[-1] == ("lost", t(0, 1, 2, 3))
+        assert listener.events[-1] == ("lost", t(0, 1, 2, 3))
         assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
 
 
@@ -498,15 +498,15 @@ def test_patterns_are_checked() -> None:
 
 
 async def test_a_subscription_may_change(kafka_broker: Broker) -> None:
-    told = Told()
+    listener = RecordingListener()
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
-        await reader.subscribe("t", "u", listener=told)
+        await reader.subscribe("t", "u", listener=listener)
         await until(lambda: len(reader.assignment) == 6)
-        await reader.subscribe("u", listener=told)
+        await reader.subscribe("u", listener=listener)
         await until(lambda: len(reader.assignment) == 2)
         u = {TopicPartition("u", number) for number in range(2)}
-        assert told.events == [("assigned", u), ("revoked", t(0, 1, 2, 3))]
+        assert listener.events == [("assigned", u), ("revoked", t(0, 1, 2, 3))]
         await reader.assign([TopicPartition("t", 0)])
         assert kafka_broker.faults.group("g").state == "Empty"
         assert reader.assignment == t(0)

@@ -29,7 +29,7 @@ from aiokwire.testing import ApiKey, ErrorCode
 from aiokwire.testing.plugin import kafka_broker
 from aiokwire.types import BrokerPattern, OffsetAndMetadata, TopicPartition
 from tests.consumer import groups
-from tests.consumer.groups import Told, assigned, fill, t, until
+from tests.consumer.groups import RecordingListener, assigned, fill, t, until
 from tests.group.aside import broker_aside
 
 __all__ = ["kafka_broker"]
@@ -97,21 +97,21 @@ async def test_members_share_what_there_is(kafka_broker: Broker, assignor: str |
 
 
 async def test_who_keeps_a_partition_is_not_told_of_anything(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker) as second:
             await until(lambda: len(second.assignment) == 2)
-            assert told.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
+            assert listener.events == [("assigned", t(0, 1, 2, 3)), ("revoked", set(second.assignment))]
         await assigned(first, 0, 1, 2, 3)
-    assert [name for name, _ in told.events] == ["assigned", "revoked", "assigned", "revoked"]
+    assert [name for name, _ in listener.events] == ["assigned", "revoked", "assigned", "revoked"]
 
 
 async def test_a_partition_is_given_to_another_only_when_the_listener_is_done(short_broker: Broker) -> None:
     """Heartbeats go on meanwhile, for longer than a session."""
     may_end, asked = anyio.Event(), anyio.Event()
 
-    class Slow(Told):
+    class Slow(RecordingListener):
         async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
             asked.set()
             await may_end.wait()
@@ -151,8 +151,8 @@ def _says_nothing_new(request: object) -> bool:
 
 
 async def test_after_a_heartbeat_without_an_answer_everything_is_said_again(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         before = len(beats_of(kafka_broker))
         silent = kafka_broker.faults.on(BEAT, when=_says_nothing_new, times=None).close_after()
@@ -161,7 +161,7 @@ async def test_after_a_heartbeat_without_an_answer_everything_is_said_again(kafk
         silent.remove()
         await kafka_broker.faults.on(BEAT).observe().hit()
         assert beats_of(kafka_broker)[-1].member_epoch == reader.group_metadata().generation
-        assert [name for name, _ in told.events] == ["assigned"]
+        assert [name for name, _ in listener.events] == ["assigned"]
 
 
 # --- subscriptions ----------------------------------------------------------------------------------------------------
@@ -253,12 +253,12 @@ def _asks_by_id(request: object) -> bool:
 async def test_a_member_that_the_coordinator_fenced_loses_its_partitions_and_is_back_at_once(
     kafka_broker: Broker, code: ErrorCode
 ) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         kafka_broker.faults.on(BEAT).error(code)
-        await until(lambda: len(told.events) == 3)
-        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+        await until(lambda: len(listener.events) == 3)
+        assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
 async def test_an_evicted_member_joins_again_in_its_name(kafka_broker: Broker) -> None:
@@ -273,8 +273,8 @@ async def test_an_evicted_member_joins_again_in_its_name(kafka_broker: Broker) -
 
 
 async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         for node in kafka_broker.nodes * 2:
             kafka_broker.faults.move_coordinator("g", node)
@@ -282,7 +282,7 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
             await beats.hit(2)
             beats.remove()
         assert reader.assignment == t(0, 1, 2, 3)
-        assert [name for name, _ in told.events] == ["assigned"]
+        assert [name for name, _ in listener.events] == ["assigned"]
 
 
 async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
@@ -336,31 +336,31 @@ async def test_an_assignor_that_the_coordinator_does_not_have_is_named(kafka_bro
 
 
 async def test_a_member_whose_session_ended_while_it_was_cut_off_is_back(short_broker: Broker) -> None:
-    told = Told()
-    async with member(short_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(short_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         cut = short_broker.faults.on(BEAT, times=None).close()
         await until(lambda: short_broker.faults.group("g").state == "Empty")
         cut.remove()
-        await until(lambda: len(told.events) == 3)
-        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+        await until(lambda: len(listener.events) == 3)
+        assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
 # --- static members ---------------------------------------------------------------------------------------------------
 
 
 async def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_is_told(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, group_instance_id="one", listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
             had = second.assignment
-        events = list(told.events)
+        events = list(listener.events)
         assert beats_of(kafka_broker)[-1].member_epoch in (-2, first.group_metadata().generation)
         assert len(kafka_broker.faults.group("g").members) == 2, "it does not leave"
         async with member(kafka_broker, group_instance_id="two") as second:
             await until(lambda: second.assignment == had)
-        assert told.events == events
+        assert listener.events == events
 
 
 async def test_an_instance_id_is_waited_for_until_its_session_ends(short_broker: Broker) -> None:
@@ -385,15 +385,15 @@ async def test_an_instance_id_that_stays_taken_is_an_error(kafka_broker: Broker)
 
 
 async def test_a_member_whose_instance_id_was_taken_stops_for_good(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, group_instance_id="one", listener=told) as first:
+    listener = RecordingListener()
+    async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
         kafka_broker.faults.on(BEAT).error(ErrorCode.FENCED_INSTANCE_ID)
         for _ in range(2):
             with pytest.raises(FencedError, match="group 'g'"):
                 await first.getone(timeout=5)
         await until(lambda: not first.assignment)
-        assert told.events[-1] == ("lost", t(0, 1, 2, 3))
+        assert listener.events[-1] == ("lost", t(0, 1, 2, 3))
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
@@ -401,24 +401,24 @@ async def test_a_member_whose_instance_id_was_taken_stops_for_good(kafka_broker:
 
 async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
-    told = Told()
-    async with member(kafka_broker, listener=told, max_poll_interval_ms=100) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener, max_poll_interval_ms=100) as reader:
         await reader.getone(timeout=5)
         await until(lambda: kafka_broker.faults.group("g").state == "Empty")
-        assert told.events[-1] == ("lost", t(0, 1, 2, 3))
+        assert listener.events[-1] == ("lost", t(0, 1, 2, 3))
         assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
 
 
 async def test_a_handler_that_blocks_the_loop_for_longer_than_a_session_costs_nothing() -> None:
-    told = Told()
+    listener = RecordingListener()
     with broker_aside(**SHORT) as broker:
-        async with member(broker, listener=told) as reader:
+        async with member(broker, listener=listener) as reader:
             await fill(broker, 1, 1)
             await reader.getone(timeout=5)
             epoch = reader.group_metadata().generation
             time.sleep(2.5 * SESSION_MS / 1000)  # noqa: ASYNC251 - the handler
             assert await reader.getmany(timeout=0.1) == []
-            assert [name for name, _ in told.events] == ["assigned"]
+            assert [name for name, _ in listener.events] == ["assigned"]
             assert reader.group_metadata().generation == epoch
 
 
@@ -447,14 +447,14 @@ async def test_a_commit_with_an_old_epoch_is_sent_again_with_the_new_one(kafka_b
 
 
 async def test_a_refused_commit_of_an_unknown_member_leads_to_a_new_join(kafka_broker: Broker) -> None:
-    told = Told()
-    async with member(kafka_broker, listener=told) as reader:
+    listener = RecordingListener()
+    async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.UNKNOWN_MEMBER_ID)
         with pytest.raises(Exception, match="were not committed"):
             await reader.commit({TopicPartition("t", 0): 7})
-        await until(lambda: len(told.events) == 3)
-        assert told.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
+        await until(lambda: len(listener.events) == 3)
+        assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
