@@ -23,7 +23,7 @@ KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-# The environment is made anew when the dependencies change; nothing is fetched otherwise.
+# The environment is updated when the dependencies change; nothing is downloaded otherwise.
 $(VENV)/base.stamp: pyproject.toml
 	@command -v $${CC:-cc} >/dev/null || { echo "aiokwire: a C compiler is needed to build the record kernel (Debian: apt-get install build-essential)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
