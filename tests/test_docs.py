@@ -58,6 +58,13 @@ def test_no_state_machine_is_left_out_of_the_drawings() -> None:
         assert any(source is machine.initial for source, _ in machine.module.TRANSITIONS)
 
 
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "integration" / "README.md"], ids=lambda path: path.name)
+def test_lines_of_prose_fit_in_100_columns(document: Path) -> None:
+    without_code = re.sub(r"^ *```.*?^ *```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    wide = [line for line in without_code.splitlines() if len(line) > 100]
+    assert [line for line in wide if not line.startswith("|") and " " in line.strip("- ")] == []
+
+
 def test_every_invariant_names_tests_that_exist() -> None:
     text = (ROOT / "docs" / "invariants.md").read_text()
     statements = text.split("\n- ")[1:]
