@@ -1,5 +1,7 @@
-"""The rules of the suite: every async test runs on asyncio's loop and on uvloop, and a blocking call on the loop or a
-task that outlives its test fails it."""
+"""The rules of the suite: every async test runs on asyncio's loop and on uvloop.
+
+It fails if it blocks the loop or leaks a task.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,19 @@ import uvloop
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-# Property tests judge bytes, not time: a busy machine must not fail them. No run depends on what an earlier one left.
+# Property tests check bytes, not time: a busy machine must not fail them. Runs do not depend on earlier ones.
 settings.register_profile("aiokwire", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("aiokwire")
 
-# The broker appends to and reads from the page cache on the loop, on purpose: a write of a batch costs less than a
-# hop to a thread. What really blocks there (fsync, deletion) goes through aiokwire.threads.
+# The broker reads and writes the page cache on the loop on purpose: writing a batch costs less than a switch to a
+# thread. Calls that really block (fsync, deletion) go through aiokwire.threads.
 BLOCKS_ON_PURPOSE = "aiokwire/broker/log/storage.py"
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The loop matrix."""
+    """Return the loops on which every async test runs."""
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
@@ -33,7 +35,7 @@ def pytest_asyncio_loop_factories(
 async def _no_leaked_tasks() -> AsyncIterator[None]:
     before = asyncio.all_tasks()
     yield
-    for _ in range(5):  # what the test closed may need a turn of the loop to end
+    for _ in range(5):  # closed clients may need a turn of the loop to end
         await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
     leaked = asyncio.all_tasks() - before - {asyncio.current_task()}
     assert not leaked, f"tasks outlive their test: {leaked}"
@@ -48,7 +50,7 @@ def _no_blocking_calls() -> Iterator[None]:
 
 
 class _Everything(set[str]):
-    """A set that holds every name: blockbuster allows by file and function, this allows a whole file."""
+    """A set that contains every name: blockbuster allows functions, this allows a whole file."""
 
     def __contains__(self, name: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Writes docs/machines.md from the tables: `python -m tests.machines`, part of `make generate`."""
+"""`python -m tests.machines` writes docs/machines.md from the tables; part of `make generate`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ MACHINES = [
 
 
 def tables() -> dict[str, Mapping[Any, Any]]:
-    """Every table of transitions in the package, by its module."""
+    """Return every transition table of the package, by module."""
     found = {}
     for info in pkgutil.walk_packages(aiokwire.__path__, "aiokwire."):
         if ".messages." in info.name or info.name.endswith("__main__") or ".generate" in info.name:
@@ -85,7 +85,7 @@ def tables() -> dict[str, Mapping[Any, Any]]:
 
 
 def page() -> str:
-    """The text of docs/machines.md."""
+    """Return the text of docs/machines.md."""
     parts = [HEAD]
     for machine in MACHINES:
         path = machine.module.__name__.replace(".", "/") + ".py"

@@ -1,7 +1,7 @@
-"""A hundred mistakes of users and the messages they get: `python -m tests.mistakes` writes docs/mistakes.md.
+"""`python -m tests.mistakes` writes docs/mistakes.md: a hundred mistakes and their messages.
 
-Each is the code as a user writes it. `tests/test_mistakes.py` compares the table with what is raised now, so that a
-message that changes shows up in review.
+Each mistake is code as a user writes it. `tests/test_mistakes.py` compares the page with the
+messages raised now, so a changed message shows up in review.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from aiokwire.broker import Broker
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "mistakes.md"
 
-# Sections of statements. They run in a coroutine with `broker`, an embedded one with the topic "orders" of two
-# partitions, and `address`, where it listens; `producer`, `consumer`, `member` and `admin` are started clients.
+# Sections of statements. They run in a coroutine with `broker`, an embedded broker with the topic "orders" of two
+# partitions, and its `address`; `producer`, `consumer`, `member` and `admin` are started clients.
 BUILDING: Final = """
 Producer("localhost:9092", linger=5)
 Producer("localhost:9092", **{"linger.ms": 5})
@@ -176,7 +176,7 @@ SECTIONS: Final = {
 
 
 async def raised_by(statement: str, names: dict[str, Any]) -> BaseException | None:
-    """What one statement raises, run in a coroutine of its own."""
+    """Run one statement in its own coroutine and return the exception it raises."""
     source = "async def mistake():\n" + textwrap.indent(statement, "    ")
     scope = {**names}
     exec(compile(source, "<mistake>", "exec"), scope)
@@ -188,19 +188,19 @@ async def raised_by(statement: str, names: dict[str, Any]) -> BaseException | No
 
 
 def in_print(text: str, address: str) -> str:
-    """A message without what differs from run to run, in one cell of a table."""
+    """Return a message as one table cell, without the parts that differ between runs."""
     text = text.replace(address, "127.0.0.1:9092")
     text = re.sub(r"0x[0-9a-f]+", "0x...", text)
     text = re.sub(r"\d+\.\d{3} s\b", "N s", text)
     text = re.sub(r"asked for [\d.]+ s", "asked for N s", text)
     text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
     text = re.sub(r"tried \d+ times in [\d.]+ s", "tried N times in N s", text)
-    text = re.sub(r"(?<=no-such-host.invalid'): [A-Z][a-z ]+", ": (as the system says)", text)
+    text = re.sub(r"(?<=no-such-host.invalid'): [A-Z][a-z ]+", ": (message of the system)", text)
     return " ".join(text.split()).replace("|", "\\|")
 
 
 async def table() -> list[tuple[str, str, BaseException | None, str]]:
-    """Each mistake: its section, its code, the exception, and the message as printed."""
+    """Return section, code, exception and printed message of each mistake."""
     found = []
     options: dict[str, Any] = {"delivery_timeout_ms": 1000, "unknown_topic_timeout_ms": 300}
     async with (
@@ -229,7 +229,7 @@ async def table() -> list[tuple[str, str, BaseException | None, str]]:
 
 
 def page(rows: list[tuple[str, str, BaseException | None, str]]) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     lines = [
         "# Mistakes and their messages",
         "",

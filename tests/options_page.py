@@ -1,4 +1,4 @@
-"""Writes docs/options.md from the options' docstrings: `python -m tests.options_page`, part of `make generate`."""
+"""`python -m tests.options_page` writes docs/options.md; part of `make generate`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Option = tuple[str, str, str, str]
 
 
 def page() -> str:
-    """The text of docs/options.md."""
+    """Return the text of docs/options.md."""
     common = described_options(ClientConfig)
     return "\n".join(
         [
@@ -42,7 +42,7 @@ def page() -> str:
 
 
 def differing(options: list[Option], common: list[Option]) -> list[Option]:
-    """The options that a class adds, or has with another default."""
+    """Return the options that a class adds or gives another default."""
     return [option for option in options if option not in common]
 
 
@@ -57,7 +57,7 @@ def section(title: str, options: list[Option]) -> list[str]:
 
 
 def spelled(default: str) -> str:
-    """A default as users write it: `Acks.ALL` for `<Acks.ALL: -1>`."""
+    """Return a default as users write it: `Acks.ALL` for `<Acks.ALL: -1>`."""
     return default.removeprefix("<").partition(":")[0] if default.startswith("<") else default
 
 

@@ -1,4 +1,4 @@
-"""Loopback ports for listeners that stop and start again, and for addresses on which nobody listens."""
+"""Loopback ports for listeners that stop and start again, and for addresses without a listener."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Self
 
 
 class ReservedPort:
-    """A port that stays the test's own until it is released, also while nothing listens on it.
+    """A port reserved for the test until it is released, even while nothing listens on it.
 
-    A socket is bound to it and never listens: connections are refused, a listener with SO_REUSEADDR (asyncio's and
-    uvloop's have it) may come and go, and the kernel gives the port to no other socket: neither to one that binds port
-    0, nor to a client, which could even connect to itself there. Systems other than Linux do not let two sockets share
-    a port so; there it is only likely to stay free.
+    A socket is bound to the port and never listens. Connections are refused, listeners with
+    SO_REUSEADDR (asyncio and uvloop set it) may start and stop, and the kernel gives the port to no
+    other socket: not to a listener that binds port 0, nor to a client, which could connect to
+    itself there. Systems other than Linux do not let two sockets share a port this way; there the
+    port is only likely to stay free.
     """
 
     def __init__(self) -> None:

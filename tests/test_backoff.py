@@ -1,4 +1,4 @@
-"""Delays grow, jitter and end; deadlines say what was waited for."""
+"""Delays grow with jitter up to a maximum; the error of an expired deadline names the work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiokwire.backoff import Backoff, Deadline
 from aiokwire.errors import RequestTimedOut
 
 
-def test_delays_double_up_to_their_maximum_within_the_jitter() -> None:
+def test_delays_double_up_to_the_maximum_within_the_jitter() -> None:
     backoff = Backoff(0.1, 1.0, rng=random.Random(1))
     for wanted in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0):
         assert wanted * 0.8 <= backoff.next() <= wanted * 1.2
@@ -30,7 +30,7 @@ def test_the_same_seed_gives_the_same_delays() -> None:
     assert [one.next() for _ in range(5)] == [two.next() for _ in range(5)]
 
 
-async def test_a_deadline_that_ended_names_the_work_and_the_last_error() -> None:
+async def test_the_error_of_an_expired_deadline_names_the_work_and_the_last_error() -> None:
     deadline = Deadline(0.0, "fetching metadata")
     assert deadline.expired
     assert deadline.remaining == 0.0
@@ -45,7 +45,7 @@ async def test_no_timeout_never_expires() -> None:
     assert not deadline.expired
 
 
-def test_the_first_the_5th_the_20th_and_every_100th_attempt_are_worth_a_line_in_the_log() -> None:
+def test_attempts_1_5_20_and_every_100th_are_logged() -> None:
     backoff = Backoff(0.1, 1, rng=random.Random(1))
     logged = []
     for attempt in range(1, 301):

@@ -1,4 +1,4 @@
-"""Wall time comes from the loop when the loop has its own."""
+"""The wall clock is the loop's own if it has one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return 1_700_000_000.25
 
 
-def test_without_a_loop_it_is_the_machines_clock() -> None:
+def test_without_a_loop_the_wall_clock_is_the_machines() -> None:
     assert abs(wall_ms() - time.time_ns() // 1_000_000) < 1000
 
 
-def test_a_simulated_loop_says_what_the_wall_shows() -> None:
+def test_a_simulated_loop_provides_the_wall_clock() -> None:
     async def read() -> int:
         return wall_ms()
 

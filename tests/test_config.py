@@ -1,4 +1,4 @@
-"""Options: unknown ones name the nearest valid one, bad values name the option."""
+"""Errors about options name the nearest valid option, or the option with the bad value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Settings:
         require_int("batch_size", self.batch_size, minimum=1)
 
 
-def test_known_options_are_taken() -> None:
+def test_known_options_are_accepted() -> None:
     assert from_options(Settings, {"linger_ms": 7}) == Settings(linger_ms=7)
 
 
@@ -55,12 +55,12 @@ def test_an_unknown_option_names_the_nearest_valid_one(spelling: str) -> None:
         (Producer, "zzz", r"help\(aiokwire.ProducerConfig\) lists all \d+$"),
     ],
 )
-def test_an_unknown_option_says_what_to_write_instead(owner: type[Any], option: str, advice: str) -> None:
+def test_the_error_for_an_unknown_option_names_the_replacement(owner: type[Any], option: str, advice: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{owner.__name__} has no option '{option}'.*{advice}"):
         owner(bootstrap_servers="localhost:9092", **{option: 1})
 
 
-def test_advice_about_other_clients_names_options_that_exist() -> None:
+def test_advice_for_options_of_other_clients_names_existing_options() -> None:
     ours = {field.name for cls in (ProducerConfig, ConsumerConfig) for field in dataclasses.fields(cls)}
     assert not ours & set(ADVICE)
     named = {word for text in ADVICE.values() for word in re.findall(r"(?:use|set) (\w+_\w+)", text)}
@@ -100,7 +100,7 @@ def test_every_option_has_a_description() -> None:
     assert not bare
 
 
-def test_an_option_like_no_other_lists_the_valid_ones() -> None:
+def test_the_error_for_an_unrecognizable_option_lists_the_valid_ones() -> None:
     with pytest.raises(ConfigurationError, match="valid options: linger_ms, batch_size"):
         from_options(Settings, {"zzz": 1})
 
@@ -111,7 +111,7 @@ def test_a_bad_value_names_its_option(value: object) -> None:
         from_options(Settings, {"linger_ms": value})
 
 
-def test_bounds_are_named() -> None:
+def test_the_error_names_the_bounds() -> None:
     assert require_int("x", 3, minimum=3, maximum=3) == 3
     with pytest.raises(ConfigurationError, match="x must be at most 3, not 4"):
         require_int("x", 4, maximum=3)

@@ -1,4 +1,4 @@
-"""The documents are true: the file map lists every module, every link leads somewhere."""
+"""The documents match the code: the file map lists every module, links and named tests exist."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def test_the_file_map_names_every_module() -> None:
     assert file_map.PAGE.read_text() == file_map.page(), "run `python -m tests.file_map` and commit docs/files.md"
 
 
-def test_every_module_says_in_its_first_sentence_what_it_is() -> None:
-    silent = [str(path) for path in file_map.modules() if len(file_map.summary(path)) < 10]
-    assert not silent, f"no docstring to put into docs/files.md: {silent}"
+def test_every_module_has_a_summary() -> None:
+    without_summary = [str(path) for path in file_map.modules() if len(file_map.summary(path)) < 10]
+    assert not without_summary, f"no docstring to put into docs/files.md: {without_summary}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_every_link_has_a_target(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-def test_every_place_that_the_architecture_names_for_a_question_exists() -> None:
+def test_every_file_and_symbol_named_in_the_architecture_exists() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     table = text[text.index("## You look for") :].split("\n## ")[0]
     rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ") and "`" in line]
@@ -42,16 +42,16 @@ def test_every_place_that_the_architecture_names_for_a_question_exists() -> None
             )
 
 
-def test_the_drawings_of_state_machines_are_those_of_the_tables() -> None:
+def test_the_diagrams_of_state_machines_match_their_tables() -> None:
     assert machines.PAGE.read_text() == machines.page(), "run `make generate`"
 
 
-def test_the_page_of_options_is_that_of_the_docstrings() -> None:
+def test_the_page_of_options_matches_the_docstrings() -> None:
     assert options_page.PAGE.read_text() == options_page.page(), "run `python -m tests.options_page`"
     assert all(f"**`{name}`**" in options_page.page() for name in ("linger_ms", "group_id", "client_id"))
 
 
-def test_no_state_machine_is_left_out_of_the_drawings() -> None:
+def test_every_state_machine_has_a_diagram() -> None:
     drawn = [machine.module.TRANSITIONS for machine in machines.MACHINES]
     assert [name for name, table in machines.tables().items() if table not in drawn] == []
     for machine in machines.MACHINES:
@@ -65,7 +65,7 @@ def test_lines_of_prose_fit_in_100_columns(document: Path) -> None:
     assert [line for line in wide if not line.startswith("|") and " " in line.strip("- ")] == []
 
 
-def test_every_invariant_names_tests_that_exist() -> None:
+def test_the_tests_named_by_invariants_exist() -> None:
     text = (ROOT / "docs" / "invariants.md").read_text()
     statements = text.split("\n- ")[1:]
     assert len(statements) > 30
@@ -73,7 +73,7 @@ def test_every_invariant_names_tests_that_exist() -> None:
         check_named_tests(statement)
 
 
-def test_every_scenario_names_tests_that_exist() -> None:
+def test_the_tests_named_by_scenarios_exist() -> None:
     text = (ROOT / "docs" / "scenarios.md").read_text()
     statements = text[: text.index("## Who can share a group")].split("\n- ")[1:]
     numbers = {int(match[1]) for each in statements if (match := re.match(r"\*\*(\d+)\.\*\* ", each))}

@@ -1,6 +1,6 @@
 """Every example of README.md and docs/*.md: programs run as printed, commands and options exist.
 
-The examples of docs/testing.md are tests of a service: `tests/testing/test_plugin.py` runs them.
+`tests/testing/test_plugin.py` runs the examples of docs/testing.md, which are tests of a service.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Not run here: a Spark session takes a JVM and a minute. Their imports, options and syntax are checked instead, and
+# Not run here, because a Spark session needs a JVM and a minute. Their syntax, imports and options are checked instead;
 # `make integration-spark` runs the same calls.
 NEEDS_SPARK = re.compile(r"\bspark\b|pyspark|\btotals\.")
 RUN_ELSEWHERE = {"testing.md"}
 
 
 def examples(language: str) -> Iterator[tuple[str, str]]:
-    """Name (page:line) and text of each block in a language."""
+    """Yield name (page:line) and text of each block in a language."""
     for page in PAGES:
         text = page.read_text()
         for match in FENCE.finditer(text):
@@ -45,7 +45,7 @@ PROGRAMS = [(name, text) for name, text in examples("python") if name.partition(
 RUNNABLE = [(name, text) for name, text in PROGRAMS if not NEEDS_SPARK.search(text)]
 SPARK = [(name, text) for name, text in PROGRAMS if NEEDS_SPARK.search(text)]
 
-# What the programs print: a page's in their order.
+# The output of the programs, by page, in order.
 PRINTED = {
     "README.md": ((r"orders 0 0", r"b'42' b'paid'", r"b'once'"),),
     "clients.md": (
@@ -60,7 +60,7 @@ PRINTED = {
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize(("name", "program"), RUNNABLE, ids=[name for name, _ in RUNNABLE])
-def test_a_program_runs_as_printed(name: str, program: str, tmp_path: Path) -> None:
+def test_a_printed_program_runs(name: str, program: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60,
         check=False,
@@ -72,14 +72,14 @@ def test_a_program_runs_as_printed(name: str, program: str, tmp_path: Path) -> N
         assert re.search(expected, done.stdout), done.stdout
 
 
-def test_every_program_that_runs_has_its_output_checked() -> None:
+def test_the_output_of_every_program_is_checked() -> None:
     counted = Counter(name.partition(":")[0] for name, _ in RUNNABLE)
     assert counted == {page: len(printed) for page, printed in PRINTED.items()}
     assert len(SPARK) >= 10
 
 
 @pytest.mark.parametrize(("name", "program"), SPARK, ids=[name for name, _ in SPARK])
-def test_a_spark_example_compiles_and_its_names_and_options_exist(name: str, program: str) -> None:
+def test_a_spark_example_compiles_and_uses_existing_names_and_options(name: str, program: str) -> None:
     tree = ast.parse(program, name)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("aiokwire"):
@@ -94,7 +94,7 @@ def test_a_spark_example_compiles_and_its_names_and_options_exist(name: str, pro
 
 
 def calls_of(tree: ast.AST) -> list[list[tuple[str, list[object]]]]:
-    """Chains such as `spark.read.format("aiokwire").option("a", "b")`: names with their constant arguments."""
+    """Return the names and constant arguments of chains such as `spark.read.option("a", "b")`."""
     inner: set[ast.AST] = set()
     chains = []
     for node in ast.walk(tree):
@@ -117,7 +117,7 @@ def calls_of(tree: ast.AST) -> list[list[tuple[str, list[object]]]]:
 
 
 def sides(chain: list[tuple[str, list[object]]]) -> Iterator[tuple[str, dict[str, str]]]:
-    """The reading and the writing of a chain that go through aiokwire, each with its options."""
+    """Yield the reads and writes of a chain that use aiokwire, each with its options."""
     starts = [n for n, (name, _) in enumerate(chain) if name in {"read", "readStream", "write", "writeStream"}]
     for start, end in itertools.pairwise([*starts, len(chain)]):
         part = chain[start:end]
@@ -152,7 +152,7 @@ def test_a_command_and_its_options_exist(name: str, line: str, tmp_path: Path, m
     command.make_context(command.name, words, parent=context.parent)  # raises UsageError
 
 
-def test_every_make_target_that_is_named_exists() -> None:
+def test_every_named_make_target_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert "demo-spark" in targets
     for page in PAGES:

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # the import of kafka-python, which has no types
     peer_errors: Any = import_module("kafka.errors")
 
-# Where kafka-python names or classifies a code in another way than Kafka 4.3 does.
+# Codes that kafka-python names or classifies differently from Kafka 4.3.
 OTHER_NAMES = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UNKNOWN",
     ErrorCode.NONE: "NO_ERROR",
@@ -27,7 +27,7 @@ OTHER_FLAGS = {ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_LEADER_EPOCH}
 KNOWN_TO_PEER = [code for code in ErrorCode if code in peer_errors.kafka_errors]
 
 
-def test_numbers_have_no_gap_and_names_no_alias() -> None:
+def test_the_numbers_have_no_gap_and_the_names_no_alias() -> None:
     assert sorted(ErrorCode) == list(range(-1, 134))
     assert len(ErrorCode.__members__) == len(ErrorCode)
 
@@ -44,19 +44,19 @@ def test_kafka_python_has_the_same_code(code: ErrorCode) -> None:
         assert (peer.retriable, peer.invalid_metadata) == (code.retriable, code.refresh_metadata)
 
 
-def test_what_kafka_retries_beyond_kafka_python() -> None:
+def test_codes_that_kafka_retries_and_kafka_python_does_not() -> None:
     assert ErrorCode.CORRUPT_MESSAGE.retriable
     assert ErrorCode.UNKNOWN_LEADER_EPOCH.retriable
     assert not ErrorCode.UNKNOWN_LEADER_EPOCH.refresh_metadata
 
 
 @pytest.mark.parametrize("code", list(ErrorCode), ids=lambda code: code.name)
-def test_each_description_tells_more_than_the_name(code: ErrorCode) -> None:
+def test_each_description_is_unique_and_adds_to_the_name(code: ErrorCode) -> None:
     assert code.description.lower() != code.name.lower().replace("_", " ")
     assert not code.description.endswith(".")
     assert sum(other.description == code.description for other in ErrorCode) == 1
 
 
-def test_a_number_of_a_newer_broker_is_an_unknown_error() -> None:
+def test_the_code_of_a_newer_broker_is_an_unknown_error() -> None:
     assert ErrorCode.of(6) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ErrorCode.of(31_000) is ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,4 +1,4 @@
-"""A broker's code becomes the class that says what to do next."""
+"""A broker's error code selects an exception class by the action it calls for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from aiokwire.errors import (
         (ErrorCode.TOPIC_ALREADY_EXISTS, InvalidRequestError),
     ],
 )
-def test_a_code_picks_the_class_by_what_to_do_next(code: ErrorCode, kind: type[BrokerError]) -> None:
+def test_a_code_selects_the_class_by_the_action_it_calls_for(code: ErrorCode, kind: type[BrokerError]) -> None:
     error = error_for(code, "Produce to node 1", topic="orders", partition=2)
     assert type(error) is kind
     assert error.code is code
@@ -49,7 +49,7 @@ def test_an_unknown_code_keeps_its_number() -> None:
     assert "unknown error code 9999" in str(error_for(9999, "Fetch"))
 
 
-def test_corrupt_records_say_where() -> None:
+def test_the_error_for_corrupt_records_names_partition_and_offset() -> None:
     error = CorruptRecord("bad CRC", topic="orders", partition=1, offset=42)
     assert str(error) == "orders[1] at offset 42: bad CRC"
     assert isinstance(error, KafkaError)

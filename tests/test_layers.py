@@ -1,4 +1,4 @@
-"""The architecture as a test: imports point down, packages are entered by their front doors, names are listed."""
+"""The architecture as a test: imports point down and through `__init__`; `__all__` is true."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import aiokwire
 
 ROOT = pathlib.Path(aiokwire.__file__).parent
 
-# Who may import whom: a package sees itself, the root modules, and what stands here.
+# The packages that each package may import, besides itself and the root modules.
 ROOT_MODULES = {
     "_text", "_version", "backoff", "clock", "config", "error_codes", "errors", "events", "hooks", "loop_timer",
     "machine", "option_advice", "threads", "types", "units", "watchdog",
@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "testing": {"broker", "consumer", "producer", "protocol", "records"},
     "cli": {"admin", "broker", "cluster", "consumer", "net", "producer", "protocol", "records", "spark"},
 }
-# Within layer 1: which root modules lean on which.
+# Within layer 1: the root modules that each root module imports.
 ROOT_MAY_IMPORT = {
     "error_codes": set(),
     "errors": {"_text", "error_codes"},
@@ -53,14 +53,14 @@ def _sources() -> list[pathlib.Path]:
 
 
 def _home(name: str) -> str:
-    """The module that a public name of the root comes from."""
+    """Return the module that defines a public name of the root."""
     value = getattr(aiokwire, name, None)
     module = getattr(value, "__module__", "") or ""
     return module.split(".")[1] if module.startswith("aiokwire.") else name
 
 
 def _imports(path: pathlib.Path) -> list[tuple[int, str]]:
-    """Line and absolute dotted name of each import of this package."""
+    """Return line and absolute dotted name of each import of this package."""
     found = []
     package = ("aiokwire", *path.relative_to(ROOT).parts[:-1])
     tree = ast.parse(path.read_text())
@@ -96,24 +96,24 @@ def test_imports_point_down() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_packages_are_entered_by_their_front_doors() -> None:
+def test_packages_are_imported_through_their_init() -> None:
     wrong = []
     for path in _sources():
         owner = path.relative_to(ROOT).parts[0]
         for line, name in _imports(path):
             parts = name.split(".")
-            # Generated messages are modules of their own, so that each loads when first used.
+            # Generated messages are separate modules, so each loads when first used.
             if len(parts) <= 2 or parts[1] == owner or parts[1:3] == ["protocol", "messages"]:
                 continue
             if parts[1:] == ["spark", "pipelines"]:
-                continue  # what needs Spark to run has a front door of its own
+                continue  # modules that need Spark have their own entry point
             if parts[1] in MAY_IMPORT:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
-def test_front_doors_list_their_names(package: str) -> None:
+def test_all_lists_the_public_names_of_a_package(package: str) -> None:
     module = importlib.import_module(f"aiokwire.{package}")
     listed = module.__all__
     assert len(set(listed)) == len(listed), "__all__ is free of doubles (ruff keeps its order)"
@@ -126,7 +126,7 @@ def test_every_public_name_of_the_root_resolves() -> None:
         assert getattr(aiokwire, name) is not None
 
 
-def test_every_module_imports_alone() -> None:
+def test_every_module_can_be_imported_alone() -> None:
     names = [info.name for info in pkgutil.walk_packages([str(ROOT)], "aiokwire.")]
     assert len(names) > 20
     for name in names:
@@ -134,7 +134,7 @@ def test_every_module_imports_alone() -> None:
             importlib.import_module(name)
 
 
-def test_import_aiokwire_loads_neither_broker_nor_cli() -> None:
+def test_importing_aiokwire_loads_neither_broker_nor_cli() -> None:
     script = (
         "import sys, aiokwire, aiokwire.producer, aiokwire.consumer\n"
         "unwanted = ('aiokwire.broker', 'aiokwire.cli', 'aiokwire.spark', 'pyarrow', 'rich')\n"

@@ -1,4 +1,4 @@
-"""The timer fires once, at the earliest moment that it was set for."""
+"""The timer fires once, at the earliest time it was set for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aiokwire.loop_timer import LoopTimer
 
 
 class Fired:
-    """Counts the calls of a timer."""
+    """A counter of a timer's calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -22,7 +22,7 @@ class Fired:
         self.event.set()
 
 
-async def test_it_fires_once_at_the_earliest_moment() -> None:
+async def test_the_timer_fires_once_at_the_earliest_time() -> None:
     loop, fired = asyncio.get_running_loop(), Fired()
     timer = LoopTimer(loop, fired)
     started = loop.time()
@@ -34,7 +34,7 @@ async def test_it_fires_once_at_the_earliest_moment() -> None:
     assert loop.time() - started < 20
 
 
-async def test_a_moment_that_has_passed_fires_in_the_next_turn() -> None:
+async def test_a_time_in_the_past_fires_in_the_next_turn() -> None:
     loop, fired = asyncio.get_running_loop(), Fired()
     timer = LoopTimer(loop, fired)
     timer.set(loop.time() - 1)
@@ -44,7 +44,7 @@ async def test_a_moment_that_has_passed_fires_in_the_next_turn() -> None:
     assert fired.count == 1
 
 
-async def test_it_may_be_set_again_when_it_fired_and_when_it_was_cancelled() -> None:
+async def test_the_timer_can_be_set_again_after_it_fired_or_was_cancelled() -> None:
     loop, fired = asyncio.get_running_loop(), Fired()
     timer = LoopTimer(loop, fired)
     timer.set(loop.time())

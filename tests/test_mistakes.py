@@ -1,4 +1,4 @@
-"""The page of users' mistakes has the messages of today, each of one line and of a class of ours."""
+"""The page of users' mistakes shows the current messages, each one line of an aiokwire error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from aiokwire.errors import KafkaError
 from tests.mistakes import PAGE, SECTIONS, page, table
 
-# What Python itself says, before our code is asked.
+# Errors raised by Python before any code of aiokwire runs.
 PYTHONS_OWN = (
     "with Producer(address): pass",
     'for record in Consumer("orders", bootstrap_servers=address): pass',
@@ -18,7 +18,7 @@ PYTHONS_OWN = (
 
 @pytest.mark.timeout(60)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::ResourceWarning")
-async def test_a_hundred_mistakes_get_the_messages_of_the_page() -> None:
+async def test_a_hundred_mistakes_raise_the_messages_of_the_page() -> None:
     rows = await table()
     assert len(rows) == sum(len(statements.strip().splitlines()) for statements in SECTIONS.values()) >= 100
     for _, statement, error, text in rows:

@@ -1,4 +1,4 @@
-"""The tests' own ports: nobody else gets them while their listener is stopped."""
+"""Reserved ports: no other socket gets them while their listener is stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def discard(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-async def test_a_listener_may_stop_and_start_on_a_reserved_port() -> None:
+async def test_a_listener_can_stop_and_start_on_a_reserved_port() -> None:
     with ReservedPort() as port:
         for _ in range(3):
             with pytest.raises(ConnectionRefusedError):
@@ -28,7 +28,7 @@ async def test_a_listener_may_stop_and_start_on_a_reserved_port() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a port be kept for a listener to come")
-async def test_a_reserved_port_is_taken_for_everyone_else() -> None:
+async def test_a_reserved_port_is_unavailable_to_other_sockets() -> None:
     with ReservedPort() as port, socket.socket() as stranger:
         with pytest.raises(OSError, match=r"in use") as caught:
             stranger.bind(("127.0.0.1", port.number))

@@ -1,4 +1,4 @@
-"""Text from the wire in logs, error messages and tables."""
+"""Text from the network in logs, error messages and tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiokwire.types import TopicPartition
 
 
 @pytest.mark.parametrize("text", ["", "orders", "größe.東京", "a b", "C:\\temp", "👩‍👩‍👧", "no\u00a0break"])
-def test_text_without_control_characters_stays_as_it_is(text: str) -> None:
+def test_text_without_control_characters_is_unchanged(text: str) -> None:
     assert printable(text) == text
 
 
@@ -31,12 +31,12 @@ def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert len(printable(text).splitlines()) == 1
 
 
-def test_any_object_is_shown() -> None:
+def test_any_object_can_be_shown() -> None:
     assert printable(42) == "42"
     assert printable(ConnectionFailed("no\nroute")) == r"no\nroute"
 
 
-def test_no_error_of_the_package_spans_lines_or_controls_a_terminal() -> None:
+def test_errors_are_one_line_without_control_characters() -> None:
     for error in (
         KafkaError("a\x1bb\nc"),
         RequestTimedOut("a\x1bb\nc"),

@@ -1,4 +1,4 @@
-"""Work leaves the loop by one door, and a cancelled caller waits for it."""
+"""Threads start in one module, and a cancelled caller waits for its thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aiokwire.threads import run_beside, run_in_thread
 from tests.simulation.loop import SimLoop, run
 
 
-async def test_a_function_runs_in_another_thread_and_gives_its_result() -> None:
+async def test_a_function_runs_in_another_thread_and_returns_its_result() -> None:
     assert await run_in_thread(threading.get_ident) != threading.get_ident()
 
 
@@ -42,20 +42,20 @@ async def test_a_cancelled_caller_waits_until_the_work_has_ended() -> None:
     assert ended
 
 
-async def test_what_runs_beside_has_a_thread_and_a_loop_of_its_own() -> None:
+async def test_run_beside_uses_its_own_thread_and_loop() -> None:
     seen: list[object] = []
 
     async def main(what: str) -> None:
         await anyio.lowlevel.checkpoint()
         seen.extend([what, threading.get_ident(), asyncio.get_running_loop()])
 
-    await run_beside(main, "told", name="beside")
-    assert seen[0] == "told"
+    await run_beside(main, "argument", name="beside")
+    assert seen[0] == "argument"
     assert seen[1] != threading.get_ident()
     assert seen[2] is not asyncio.get_running_loop()
 
 
-async def test_an_error_beside_reaches_the_caller() -> None:
+async def test_an_error_in_run_beside_reaches_the_caller() -> None:
     async def main() -> None:
         raise ZeroDivisionError
 
@@ -63,7 +63,7 @@ async def test_an_error_beside_reaches_the_caller() -> None:
         await run_beside(main, name="beside")
 
 
-async def test_a_cancelled_caller_ends_what_runs_beside_and_its_thread() -> None:
+async def test_cancelling_run_beside_ends_its_task_and_its_thread() -> None:
     loop, started = asyncio.get_running_loop(), anyio.Event()
     ended = False
 
@@ -83,7 +83,7 @@ async def test_a_cancelled_caller_ends_what_runs_beside_and_its_thread() -> None
     assert "to be cancelled" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_a_thread_that_does_not_end_is_left_to_itself_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_that_does_not_end_is_abandoned_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     release = threading.Event()
 
     async def cancel_it() -> None:
@@ -98,7 +98,7 @@ def test_a_thread_that_does_not_end_is_left_to_itself_with_a_warning(caplog: pyt
             await started.wait()
             group.cancel_scope.cancel()
 
-    asyncio.run(cancel_it())  # here, where the suite lets a loop block
+    asyncio.run(cancel_it())  # outside the suite's loop, which must not block
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "stuck"]
     release.set()
     thread.join(10)
@@ -106,10 +106,10 @@ def test_a_thread_that_does_not_end_is_left_to_itself_with_a_warning(caplog: pyt
     assert 0.05 <= warned_after("stuck", message) < 1
 
 
-def test_the_warning_tells_how_long_the_thread_had_and_not_how_long_it_should_have_had(
+def test_the_warning_names_the_time_waited_for_the_thread_not_the_timeout(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A loop that ends cancels its tasks once more, whatever they wait for."""
+    """A loop that ends cancels its tasks a second time, which cuts the wait short."""
     release = threading.Event()
 
     async def leave_it() -> None:
@@ -133,13 +133,13 @@ def test_the_warning_tells_how_long_the_thread_had_and_not_how_long_it_should_ha
 
 
 def warned_after(name: str, message: str) -> float:
-    """The seconds in the warning."""
+    """Return the seconds in the warning."""
     found = re.fullmatch(rf"the thread '{name}' has not ended (\d+\.\d+) s after its cancellation", message)
     assert found is not None, message
     return float(found[1])
 
 
-def test_on_a_simulated_loop_it_runs_on_that_loop() -> None:
+def test_on_a_simulated_loop_run_beside_uses_that_loop() -> None:
     loop = SimLoop(seed=1)
     seen: list[object] = []
 
@@ -151,8 +151,8 @@ def test_on_a_simulated_loop_it_runs_on_that_loop() -> None:
     assert seen == [threading.get_ident(), loop]
 
 
-async def test_what_runs_beside_does_not_wait_for_a_name_that_it_looks_up(caplog: pytest.LogCaptureFixture) -> None:
-    """A resolver that does not answer takes seconds, and the consumer's close took them too."""
+async def test_cancelling_run_beside_does_not_wait_for_a_name_lookup(caplog: pytest.LogCaptureFixture) -> None:
+    """Regression: closing a consumer waited seconds for a resolver that did not answer."""
     begun, answered = anyio.Event(), threading.Event()
 
     async def main(here: asyncio.AbstractEventLoop) -> None:

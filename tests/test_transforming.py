@@ -1,4 +1,4 @@
-"""Read, work, write: whatever befalls the loop, each record counts once."""
+"""Consume, transform, produce: each record counts exactly once, whatever fails."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Handler = Callable[[Records, Transaction], Awaitable[object]]
 
 
 class Service:
-    """Copies `in` to `out` until all is there; `before` is called with each turn's number, from 1."""
+    """A copy of `in` to `out`; `before` is called with the number of each turn, from 1."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -46,7 +46,7 @@ class Service:
         self.sizes: list[int] = []
 
     async def run(self, consumer: Consumer[bytes, bytes], producer: Producer[bytes, bytes]) -> None:
-        """Until everything was copied."""
+        """Run until everything is copied."""
 
         async def copy(records: Records, tx: Transaction) -> None:
             self.turns += 1
@@ -67,7 +67,7 @@ class Service:
                 await transform(consumer, producer, copy, max_records=6, poll=0.1)
 
     async def run_alone(self, **options: Any) -> None:
-        """With a consumer and a producer of its own."""
+        """Run with its own consumer and producer."""
         async with reader_of(self.broker) as consumer, writer_of(self.broker, **options) as producer:
             await self.run(consumer, producer)
 
@@ -85,7 +85,7 @@ async def test_each_turn_is_one_transaction(broker: Broker) -> None:
     assert [request.committed for request in ends] == [True] * service.turns
 
 
-async def test_without_records_nothing_is_opened(broker: Broker) -> None:
+async def test_without_records_no_transaction_begins(broker: Broker) -> None:
     await Service(broker).run_alone()
     broker.journal.clear()
     async with reader_of(broker) as consumer, writer_of(broker) as producer:
@@ -99,10 +99,10 @@ async def _never(records: Records, tx: Transaction) -> None:
     raise AssertionError("there was nothing to work on")
 
 
-# --- what passes ------------------------------------------------------------------------------------------------------
+# --- transient failures -----------------------------------------------------------------------------------------------
 
 
-async def test_what_a_handler_aborts_is_worked_on_again(broker: Broker) -> None:
+async def test_records_of_an_aborted_turn_are_processed_again(broker: Broker) -> None:
     service = Service(broker)
 
     async def give_up(turn: int, tx: Transaction) -> None:
@@ -147,7 +147,7 @@ async def test_a_handler_that_aborts_and_returns_is_called_again(broker: Broker)
         (ApiKey.FETCH, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-async def test_each_record_counts_once_when_answers_are_bad(broker: Broker, api: ApiKey, code: ErrorCode) -> None:
+async def test_each_record_counts_once_when_responses_have_errors(broker: Broker, api: ApiKey, code: ErrorCode) -> None:
     for number in (1, 3, 4):
         broker.faults.on(api, nth=number).error(code)
     await Service(broker).run_alone()
@@ -169,7 +169,7 @@ class TestSeveralNodes:
     def kafka_broker_options(self) -> dict[str, Any]:
         return {"nodes": 3, "transaction_state_log_num_partitions": 1, "offsets_topic_num_partitions": 1}
 
-    async def test_coordinators_and_leaders_that_move_are_followed(self, broker: Broker) -> None:
+    async def test_the_loop_follows_moving_coordinators_and_leaders(self, broker: Broker) -> None:
         service = Service(broker)
 
         async def move(turn: int, tx: Transaction) -> None:
@@ -183,17 +183,19 @@ class TestSeveralNodes:
         assert await copied(broker) == ALL
 
 
-class TestTimeOuts:
+class TestTimeouts:
     @pytest.fixture
     def kafka_broker_options(self) -> dict[str, Any]:
         return {"transaction_abort_timed_out_transaction_cleanup_interval_ms": 50}
 
-    async def test_a_turn_that_the_broker_timed_out_is_repeated_by_the_same_producer(self, broker: Broker) -> None:
+    async def test_the_same_producer_repeats_a_turn_that_the_broker_aborted_for_its_timeout(
+        self, broker: Broker
+    ) -> None:
         service = Service(broker)
 
         async def linger(turn: int, tx: Transaction) -> None:
             if turn == 2:
-                await tx.send_offsets({INPUT[0]: 1}, "another")  # so that the coordinator knows of it
+                await tx.send_offsets({INPUT[0]: 1}, "another")  # so that the coordinator has the transaction
                 await broker.journal.wait_for(lambda entry: entry.api == ApiKey.TXN_OFFSET_COMMIT)
                 await _until_timed_out(broker)
 
@@ -204,13 +206,13 @@ class TestTimeOuts:
 
 
 async def _until_timed_out(broker: Broker) -> None:
-    """The broker has ended what was open."""
+    """Wait until the broker has aborted the open transaction."""
     with anyio.fail_after(10):
         while any(transaction.state.name == "ONGOING" for transaction in broker.state.transactions):
             await anyio.lowlevel.checkpoint()
 
 
-# --- what does not ----------------------------------------------------------------------------------------------------
+# --- permanent failures -----------------------------------------------------------------------------------------------
 
 
 async def test_a_handlers_exception_is_raised_and_the_next_call_repeats_the_turn(broker: Broker) -> None:
@@ -230,7 +232,7 @@ async def test_a_handlers_exception_is_raised_and_the_next_call_repeats_the_turn
     assert await copied(broker) == ALL
 
 
-async def test_a_record_that_is_refused_is_not_tried_for_ever(broker: Broker) -> None:
+async def test_a_rejected_record_is_not_retried_forever(broker: Broker) -> None:
     broker.faults.on(ApiKey.PRODUCE, topic="out", times=None).error(ErrorCode.INVALID_RECORD)
     async with reader_of(broker) as consumer, writer_of(broker) as producer:
 
@@ -261,7 +263,9 @@ async def test_a_newer_instance_stops_the_older_one(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
-async def test_after_an_unknown_end_a_new_producer_goes_on_with_the_same_consumer(broker: Broker, done: bool) -> None:
+async def test_after_a_transaction_with_unknown_outcome_a_new_producer_continues_with_the_same_consumer(
+    broker: Broker, done: bool
+) -> None:
     service = Service(broker)
     rule = broker.faults.on(ApiKey.END_TXN, nth=2, times=None)
     rule.drop(handled=True) if done else rule.drop()
@@ -296,7 +300,7 @@ async def test_a_closed_consumer_ends_the_loop(broker: Broker) -> None:
         (TransactionAborted("", reason=DeliveryFailed("", last_error=error_for(ErrorCode.INVALID_RECORD, ""))), False),
     ],
 )
-def test_what_passes_and_what_does_not(error: KafkaError, passing: bool) -> None:
+def test_which_errors_are_worth_repeating(error: KafkaError, passing: bool) -> None:
     assert is_worth_repeating(error) is passing
 
 
@@ -304,7 +308,9 @@ def test_what_passes_and_what_does_not(error: KafkaError, passing: bool) -> None
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_cancelled_at_any_step_and_called_again_each_record_counts_once(broker: Broker, way: str) -> None:
+async def test_each_record_counts_once_when_a_call_is_cancelled_at_any_step_and_repeated(
+    broker: Broker, way: str
+) -> None:
     async with reader_of(broker) as consumer, writer_of(broker) as producer:
 
         async def two_turns() -> None:

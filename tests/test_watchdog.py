@@ -1,4 +1,4 @@
-"""A blocked loop is noticed, with the line that blocked it; a busy one is not."""
+"""The watchdog reports a blocked loop with the line that blocked it, but not a busy loop."""
 
 from __future__ import annotations
 
@@ -18,67 +18,67 @@ PATIENCE = 10.0
 
 
 class Watched:
-    """What the watchdog of the running loop told."""
+    """The reports of the running loop's watchdog."""
 
     def __init__(self, threshold: float) -> None:
-        self.told: list[BlockedLoop] = []
-        self._came = anyio.Event()
-        self.watchdog = Watchdog(self._tell, threshold=threshold)
+        self.reports: list[BlockedLoop] = []
+        self._reported = anyio.Event()
+        self.watchdog = Watchdog(self._report, threshold=threshold)
 
-    def _tell(self, blocked: BlockedLoop) -> None:
-        self.told.append(blocked)
-        self._came.set()
+    def _report(self, blocked: BlockedLoop) -> None:
+        self.reports.append(blocked)
+        self._reported.set()
 
-    async def once(self) -> BlockedLoop:
+    async def next_report(self) -> BlockedLoop:
         with anyio.fail_after(PATIENCE):
-            await self._came.wait()
-        self._came = anyio.Event()
-        return self.told[-1]
+            await self._reported.wait()
+        self._reported = anyio.Event()
+        return self.reports[-1]
 
 
 def handler(seconds: float) -> None:
-    """The code that is to be blamed."""
+    """Block the loop; the watchdog must name this function."""
     time.sleep(seconds)
 
 
-async def begun() -> None:
-    """The watch has had time to begin."""
+async def watchdog_started() -> None:
+    """Give the watchdog time to start."""
     with anyio.move_on_after(0.05):
         await anyio.sleep_forever()
 
 
-async def test_the_line_that_blocked_the_loop_is_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_report_names_the_line_that_blocked_the_loop(caplog: pytest.LogCaptureFixture) -> None:
     watched = Watched(0.2)
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: run_beside(watched.watchdog.run, name="watch"))
         for _ in range(2):
-            await begun()
+            await watchdog_started()
             handler(1.0)
-            blocked = await watched.once()
+            blocked = await watched.next_report()
             assert 0.5 < blocked.seconds < 3
             assert blocked.where is not None
             assert (Path(blocked.where.file).name, blocked.where.function) == ("test_watchdog.py", "handler")
             assert blocked.where in blocked.stack
         group.cancel_scope.cancel()
-    assert len(watched.told) == 2
+    assert len(watched.reports) == 2
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2
-    assert f"{watched.told[0].where}" in messages[0]
+    assert f"{watched.reports[0].where}" in messages[0]
 
 
-async def test_it_is_told_at_the_first_turn_of_the_loop_after_the_block() -> None:
+async def test_a_block_is_reported_in_the_first_turn_of_the_loop_after_it() -> None:
     watched = Watched(0.2)
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: run_beside(watched.watchdog.run, name="watch"))
-        await begun()
+        await watchdog_started()
         handler(1.0)
         for _ in range(2):
             await anyio.lowlevel.checkpoint()
-        assert len(watched.told) == 1
+        assert len(watched.reports) == 1
         group.cancel_scope.cancel()
 
 
-async def test_a_loop_that_is_merely_busy_is_not_blocked() -> None:
+async def test_a_busy_loop_is_not_reported() -> None:
     watched = Watched(0.5)
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: run_beside(watched.watchdog.run, name="watch"))
@@ -86,7 +86,7 @@ async def test_a_loop_that_is_merely_busy_is_not_blocked() -> None:
             while True:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert watched.told == []
+    assert watched.reports == []
 
 
 async def test_several_watchdogs_of_one_loop_log_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,19 +94,19 @@ async def test_several_watchdogs_of_one_loop_log_once(caplog: pytest.LogCaptureF
     async with anyio.create_task_group() as group:
         for watched in watches:
             group.start_soon(lambda watched=watched: run_beside(watched.watchdog.run, name="watch"))  # type: ignore[misc]  # mypy cannot type a lambda's default
-        await begun()
+        await watchdog_started()
         handler(0.8)
         for watched in watches:
-            await watched.once()
+            await watched.next_report()
         group.cancel_scope.cancel()
     assert len(caplog.records) == 1
 
 
-def test_a_simulated_loop_is_not_watched() -> None:
+def test_the_watchdog_ignores_a_simulated_loop() -> None:
     async def main() -> list[BlockedLoop]:
         watched = Watched(0.1)
         await run_beside(watched.watchdog.run, name="watch")
-        return watched.told
+        return watched.reports
 
     assert run(SimLoop(seed=1), main()) == []
 
@@ -121,5 +121,5 @@ def test_the_programs_own_line_is_preferred_to_those_of_libraries() -> None:
     assert own_frame([]) is None
 
 
-def test_without_a_line_the_message_says_what_it_may_have_been() -> None:
+def test_without_a_line_the_message_names_possible_causes() -> None:
     assert "suspended" in str(BlockedLoop(3.0, None, ()))

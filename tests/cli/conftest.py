@@ -1,4 +1,4 @@
-"""A broker of the command line's own, for all its tests."""
+"""A broker process shared by the tests of the command line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(bootstrap: str) -> Callable[..., Result]:
 
 @pytest.fixture
 def topic(run: Callable[..., Result], request: pytest.FixtureRequest) -> str:
-    """A topic of the test's own, with two partitions."""
+    """Create a topic for this test, with two partitions."""
     name = f"t-{request.node.name[:80].replace('[', '.').replace(']', '')}"
     result = run("topics", "create", name, "--partitions", "2")
     assert result.exit_code == 0, result.output

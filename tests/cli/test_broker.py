@@ -1,4 +1,4 @@
-"""`aiokwire broker` as a process: what it says when it is ready, and how it ends."""
+"""`aiokwire broker` as a process: the line it prints when it is ready, and how it stops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
             pipe.close()
 
 
-def test_one_line_of_json_says_that_it_is_ready_and_closing_stdin_ends_it() -> None:
+def test_the_broker_prints_one_line_of_json_when_ready_and_stops_when_stdin_closes() -> None:
     with _started("--ready-json", "--exit-with-stdin", "--nodes", "2", "--set", "node.id=5") as process:
         assert process.stdout is not None
         assert process.stdin is not None
@@ -47,7 +47,7 @@ def test_one_line_of_json_says_that_it_is_ready_and_closing_stdin_ends_it() -> N
         assert process.stdout.read() == ""
 
 
-def test_it_ends_by_sigterm_while_stdin_is_open() -> None:
+def test_sigterm_stops_the_broker_while_stdin_is_open() -> None:
     with _started("--ready-json", "--exit-with-stdin") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["event"] == "ready"
@@ -56,13 +56,13 @@ def test_it_ends_by_sigterm_while_stdin_is_open() -> None:
 
 
 @pytest.mark.parametrize("name", ["log.retention.hour", "log_retention_hour"])
-def test_a_mistyped_config_is_named_with_the_nearest_one(name: str) -> None:
+def test_the_error_for_a_mistyped_config_names_the_nearest_one(name: str) -> None:
     result = CliRunner().invoke(cli, ["broker", "--listen", "127.0.0.1:0", "--set", f"{name}=1"])
     assert result.exit_code == 1
     assert "did you mean 'log.retention.hours'" in result.stderr
 
 
-def test_an_option_of_its_own_is_not_a_config() -> None:
+def test_an_option_of_the_command_is_not_a_config() -> None:
     result = CliRunner().invoke(cli, ["broker", "--set", "nodes=3"])
     assert result.exit_code == 2
     assert "nodes is not a broker config" in result.stderr

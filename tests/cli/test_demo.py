@@ -1,4 +1,4 @@
-"""The demo's check can fail: each way to lose, double or reorder a flight turns its result."""
+"""The demo's check fails for every lost or reordered flight, and counts duplicates."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_duplicate_is_counted_and_adds_no_delay() -> None:
         ([0, 2, 1], 3, "FAIL in order for each aircraft (N1: flight 1 after 2)"),
     ],
 )
-def test_what_is_wrong_fails_the_check_and_is_named(
+def test_the_check_fails_and_names_the_fault(
     arrivals: list[int], acknowledged: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert not check(_outcome(arrivals, acknowledged=acknowledged))
@@ -62,6 +62,6 @@ def test_a_demo_that_ran_out_of_time_fails() -> None:
     assert not check(outcome)
 
 
-def test_order_is_asked_of_each_aircraft_not_across_them() -> None:
+def test_order_is_checked_within_each_aircraft_not_across_them() -> None:
     assert check(_outcome([0, 2, 1], tails={2: "N2"}))
     assert check(_outcome([0, 2, 1], tails={2: None, 1: None}))

@@ -33,21 +33,21 @@ class Printed(NamedTuple):
         ("", b""),
     ],
 )
-def test_a_format_prints_what_its_letters_say(text: str, printed: bytes) -> None:
+def test_each_directive_of_a_format_prints_its_field(text: str, printed: bytes) -> None:
     assert compile_format(text)(Printed()) == printed
 
 
-def test_null_key_and_value_print_as_nothing_with_length_minus_one() -> None:
+def test_null_keys_and_values_print_nothing_and_have_length_minus_one() -> None:
     assert compile_format("%k|%s|%K|%S")(Printed(key=None, value=None)) == b"||-1|-1"
 
 
 @pytest.mark.parametrize("text", ["%q", "%s%"])
-def test_an_unknown_directive_is_named(text: str) -> None:
+def test_the_error_names_an_unknown_directive(text: str) -> None:
     with pytest.raises(InvalidArgument, match="no directive"):
         compile_format(text)
 
 
-def test_json_lines_are_read_back_by_produce() -> None:
+def test_produce_reads_json_lines_back() -> None:
     record = Printed(key=b"\xff\x00", value=b'{"a":1}', headers=(("trace", b"1"), ("none", None)))
     line = json_line(record)
     message = Form(True, None, None, None, []).message(line, "test:1")
@@ -72,7 +72,7 @@ def test_a_null_value_stays_null_in_json() -> None:
         (b'{"value": "x", "headers": [1]}', "test:9"),
     ],
 )
-def test_a_bad_json_line_says_where_and_what(line: bytes, complaint: str) -> None:
+def test_the_error_for_a_bad_json_line_names_the_line_and_the_fault(line: bytes, complaint: str) -> None:
     with pytest.raises(InvalidArgument, match=complaint):
         Form(True, None, None, None, []).message(line, "test:9")
 

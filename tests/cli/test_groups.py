@@ -14,7 +14,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def group(run: Run, topic: str, tmp_path: Path) -> str:
-    """A group of the test's own, at offset 2 of both partitions of a topic with 4 records in each."""
+    """Create a group at offset 2 of both partitions of a topic with 4 records in each."""
     source = tmp_path / "lines"
     source.write_text("1\n2\n3\n4\n")
     for partition in "01":
@@ -47,8 +47,8 @@ def test_groups_are_listed_and_described(run: Run, group: str, topic: str) -> No
     assert f"{group}\tEmpty\t{topic}\t0\t2\t4\t2\t-\n" in table.stdout
 
 
-def test_a_group_that_does_not_exist_is_an_error_beside_those_that_do(run: Run, group: str) -> None:
-    described = run("groups", "describe", "nobody", group, "--json")
+def test_a_missing_group_is_an_error_and_the_others_are_described(run: Run, group: str) -> None:
+    described = run("groups", "describe", "missing", group, "--json")
     assert described.exit_code == 1
     assert "GROUP_ID_NOT_FOUND" in described.stderr
     assert json.loads(described.stdout)["group_id"] == group
@@ -68,14 +68,14 @@ def test_a_group_that_does_not_exist_is_an_error_beside_those_that_do(run: Run, 
     ids=["earliest", "latest", "current", "shift", "offset", "time", "late"],
 )
 def test_a_group_is_reset(run: Run, group: str, topic: str, way: list[str], expected: int) -> None:
-    said = run("groups", "reset", group, *way, "--dry-run", "--csv")
-    assert said.stdout == f"{topic},0,{expected}\n{topic},1,{expected}\n"
+    dry_run = run("groups", "reset", group, *way, "--dry-run", "--csv")
+    assert dry_run.stdout == f"{topic},0,{expected}\n{topic},1,{expected}\n"
     assert committed(run, group) == {0: 2, 1: 2}
     assert run("groups", "reset", group, *way, "-t", f"{topic}:1", "--yes").exit_code == 0
     assert committed(run, group) == {0: 2, 1: expected}
 
 
-def test_what_reset_prints_it_reads(run: Run, group: str, topic: str, tmp_path: Path) -> None:
+def test_reset_reads_the_plan_that_it_prints(run: Run, group: str, topic: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_text(run("groups", "reset", group, "--shift", "1", "--dry-run", "--csv").stdout)
     assert run("groups", "reset", group, "--from-file", plan, "--yes").exit_code == 0
@@ -86,12 +86,12 @@ def test_what_reset_prints_it_reads(run: Run, group: str, topic: str, tmp_path: 
     assert "line 2" in refused.stderr
 
 
-def test_a_reset_wants_one_way_and_is_asked_for(run: Run, group: str) -> None:
+def test_a_reset_needs_exactly_one_target_and_a_confirmation(run: Run, group: str) -> None:
     assert run("groups", "reset", group).exit_code == 2
     assert run("groups", "reset", group, "--to-earliest", "--to-latest").exit_code == 2
     assert run("groups", "reset", group, "--to-time", "noon").exit_code == 2
     assert run("groups", "reset", group, "--to-earliest", "-t", "t:x").exit_code == 2
-    assert run("groups", "reset", group, "--to-earliest").exit_code == 1, "nobody says yes"
+    assert run("groups", "reset", group, "--to-earliest").exit_code == 1, "the user did not confirm"
     assert committed(run, group) == {0: 2, 1: 2}
 
 
@@ -102,14 +102,14 @@ def test_offsets_and_groups_are_deleted(run: Run, group: str, topic: str) -> Non
     assert committed(run, group) == {1: 2}
     assert run("groups", "delete", group, "--members", "--yes").exit_code == 0
     assert run("groups", "delete", group, "--members", "--offsets", topic).exit_code == 2
-    deleted = run("groups", "delete", group, "nobody", "--yes")
+    deleted = run("groups", "delete", group, "missing", "--yes")
     assert (deleted.exit_code, deleted.stdout) == (1, f"deleted {group}\n")
-    assert "nobody" in deleted.stderr
+    assert "missing" in deleted.stderr
     assert group not in run("groups", "list").stdout
 
 
 def test_a_group_can_be_reset_to_offset_0(run: Run, group: str) -> None:
-    """0 was taken for an option that was not given."""
+    """Regression: 0 was treated as a missing option."""
     reset = run("groups", "reset", group, "--to-offset", "0", "--yes")
     assert reset.exit_code == 0, reset.output
     assert committed(run, group) == {0: 0, 1: 0}

@@ -12,7 +12,7 @@ from aiokwire.cli.consume import parse_start
 from aiokwire.cli.options import parse_headers, parse_settings, parse_topic_partitions
 
 
-def test_settings_are_json_where_they_can_be() -> None:
+def test_settings_are_parsed_as_json_where_possible() -> None:
     assert parse_settings(("linger_ms=5", "client_id=me", "x=true", "y=a=b")) == {
         "linger_ms": 5,
         "client_id": "me",
@@ -21,17 +21,17 @@ def test_settings_are_json_where_they_can_be() -> None:
     }
 
 
-def test_settings_take_kafkas_dotted_names() -> None:
+def test_settings_accept_kafkas_dotted_names() -> None:
     assert parse_settings(("linger.ms=5", "client.id=me")) == {"linger_ms": 5, "client_id": "me"}
 
 
-def test_topics_come_with_their_partitions() -> None:
+def test_a_topic_may_name_its_partitions() -> None:
     assert parse_topic_partitions("orders:3") == ("orders", 3)
     assert parse_topic_partitions("orders") == ("orders", 1)
 
 
 @pytest.mark.parametrize("text", ["orders:", "orders:0", ":3", "orders:x"])
-def test_a_bad_topic_is_named(text: str) -> None:
+def test_the_error_names_a_bad_topic(text: str) -> None:
     with pytest.raises(click.BadParameter, match="NAME:PARTITIONS"):
         parse_topic_partitions(text)
 
@@ -40,7 +40,7 @@ def test_headers_may_be_null() -> None:
     assert parse_headers(("a=1", "b", "c=")) == [("a", b"1"), ("b", None), ("c", b"")]
 
 
-def test_a_start_is_a_word_an_offset_or_a_time() -> None:
+def test_a_start_is_a_keyword_an_offset_or_a_time() -> None:
     assert parse_start("beginning") == parse_start("earliest") == "beginning"
     assert parse_start("-5") == -5
     moment = parse_start("2026-01-31T12:00+00:00")

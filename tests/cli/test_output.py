@@ -1,4 +1,4 @@
-"""Tables and tab-separated lines: what a cluster stores reaches a terminal as text, never as control characters."""
+"""Tables and tab-separated lines: control characters in stored data never reach a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def unsafe(text: str) -> set[str]:
     return {each for each in text if unicodedata.category(each) in {"Cc", "Cf", "Cs"} and each not in "\n\t"}
 
 
-def test_lines_for_programs_keep_a_row_a_line_and_a_cell_a_column(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tab_separated_output_has_one_line_per_row_and_one_column_per_cell(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("", ["group", "client\tid"], [[CLEAR_SCREEN, FORGED], ["plain", 1_000]])
     written = capsys.readouterr().out
     assert [line.split("\t") for line in written.splitlines()] == [
@@ -51,7 +51,7 @@ def test_a_table_on_a_terminal_shows_control_characters_as_text(
 
 
 @pytest.mark.parametrize("text", ["[red]x[/red]", "[/nothing]", "[link=http://localhost]x", ":smile:"])
-def test_a_table_shows_what_looks_like_markup_as_it_is(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_shows_markup_characters_unchanged(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     print_report(text, ["value"], [[text]])
     assert capsys.readouterr().out.count(text) == 2
 

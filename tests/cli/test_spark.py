@@ -1,4 +1,4 @@
-"""`aiokwire spark` without Spark: its help, and what it says where PySpark is missing."""
+"""`aiokwire spark` without Spark: its help, and its error where PySpark is missing."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_the_verbs_are_listed_without_loading_them() -> None:
         assert f"  {verb} " in shown.output
 
 
-def test_a_verb_that_is_not_there_is_named() -> None:
+def test_the_error_names_an_unknown_verb() -> None:
     assert "No such command 'archiv'" in CliRunner().invoke(cli, ["spark", "archiv"]).output
 
 
-def test_without_pyspark_one_line_says_what_to_install(
+def test_without_pyspark_one_line_names_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
@@ -37,7 +37,7 @@ def test_without_pyspark_one_line_says_what_to_install(
     assert capsys.readouterr().err == "error: the Spark verbs need pyspark: pip install 'aiokwire[spark]'\n"
 
 
-def test_names_of_groups_are_not_cut_to_80_columns_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_group_names_are_not_truncated_to_80_columns_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     group = "billing-" * 30
     print_table("Consumer groups", ["group", "offsets behind"], [[group, 12]])
     assert [line for line in capsys.readouterr().out.splitlines() if group in line and "12" in line]
@@ -66,7 +66,7 @@ PARAMETER = click.Option(["--x"])
         (parse_time, None, None),
     ],
 )
-def test_values_are_read_as_people_write_them(parse: Callable[..., object], text: str, value: object) -> None:
+def test_option_values_are_parsed(parse: Callable[..., object], text: str, value: object) -> None:
     assert parse(CONTEXT, PARAMETER, text) == value
 
 
@@ -82,13 +82,13 @@ def test_values_are_read_as_people_write_them(parse: Callable[..., object], text
         (parse_time, "x"),
     ],
 )
-def test_values_that_are_none_are_named(parse: Callable[..., object], text: str) -> None:
+def test_the_error_names_an_invalid_value(parse: Callable[..., object], text: str) -> None:
     with pytest.raises(click.BadParameter, match=f"'{text}' is no|not '{text}'"):
         parse(CONTEXT, PARAMETER, text)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["archive", "--to", "x"], "name the topics"),
         (["archive", "orders", "--to", "x", "--compact"], "leave out the topics"),
@@ -98,7 +98,7 @@ def test_values_that_are_none_are_named(parse: Callable[..., object], text: str)
         (["replay"], "Missing argument 'PATH'"),
     ],
 )
-def test_commands_that_make_no_sense_are_refused_before_spark_starts(arguments: list[str], said: str) -> None:
+def test_invalid_commands_are_refused_before_spark_starts(arguments: list[str], message: str) -> None:
     refused = CliRunner().invoke(cli, ["spark", *arguments])
     assert refused.exit_code == 2
-    assert said in refused.output
+    assert message in refused.output

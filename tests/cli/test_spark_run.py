@@ -1,4 +1,4 @@
-"""`aiokwire spark run`: what it finds wrong before it starts Spark, in one line."""
+"""`aiokwire spark run` reports a wrong pipeline in one line, before it starts Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def invoke(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("text", "arguments", "said"),
+    ("text", "arguments", "message"),
     [
         ("[sources.a]\n[sinks.b]\ndelivry = 1", [], "error: {path}: sink 'b' has no key 'delivry'; did you mean"),
         ("[sources.a]\ntopic = '${t}'\n[sinks.b]", [], "error: {path}: sources.a.topic needs the parameter t"),
@@ -25,13 +25,15 @@ def invoke(*arguments: str) -> Result:
         ("[sources.a]\n[sinks.b]", ["-b", "127.0.0.1:1"], "127.0.0.1:1"),
     ],
 )
-def test_a_wrong_pipeline_is_told_at_once(tmp_path: pathlib.Path, text: str, arguments: list[str], said: str) -> None:
+def test_a_wrong_pipeline_is_reported_at_once(
+    tmp_path: pathlib.Path, text: str, arguments: list[str], message: str
+) -> None:
     path = tmp_path / "p.toml"
     options = "\n[sources.a.options]\n'kafka.default.api.timeout.ms' = 300" if "-b" in arguments else ""
     path.write_text(text + options)
     result = invoke(str(path), *arguments)
     assert result.exit_code == 1
-    assert said.format(path=path) in result.stderr
+    assert message.format(path=path) in result.stderr
     assert result.stderr.count("\n") == 1, "one line"
     assert result.stdout == ""
 

@@ -1,4 +1,4 @@
-"""Every verb against a real broker process: what it prints, and the status it exits with."""
+"""Every verb against a real broker process: its output and its exit status."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_a_topic_is_created_with_its_settings(run: Run) -> None:
     assert described["configs"] == {"retention.ms": "1000"}
 
 
-def test_a_topic_that_exists_is_an_error_unless_it_may(run: Run, topic: str) -> None:
+def test_creating_an_existing_topic_is_an_error_unless_allowed(run: Run, topic: str) -> None:
     refused = run("topics", "create", topic)
     assert refused.exit_code == 1
     assert "TOPIC_ALREADY_EXISTS" in refused.stderr
     assert run("topics", "create", topic, "--if-not-exists").exit_code == 0
 
 
-def test_lines_go_in_and_come_out_in_order(run: Run, topic: str, tmp_path: Path) -> None:
+def test_lines_are_produced_and_consumed_in_order(run: Run, topic: str, tmp_path: Path) -> None:
     source = tmp_path / "lines"
     source.write_text("k:1\nk:2\r\nk:\nk:4")
     sent = run("produce", topic, source, "--key-separator", ":", "--header", "from=test", "--compression", "zstd")
@@ -50,7 +50,7 @@ def test_lines_go_in_and_come_out_in_order(run: Run, topic: str, tmp_path: Path)
     assert printed.stdout == "k=1 from=test\nk=2 from=test\nk= from=test\nk=4 from=test\n"
 
 
-def test_what_consume_prints_as_json_produce_reads(run: Run, topic: str, tmp_path: Path) -> None:
+def test_produce_reads_the_json_that_consume_prints(run: Run, topic: str, tmp_path: Path) -> None:
     lines = tmp_path / "lines.json"
     lines.write_text(
         '{"key": "a", "value": {"n": 1}, "partition": 1, "headers": {"h": "1"}}\n'
@@ -66,14 +66,14 @@ def test_what_consume_prints_as_json_produce_reads(run: Run, topic: str, tmp_pat
     assert len(run("consume", topic, "-e", "--json").stdout.splitlines()) == 4
 
 
-def test_whole_files_are_records(run: Run, topic: str, tmp_path: Path) -> None:
+def test_a_whole_file_is_one_record(run: Run, topic: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\ntwo\n")
     (tmp_path / "b").write_bytes(b"")
     assert run("produce", topic, "--whole", "-p", "0", tmp_path / "a", tmp_path / "b").exit_code == 0
     assert run("consume", topic, "-e", "-f", "%S;").stdout == "8;0;"
 
 
-def test_consume_starts_where_it_is_told(run: Run, topic: str, tmp_path: Path) -> None:
+def test_consume_starts_at_the_given_offset_or_time(run: Run, topic: str, tmp_path: Path) -> None:
     source = tmp_path / "lines"
     source.write_text("\n".join(str(number) for number in range(10)))
     assert run("produce", topic, source, "-p", "1").exit_code == 0
@@ -101,7 +101,7 @@ def test_consume_starts_where_it_is_told(run: Run, topic: str, tmp_path: Path) -
         (("bench", "produce", "orders", "-n", "10", "-z", "brotli"), "brotli"),
     ],
 )
-def test_what_goes_wrong_is_one_line(run: Run, arguments: tuple[str, ...], complaint: str) -> None:
+def test_an_error_is_one_line(run: Run, arguments: tuple[str, ...], complaint: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 1, result.output
     assert result.stderr.startswith("error: ")
@@ -109,7 +109,7 @@ def test_what_goes_wrong_is_one_line(run: Run, arguments: tuple[str, ...], compl
     assert "Traceback" not in result.output
 
 
-def test_a_record_that_is_too_large_fails_and_what_came_before_it_is_delivered(
+def test_a_record_that_is_too_large_fails_and_the_records_before_it_are_delivered(
     run: Run, topic: str, tmp_path: Path
 ) -> None:
     source = tmp_path / "lines"
@@ -120,17 +120,17 @@ def test_a_record_that_is_too_large_fails_and_what_came_before_it_is_delivered(
     assert run("consume", topic, "-e").stdout == "small\n"
 
 
-def test_a_bench_says_how_fast_it_went(run: Run, topic: str) -> None:
+def test_bench_reports_its_rate(run: Run, topic: str) -> None:
     produced = json.loads(run("bench", "produce", topic, "-n", "5000", "--json").stdout)
     assert produced["records"] == 5000
     awaited = json.loads(run("bench", "produce", topic, "-n", "200", "--tasks", "20", "--json").stdout)
     assert awaited["latency_ms"]["p50"] > 0
     consumed = json.loads(run("bench", "consume", topic, "--json").stdout)
-    assert consumed["records"] == 5202  # with the one that each produce run sends first
+    assert consumed["records"] == 5202  # includes the record that each produce run sends first
     assert "records/s" in run("bench", "consume", topic).stdout
 
 
-def test_the_standard_input_is_read_as_it_comes(bootstrap: str, run: Run, topic: str) -> None:
+def test_produce_reads_standard_input(bootstrap: str, run: Run, topic: str) -> None:
     command = [sys.executable, "-m", "aiokwire", "produce", topic, "-p", "0", "-b", bootstrap]
     done = subprocess.run(command, input=b"a\nb", capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, f"2 records sent to {topic}\n".encode())
@@ -139,7 +139,7 @@ def test_the_standard_input_is_read_as_it_comes(bootstrap: str, run: Run, topic:
 
 @pytest.fixture
 def heeding_interrupts() -> Iterator[None]:
-    """What a shell runs in the background ignores SIGINT, and so does all that is started from it."""
+    """Restore SIGINT: background jobs of a shell ignore it, and so do their child processes."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -173,7 +173,7 @@ def test_help_lists_every_verb_and_loads_none_of_them() -> None:
     assert all(verb in done.stdout for verb in ("broker", "topics", "produce", "consume", "bench", "demo"))
 
 
-def test_members_of_a_group_go_on_where_the_group_is(run: Run, topic: str, tmp_path: Path) -> None:
+def test_members_of_a_group_resume_at_the_committed_offset(run: Run, topic: str, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("".join(f"{number}\n" for number in range(10)))
     assert run("produce", topic, lines, "-p", "0").exit_code == 0
@@ -184,7 +184,7 @@ def test_members_of_a_group_go_on_where_the_group_is(run: Run, topic: str, tmp_p
     assert "--group decides about partitions" in wrong.stderr
 
 
-def test_the_brokers_may_be_named_at_every_level(bootstrap: str, topic: str) -> None:
+def test_the_bootstrap_servers_may_be_given_at_every_level(bootstrap: str, topic: str) -> None:
     for arguments in (
         ("-b", bootstrap, "topics", "list"),
         ("topics", "-b", bootstrap, "list"),
@@ -204,7 +204,7 @@ def test_the_brokers_may_be_named_at_every_level(bootstrap: str, topic: str) -> 
         (("groups", "zzz"), "There are delete, describe, list, reset."),
     ],
 )
-def test_a_mistyped_verb_gets_the_nearest_one(run: Run, arguments: tuple[str, ...], hint: str) -> None:
+def test_the_error_for_a_mistyped_verb_names_the_nearest_one(run: Run, arguments: tuple[str, ...], hint: str) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
     assert hint in result.stderr
@@ -216,14 +216,14 @@ def test_without_a_terminal_tables_are_tab_separated_lines(run: Run, topic: str)
     assert lines[1].split("\t") == [topic, "0", "1", "[1]", "[1]", "0", "0"]
 
 
-def test_a_topic_is_created_with_configs_by_either_spelling(run: Run) -> None:
+def test_a_topic_is_created_with_configs_in_either_spelling(run: Run) -> None:
     configs = ("--set", "retention.ms=60000", "--set", "segment_bytes=1048576")
     assert run("topics", "create", "spelled", *configs).exit_code == 0
     described = json.loads(run("topics", "describe", "spelled", "--json").stdout)
     assert described["configs"] == {"retention.ms": "60000", "segment.bytes": "1048576"}
 
 
-def test_several_topics_and_patterns_are_read(run: Run, tmp_path: Path) -> None:
+def test_consume_reads_several_topics_and_patterns(run: Run, tmp_path: Path) -> None:
     for name in ("many-a", "many-b", "other-c"):
         (tmp_path / name).write_text(f"{name}\n")
         assert run("topics", "create", name, "-p", "1").exit_code == 0
@@ -235,7 +235,7 @@ def test_several_topics_and_patterns_are_read(run: Run, tmp_path: Path) -> None:
     assert "is not a regular expression" in run("consume", "^(", "-e").stderr
 
 
-def test_a_member_ends_where_the_log_ended_when_it_was_assigned(run: Run, topic: str, tmp_path: Path) -> None:
+def test_a_member_stops_at_the_end_that_the_log_had_when_it_was_assigned(run: Run, topic: str, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.write_text("".join(f"{number}\n" for number in range(10)))
     assert run("produce", topic, lines).exit_code == 0

@@ -1,4 +1,4 @@
-"""A user's program with forty uses that type checkers accept. Checked by tests/typing/test_typing.py, never run."""
+"""Forty uses of the API that type checkers accept; checked, never run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from aiokwire.broker import Broker
 
 
 class Order:
-    """A value of the user's own."""
+    """A value of the user."""
 
     def encode(self) -> bytes:
         return b"{}"
@@ -63,7 +63,7 @@ def by_length(topic: str, key: bytes | None, value: bytes | None, partitions: Se
     return partitions[len(value or b"") % len(partitions)]
 
 
-# The types of keys and values come from serializers, deserializers, a config or an annotation.
+# Serializers, deserializers, a config or an annotation give the types of keys and values.
 assert_type(Producer(), Producer[bytes, bytes])
 assert_type(Producer("localhost:9092", linger_ms=3), Producer[bytes, bytes])
 assert_type(Producer(value_serializer=encode), Producer[bytes, Order])
@@ -86,12 +86,12 @@ anything: Producer[bytes, Any] = Producer(value_serializer=lambda value: json.du
 
 
 def takes_bytes(producer: Producer, consumer: Consumer) -> None:
-    """`Producer` alone means one of bytes."""
+    """`Producer` without parameters has keys and values of bytes."""
 
 
 takes_bytes(Producer(), Consumer("orders"))
 
-# Options have the types of their configs; choices may be written as enums, texts or numbers.
+# Options have the types of their configs; choices may be enums, strings or numbers.
 Producer(acks="all", compression_type="zstd", compression_level=3, partitioner="round_robin", enable_idempotence=None)
 Producer(acks=Acks.LEADER, compression_type=Compression.LZ4, partitioner=by_length, max_request_size=1 << 20)
 Producer(["a:9092", "b:9092"], transactional_id="billing-1", transaction_timeout_ms=10_000, request_timeout_ms=1e4)

@@ -1,4 +1,4 @@
-"""Users' programs before mypy and pyright, both strict: what is right passes, and each mistake is reported."""
+"""Users' programs under strict mypy and pyright: right uses pass, and each mistake is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 
 
 def mypy(*files: Path) -> dict[Path, dict[int, str]]:
-    """The errors of `mypy --strict` by file and line."""
+    """Return the errors of `mypy --strict` by file and line."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--show-absolute-path"]
     done = subprocess.run(
         [*command, "--cache-dir", str(ROOT / ".mypy_cache" / "users"), *map(str, files)],
@@ -30,7 +30,7 @@ def mypy(*files: Path) -> dict[Path, dict[int, str]]:
 
 
 def pyright(*files: Path) -> dict[Path, dict[int, str]]:
-    """The errors of pyright in strict mode by file and line; the files are those of their folder's configuration."""
+    """Return the errors of strict pyright by file and line; the configuration names the files."""
     config = files[0].parent / "pyrightconfig.json"
     command = [
         sys.executable,

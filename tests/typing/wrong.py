@@ -1,4 +1,4 @@
-"""A user's program with forty mistakes, one a line with `# wrong`: type checkers report each, and nothing else."""
+"""Forty mistakes, on the lines marked `# wrong`: type checkers report these and nothing else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aiokwire.broker import Broker
 
 
 class Order:
-    """A value of the user's own."""
+    """A value of the user."""
 
 
 def encode(order: Order) -> bytes:
@@ -30,7 +30,7 @@ def partition_by_key_alone(key: bytes | None) -> int:
     return 0
 
 
-# options that do not exist, or belong to somebody else
+# options that do not exist, or belong to another class
 Producer(linger=5)  # wrong
 Producer(retries=3)  # wrong
 Producer(max_poll_records=5)  # wrong

@@ -77,7 +77,7 @@ def last_words(log: str) -> str:
     """The error that a verb ended with; where there is none, what it said last."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    return (errors or lines or ["it said nothing"])[-1]
+    return (errors or lines or ["it printed nothing"])[-1]
 
 
 def java_problem() -> str | None:
