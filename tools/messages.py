@@ -1,6 +1,6 @@
 """`python -m tools.messages [KIND ...]`: every log line, error text and command line text, with its place.
 
-For reading them as an editor does, and for `tests/test_language.py`, which checks their words.
+Used to edit them, and by `tests/test_language.py`, which checks their words.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def messages() -> Iterator[Message]:
 
 
 def _error_classes() -> frozenset[str]:
-    """Names that end a message's life as an exception: the project's, Python's and Click's."""
+    """Return the names of exception classes: the project's, Python's and Click's."""
     names = {name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)}
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
@@ -69,7 +69,7 @@ def _calls(tree: ast.AST, place: str, errors: frozenset[str]) -> Iterator[Messag
 
 
 def _docstrings(tree: ast.AST, place: str) -> Iterator[Message]:
-    """The docstrings of commands, which Click prints."""
+    """Yield the docstrings of commands, which Click prints."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and place.startswith("aiokwire/cli/"):
             decorators = {_name(one.func if isinstance(one, ast.Call) else one) for one in node.decorator_list}
@@ -86,7 +86,7 @@ def _texts(nodes: list[ast.expr], place: str, kind: str) -> Iterator[Message]:
 
 
 def _text(node: ast.expr) -> str:
-    """A string as it stands in the source, with the expressions of an f-string in braces."""
+    """Return a string as in the source, with the expressions of an f-string in braces."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):

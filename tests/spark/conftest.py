@@ -36,7 +36,7 @@ from aiokwire.spark.session import close_sessions
 
 T = TypeVar("T")
 
-# Tests of what the PySpark at hand does not have (see `integration.spark.versions`).
+# Tests of features that the installed PySpark does not have (see `integration.spark.versions`).
 collect_ignore = [
     *([] if compat.HAS_STREAM_READS else ["test_stream.py"]),
     *([] if compat.HAS_FILTERS else ["test_pushdown.py"]),
@@ -46,7 +46,7 @@ Options = dict[str, str]
 
 @contextlib.contextmanager
 def broker_process(*options: str, listen: str = "127.0.0.1:0") -> Iterator[str]:
-    """An embedded broker in a process of its own, as the tests wait for Spark and cannot run its loop."""
+    """Run an embedded broker in its own process: the tests block on Spark and cannot run its loop."""
     command = [sys.executable, "-m", "aiokwire", "broker", "--listen", listen, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -63,8 +63,11 @@ def servers() -> Iterator[str]:
 
 
 def spark_home(place: pathlib.Path) -> pathlib.Path:
-    """The PySpark at hand without its `pyspark.zip`, which Spark puts first in the path of each Python process that it
-    starts: nothing in a zip stays compiled, and a start takes a second more."""
+    """Copy the installed PySpark without its `pyspark.zip`.
+
+    Spark puts the zip first in the path of each Python process it starts. Modules in a zip are compiled
+    again in each process, which makes a start one second slower.
+    """
     for each in pathlib.Path(pyspark.__file__).parent.iterdir():
         if each.name != "python":
             (place / each.name).symlink_to(each)
@@ -105,7 +108,7 @@ def monkeypatch_session() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture
 def no_sessions() -> Iterator[None]:
-    """The clients of this process end with the test."""
+    """Close the clients of this process at the end of the test."""
     yield
     close_sessions()
 
@@ -123,14 +126,14 @@ _TYPES: dict[str, DataType] = {
 
 
 def columns_of(options: SourceOptions, **decoded: DataType) -> StructType:
-    """The columns as Spark parses them from the source's DDL; Spark's parser is in the JVM."""
+    """Return the columns that Spark parses from the source's DDL; Spark's parser is in the JVM."""
     types = _TYPES | decoded
     names = [*options.columns, *filter(None, [options.decoding.bad_record_column])]
     return StructType([StructField(name, types.get(name, BinaryType())) for name in names])
 
 
 class Kafka:
-    """The broker, as tests use it: topics of names that nobody else has, and what is in them."""
+    """The broker, as tests use it: topics with unique names, and their records."""
 
     _numbers = itertools.count()
 
@@ -160,7 +163,7 @@ class Kafka:
         self.run(main)
 
     def produce(self, topic: str, values: list[bytes | None], partition: int = 0, **options: Any) -> None:
-        """`options` of `submit`, the same for each."""
+        """Send the values with the same `options` of `submit`."""
 
         async def main() -> None:
             async with Producer(self.servers) as producer:
@@ -176,7 +179,7 @@ def kafka(servers: str) -> Kafka:
 
 
 class Reads:
-    """Batch reads of a topic by options with underscores for dots."""
+    """Batch reads of a topic; option names have underscores for dots."""
 
     def __init__(self, spark: SparkSession, servers: str) -> None:
         self._spark = spark

@@ -1,4 +1,4 @@
-"""What a user sees when something is wrong: one table of what is asked for, through Spark; brokers that come and go."""
+"""Errors as users see them: invalid options through Spark, and brokers that stop and restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def numbered(count: int) -> list[bytes | None]:
     return [b"%d" % number + b"x" * 1000 for number in range(count)]
 
 
-# --- through Spark: the sentence that its exception has ---------------------------------------------------------------
+# --- through Spark: the message of its exception ----------------------------------------------------------------------
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "an unknown option": ({"startingOfset": "earliest"}, "did you mean 'startingOffsets'"),
@@ -50,29 +50,29 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_spark_shows_what_is_wrong(kafka: Kafka, read: Reads, case: str) -> None:
+def test_sparks_exception_shows_our_error(kafka: Kafka, read: Reads, case: str) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"good", b"\xff"])
-    options, said = WRONG[case]
+    options, message = WRONG[case]
     given = {"subscribe": topic} | {name: text.replace("TOPIC", topic) for name, text in options.items()}
-    with pytest.raises(PySparkException, match=f"(?s){said}"):
+    with pytest.raises(PySparkException, match=f"(?s){message}"):
         read(**given).collect()
 
 
-def test_mistakes_in_options_end_in_one_sentence_at_load(kafka: Kafka, read: Reads) -> None:
-    """Not at the first action, and without a traceback of what Spark called."""
-    for options, said in (
+def test_an_invalid_option_is_one_sentence_at_load(kafka: Kafka, read: Reads) -> None:
+    """Raised at load, not at the first action, and without a Python traceback."""
+    for options, message in (
         ({"maxBytesPerPartition": "much"}, "maxBytesPerPartition must be a size such as 67108864"),
         ({"startingOffsets": "{"}, "startingOffsets must look like"),
         ({"kafka.fetch.max.bytes": "-x"}, "kafka.fetch.max.bytes must be a number"),
         ({"assign": '{"orders":[0]}'}, "one of subscribe, assign and subscribePattern must be set"),
     ):
-        with pytest.raises(PySparkException, match=f"aiokwire.errors.ConfigurationError: {said}") as caught:
+        with pytest.raises(PySparkException, match=f"aiokwire.errors.ConfigurationError: {message}") as caught:
             read("orders", **options)
         assert "Traceback" not in str(caught.value)
 
 
-def test_a_missing_topic_is_one_sentence_too(kafka: Kafka, read: Reads) -> None:
+def test_a_missing_topic_is_one_sentence(kafka: Kafka, read: Reads) -> None:
     with pytest.raises(PySparkException, match="ConfigurationError: topic 'nowhere' is not there") as caught:
         read("nowhere", kafka__default__api__timeout__ms="200").collect()
     assert "Traceback" not in str(caught.value)
@@ -85,15 +85,15 @@ def start(spark: SparkSession, servers: str, topic: str, folder: Path, **options
 
 
 @pytest.mark.skipif(not compat.HAS_STREAM_READS, reason="streams are read from PySpark 4.2 on")
-def test_mistakes_in_the_options_of_a_stream_are_not_buried_by_spark(
+def test_an_invalid_option_of_a_stream_is_not_buried_by_spark(
     kafka: Kafka, spark: SparkSession, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
-    for options, said in (
+    for options, message in (
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "3"}, "must not be more than maxOffsetsPerTrigger"),
         ({"endingOffsets": "latest"}, "endingOffsets has no meaning in a stream"),
     ):
-        with pytest.raises(PySparkException, match=f"aiokwire.errors.ConfigurationError: .*{said}") as caught:
+        with pytest.raises(PySparkException, match=f"aiokwire.errors.ConfigurationError: .*{message}") as caught:
             start(spark, kafka.servers, topic, tmp_path, **options)
         assert "UnboundLocalError" not in str(caught.value)
         assert "Traceback" not in str(caught.value)
@@ -102,7 +102,7 @@ def test_mistakes_in_the_options_of_a_stream_are_not_buried_by_spark(
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 
 
-def test_undecodable_records_end_in_the_dead_letter_topic_and_the_job_does_not(kafka: Kafka, read: Reads) -> None:
+def test_undecodable_records_are_dead_lettered_and_the_job_continues(kafka: Kafka, read: Reads) -> None:
     topic, dead = kafka.topic(), kafka.topic()
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(ORDER), {"id": 42})
@@ -116,7 +116,7 @@ def test_undecodable_records_end_in_the_dead_letter_topic_and_the_job_does_not(k
 
 
 @pytest.mark.skipif(not compat.HAS_STREAM_READS, reason="streams are read from PySpark 4.2 on")
-def test_a_stream_goes_on_beside_undecodable_records_and_ends_with_lost_data(
+def test_a_stream_survives_undecodable_records_and_ends_with_lost_data(
     kafka: Kafka, spark: SparkSession, tmp_path: Path
 ) -> None:
     topic, dead = kafka.topic(), kafka.topic()
@@ -154,8 +154,8 @@ def job(servers: str, **options: str) -> BatchReader:
     return BatchReader(parsed, columns_of(parsed))
 
 
-def test_a_broker_that_starts_later_is_waited_for(kafka: Kafka, tmp_path: Path) -> None:
-    """Spark plans again when an action is repeated; what failed before does not stand in the way."""
+def test_a_read_waits_for_a_broker_that_starts_later(kafka: Kafka, tmp_path: Path) -> None:
+    """A failed plan does not affect the next one, which Spark makes when the action is repeated."""
     with broker_process("--data-dir", str(tmp_path)) as servers:
         Kafka(servers).create("orders")
         Kafka(servers).produce("orders", numbered(3))
@@ -167,7 +167,7 @@ def test_a_broker_that_starts_later_is_waited_for(kafka: Kafka, tmp_path: Path) 
         assert sum(batch.num_rows for batch in reader.read(task)) == 3
 
 
-def test_a_broker_that_does_not_come_back_ends_the_task_with_where_it_was(tmp_path: Path) -> None:
+def test_a_task_without_a_broker_fails_and_names_its_position(tmp_path: Path) -> None:
     with broker_process() as servers:
         Kafka(servers).create("orders")
         Kafka(servers).produce("orders", numbered(3000))
@@ -179,7 +179,7 @@ def test_a_broker_that_does_not_come_back_ends_the_task_with_where_it_was(tmp_pa
         list(reading)
 
 
-def test_a_task_that_finds_no_broker_says_so(tmp_path: Path) -> None:
+def test_a_task_that_reaches_no_broker_names_the_servers(tmp_path: Path) -> None:
     with broker_process() as servers:
         Kafka(servers).create("orders")
         Kafka(servers).produce("orders", numbered(3))

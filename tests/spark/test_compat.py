@@ -1,4 +1,4 @@
-"""What this PySpark has, and what is told where it does not."""
+"""Features of the installed PySpark, and the errors for those it lacks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from aiokwire.errors import ConfigurationError
 from aiokwire.spark import compat
 
 
-def test_each_version_is_known_by_what_it_has() -> None:
+def test_each_pyspark_version_is_recognized_by_its_features() -> None:
     version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
     found = compat.HAS_FILTERS, compat.HAS_STREAM_WRITES, compat.HAS_STREAM_READS
     assert found == (version >= (4, 1), version >= (4, 1), version >= (4, 2))
 
 
-def test_what_is_missing_names_the_version_that_has_it() -> None:
+def test_an_error_names_the_pyspark_version_that_has_the_missing_feature() -> None:
     compat.require(True, "pushdown takes", "4.1")
     with pytest.raises(ConfigurationError, match=r"pushdown takes PySpark 9\.1 or newer: this is \d+\.\d+"):
         compat.require(False, "pushdown takes", "9.1")

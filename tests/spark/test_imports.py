@@ -1,4 +1,4 @@
-"""Spark starts several Python processes for each small job: each loads what its own work needs, and no more."""
+"""Each of the Python processes that Spark starts for a job loads only the modules it needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRITE = (
     ],
     ids=["read", "write"],
 )
-def test_a_planner_loads_the_client_that_it_needs_alone(work: str, unwanted: tuple[str, ...]) -> None:
+def test_a_planner_loads_only_the_client_it_needs(work: str, unwanted: tuple[str, ...]) -> None:
     code = (
         "import sys\nfrom pyspark.sql.types import *\nfrom aiokwire.spark import AiokwireSource\n"
         f"{work}\nprint(sorted(name for name in sys.modules if name.startswith({unwanted!r})))"

@@ -29,7 +29,7 @@ def test_offsets_are_read_as_spark_sql_kafka_reads_them() -> None:
         '{"a":{"0":1.5}}',
     ],
 )
-def test_what_is_no_offset_is_refused_by_the_options_name(text: str) -> None:
+def test_an_invalid_offset_is_refused_with_the_options_name(text: str) -> None:
     with pytest.raises(ConfigurationError, match="startingOffsets must look like"):
         parse_by_partition(text, "startingOffsets")
 
@@ -63,6 +63,6 @@ def test_partitions_are_assigned_by_topic() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "{}", '{"a":0}', '{"a":[]}', '{"a":["0"]}', '{"a":[-1]}'])
-def test_what_assigns_nothing_is_refused(text: str) -> None:
+def test_an_empty_assignment_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="assign must look like"):
         parse_assign(text)

@@ -125,7 +125,7 @@ def test_times_come_before_offsets(options: dict[str, str], kind: Kind) -> None:
         {"commitGroup": "lag"},
     ],
 )
-def test_a_batch_refuses_what_has_no_meaning_for_it(options: dict[str, str]) -> None:
+def test_a_batch_refuses_options_of_streams_and_invalid_offsets(options: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         source(**options)
 
@@ -164,13 +164,13 @@ def test_a_stream_refuses_an_end() -> None:
         {"subscribe": " , "},
     ],
 )
-def test_values_that_cannot_be_are_refused_by_the_options_name(options: dict[str, str]) -> None:
+def test_invalid_values_are_refused_with_the_options_name(options: dict[str, str]) -> None:
     name = next(iter(options)).removeprefix("kafka.")
     with pytest.raises(ConfigurationError, match=f"{name.replace('.', '[._]')}"):
         parse_source(SERVERS | {"subscribe": "orders"} | options, streaming=False)
 
 
-def test_a_dead_letter_topic_is_none_that_is_read() -> None:
+def test_a_dead_letter_topic_must_not_be_a_topic_that_is_read() -> None:
     for chosen in ({"assign": '{"a":[0]}'}, {"subscribePattern": "a|b"}, {"subscribe": "b,a"}):
         with pytest.raises(ConfigurationError, match="deadLetterTopic cannot be 'a', which is read"):
             source(value__format="string", deadLetterTopic="a", **chosen)
@@ -185,23 +185,23 @@ def test_sizes_and_times_have_units() -> None:
     assert stream(maxTriggerDelay="90000").max_trigger_delay == 90  # milliseconds, as in spark-sql-kafka
 
 
-def test_the_least_of_a_trigger_is_not_more_than_its_most() -> None:
+def test_the_minimum_of_a_trigger_must_not_exceed_its_maximum() -> None:
     with pytest.raises(ConfigurationError, match="minOffsetsPerTrigger"):
         stream(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="5")
 
 
-def test_columns_are_chosen_and_headers_come_when_asked_for() -> None:
+def test_columns_are_chosen_and_headers_are_optional() -> None:
     assert source(columns="Offset, value").columns == ("offset", "value")
     assert source(includeHeaders="true").columns == COLUMNS
     assert source(includeHeaders="true", columns="value").columns == ("value", "headers")
 
 
-def test_data_loss_by_both_names() -> None:
+def test_data_loss_is_set_by_either_option_name() -> None:
     assert source(failOnDataLoss="false").on_data_loss is OnDataLoss.REPORT
     assert source(onDataLoss="SKIP").on_data_loss is OnDataLoss.SKIP
 
 
-def test_decoding_is_told_by_side() -> None:
+def test_decoding_is_configured_for_key_and_value() -> None:
     found = source(key__format="string", value__format="json", value__schema="a int", mode="DROPMALFORMED").decoding
     assert (found.key, found.value) == (Side(Format.STRING), Side(Format.JSON, "a int"))
     assert found.mode is Mode.DROPMALFORMED
@@ -227,7 +227,7 @@ def test_kafkas_own_options_reach_the_consumer(name: str, text: str, field: str,
     assert getattr(found.consumer, field) == value
 
 
-def test_options_of_javas_client_without_effect_are_taken() -> None:
+def test_options_of_javas_client_without_effect_are_accepted() -> None:
     options = SERVERS | {
         "subscribe": "a",
         "kafka.max.poll.records": "5000",
@@ -256,7 +256,7 @@ def test_serializers_cannot_be_given() -> None:
         parse_sink(SERVERS | {"kafka.value.serializer": "org.example.Custom"})
 
 
-def test_the_protocol_is_plaintext_and_other_security_options_say_that_there_are_none_yet() -> None:
+def test_only_plaintext_is_accepted_and_other_security_options_are_refused() -> None:
     assert source(kafka__security__protocol="PLAINTEXT").consumer.security_protocol == "PLAINTEXT"
     sink = parse_sink(SERVERS | {"topic": "orders", "kafka.security.protocol": "PLAINTEXT"})
     assert sink.producer.security_protocol == "PLAINTEXT"

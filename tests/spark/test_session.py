@@ -14,13 +14,13 @@ def config(servers: str, client_id: str = "a") -> ClientConfig:
     return ClientConfig(bootstrap_servers=servers, client_id=client_id)
 
 
-def test_a_client_is_kept_from_task_to_task(servers: str) -> None:
+def test_a_client_is_reused_by_the_next_task(servers: str) -> None:
     first = session_for(config(servers))
     assert session_for(config(servers)) is first
     assert session_for(config(servers, "b")) is not first
 
 
-def test_a_client_that_ended_is_made_again(servers: str) -> None:
+def test_a_closed_client_is_replaced(servers: str) -> None:
     first = session_for(config(servers))
     first.wait(first.client.close())
     second = session_for(config(servers))
@@ -28,14 +28,14 @@ def test_a_client_that_ended_is_made_again(servers: str) -> None:
     assert not second.closed
 
 
-def test_the_client_that_was_not_used_for_longest_is_closed(servers: str) -> None:
+def test_the_least_recently_used_client_is_closed(servers: str) -> None:
     sessions = [session_for(config(servers, str(number))) for number in range(MOST_SESSIONS)]
     session_for(config(servers, "0"))
     session_for(config(servers, "one more"))
     assert [session.closed for session in sessions] == [False, True, False, False]
 
 
-def test_a_forked_process_makes_its_own_and_leaves_the_parents_alone(servers: str) -> None:
+def test_a_forked_process_opens_its_own_client_and_keeps_the_parents_open(servers: str) -> None:
     parents: Session = session_for(config(servers))
     child = os.fork()
     if not child:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tools.protocol_generator.definitions import Field, Message, Versions
 from tools.protocol_generator.fields import is_optional
 
-# Fields by which a request says how long the broker may wait; all are in milliseconds.
+# Fields that limit how long the broker may wait before it responds, in milliseconds.
 WAITS = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")
 # Requests that go to one coordinator, and their field that names the group or transaction. Those about several groups,
 # such as DescribeGroups, are not among them: their responses have an error for each group.

@@ -1,4 +1,4 @@
-"""Archives of the tests, read as anybody reads them: a directory of Parquet files."""
+"""Reads the archives of the tests as a plain directory of Parquet files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import pyarrow.dataset as ds
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """What a plain reader of the directory finds, in the order of partition and offset."""
+    """Return the rows of a plain read of the directory, by partition and offset."""
     found: list[dict[str, Any]] = ds.dataset(path, format="parquet", partitioning="hive").to_table().to_pylist()
     return sorted(found, key=lambda row: (str(row["topic"]), row["partition"], row["offset"]))

@@ -1,4 +1,4 @@
-"""Topics as Parquet: what a plain reader finds, and that a run goes on where the one before ended."""
+"""Topics as Parquet: a plain read of the files, and runs that continue where the previous run ended."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def values(path: Path) -> list[tuple[int, bytes]]:
 # --- decisions ------------------------------------------------------------------------------------------------------
 
 
-def test_every_core_has_a_share_where_there_is_enough() -> None:
+def test_every_core_gets_a_share_of_a_large_read() -> None:
     options = source()
     large, small = Range("orders", 0, 0, 4_000_000), Range("orders", 1, 0, 10)
     assert len(shares_of([large], options, 4)) == 4
@@ -50,7 +50,7 @@ def test_every_core_has_a_share_where_there_is_enough() -> None:
     assert len(shares_of([small], source(minPartitions="3"), 4)) == 3
 
 
-def test_a_topic_that_was_made_anew_is_refused() -> None:
+def test_a_recreated_topic_is_refused() -> None:
     known = Archive(1, topic_ids={"orders": "ab"})
     check_topics(known, {"orders": "ab", "other": "cd"})
     check_topics(known, {})
@@ -71,7 +71,7 @@ def data(day: int, first: int, size: int) -> DataFile:
     return DataFile("orders", 0, first, first + 9, path, 10, size, 0, 0, 0)
 
 
-def test_neighbours_of_a_directory_are_put_together_up_to_the_size() -> None:
+def test_small_files_of_a_directory_are_merged_up_to_the_target_size() -> None:
     files = [data(1, 0, 40), data(1, 10, 40), data(2, 20, 40), data(1, 30, 40), data(1, 40, 200), data(1, 50, 10)]
     found = neighbours(files, 100)
     assert [[each.first for each in group] for group in found] == [[0, 10]]
@@ -84,7 +84,7 @@ def batch_of(times: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(range(len(times)), pa.int64()), stamps], names=["offset", "timestamp"])
 
 
-def test_a_batch_is_parted_at_midnight() -> None:
+def test_a_batch_is_split_at_midnight() -> None:
     layout = Layout(False, "", "")
     batch = batch_of([DAY - 1, DAY, DAY + 5, 3, -1, -DAY, 1_763_000_000_000_000])
     found = {slot: part.column("offset").to_pylist() for slot, part in by_slot(batch, layout)}
@@ -114,7 +114,7 @@ def fill(kafka: Kafka, topic: str, numbers: range, **options: Any) -> None:
     kafka.run(main)
 
 
-def test_what_is_archived_is_what_was_sent_also_after_another_run(
+def test_the_archive_has_the_sent_records_also_after_a_second_run(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
     topic = kafka.topic(2)
@@ -153,9 +153,7 @@ async def committed(servers: str, group: str) -> dict[TopicPartition, int]:
     return {tp: found.offset for tp, found in offsets.items()}
 
 
-def test_small_files_are_put_together_and_a_damaged_one_is_found(
-    spark: SparkSession, kafka: Kafka, tmp_path: Path
-) -> None:
+def test_small_files_are_merged_and_a_damaged_file_is_found(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
     topic = kafka.topic()
     for start in range(0, 60, 20):
         kafka.produce(topic, [b"%d" % number for number in range(start, start + 20)], timestamp=NOON)
@@ -177,10 +175,10 @@ def test_small_files_are_put_together_and_a_damaged_one_is_found(
     small.rename(small.with_name("stray.parquet"))
     found = verify(tmp_path, spark=spark)
     assert found.failed
-    told = "\n".join(found.faults)
-    assert f"{whole.name}: its checksum is not that of its manifest" in told
-    assert f"{small.name}: it is not there" in told
-    assert "stray.parquet: no manifest names it" in told
+    faults = "\n".join(found.faults)
+    assert f"{whole.name}: its checksum is not that of its manifest" in faults
+    assert f"{small.name}: it is not there" in faults
+    assert "stray.parquet: no manifest names it" in faults
 
 
 def test_aborted_records_are_not_archived(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
@@ -202,7 +200,7 @@ def test_aborted_records_are_not_archived(spark: SparkSession, kafka: Kafka, tmp
     assert archive(topic, tmp_path, bootstrap=kafka.servers, spark=spark).rounds == 0
 
 
-def test_files_are_rolled_by_size_and_days_that_leap_about_are_closed(
+def test_files_are_rolled_by_size_and_when_too_many_days_are_open(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
@@ -226,7 +224,7 @@ def test_files_are_rolled_by_size_and_days_that_leap_about_are_closed(
     assert {row["hour"] for row in rows_of(tmp_path / "hourly")} == {12}
 
 
-def test_values_are_decoded_where_options_say_so(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+def test_values_are_decoded_as_the_options_ask(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b'{"n":1}', b'{"n":2}'], timestamp=NOON)
     options = {"value.format": "json", "value.schema": "n int", "includeHeaders": "false"}
@@ -238,7 +236,9 @@ def test_values_are_decoded_where_options_say_so(spark: SparkSession, kafka: Kaf
         archive(topic, tmp_path, bootstrap=kafka.servers, spark=spark)
 
 
-def test_offsets_that_are_gone_fail_or_are_told_as_a_gap(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+def test_deleted_offsets_fail_the_run_or_are_reported_as_a_gap(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"x"] * 10, timestamp=NOON)
     archive(topic, tmp_path, bootstrap=kafka.servers, spark=spark)
@@ -259,7 +259,7 @@ def test_offsets_that_are_gone_fail_or_are_told_as_a_gap(spark: SparkSession, ka
     assert verify(tmp_path, spark=spark).gaps == (f"{topic}[0]: 10 to 14",)
 
 
-def test_a_stop_leaves_what_was_committed_and_the_next_run_the_rest(
+def test_a_stopped_run_keeps_its_committed_rounds_and_the_next_run_archives_the_rest(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
@@ -282,13 +282,13 @@ def read_rounds(path: Path) -> int:
     return len(list((path / "_manifests").glob("*.json")))
 
 
-def test_options_that_make_no_archive_are_refused(tmp_path: Path) -> None:
-    for options, said in (
+def test_options_that_an_archive_cannot_have_are_refused(tmp_path: Path) -> None:
+    for options, message in (
         ({"columns": "value"}, "an archive has all columns"),
         ({"subscribePattern": "x"}, "one of subscribe, assign and subscribePattern"),
         ({"maxOffsetsPerTriger": "1"}, "did you mean"),
     ):
-        with pytest.raises(ConfigurationError, match=said):
+        with pytest.raises(ConfigurationError, match=message):
             archive("orders", tmp_path, bootstrap="127.0.0.1:1", options=options)
     with pytest.raises(ConfigurationError, match="compression must be one of"):
         archive("orders", tmp_path, bootstrap="127.0.0.1:1", compression="brotli")

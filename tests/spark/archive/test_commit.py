@@ -1,4 +1,4 @@
-"""A round is part of an archive wholly or not at all, wherever its driver is killed."""
+"""A round is committed completely or not at all, wherever its driver is killed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def file_of(first: int, last: int) -> DataFile:
 
 
 def write(store: Store, file: DataFile, attempt: str = "a") -> Written:
-    """A file with its offsets for content."""
+    """Write a file whose content is its offsets."""
     hidden = temporary(file.path, attempt)
     with store.writing(hidden) as sink:
         sink.write(",".join(map(str, range(file.first, file.last + 1))).encode())
@@ -65,7 +65,7 @@ def write(store: Store, file: DataFile, attempt: str = "a") -> Written:
 
 
 def seen(path: Path) -> list[int]:
-    """The offsets that a plain reader of the directory finds."""
+    """Return the offsets in a plain read of the directory."""
     found: list[int] = []
     for file in path.rglob("*"):
         if file.is_file() and is_data(str(file.relative_to(path))):
@@ -74,7 +74,7 @@ def seen(path: Path) -> list[int]:
 
 
 def rounds() -> Iterator[tuple[Manifest, list[DataFile]]]:
-    """Two rounds, and a compaction of what they have written."""
+    """Return two rounds, and a compaction of their files."""
     for number, start in ((1, 0), (2, 10)):
         files = [file_of(start, start + 4), file_of(start + 5, start + 9)]
         yield Manifest(number, (Range("orders", 0, start, start + 10),), ()), files
@@ -84,7 +84,7 @@ def rounds() -> Iterator[tuple[Manifest, list[DataFile]]]:
 
 
 def run(store: Store) -> None:
-    """All rounds that are not there yet, after what an earlier run has left."""
+    """Recover what an earlier run has left, and commit the remaining rounds."""
     done = recover(store).number
     for manifest, files in rounds():
         if manifest.number > done:
@@ -92,7 +92,7 @@ def run(store: Store) -> None:
     recover(store)
 
 
-def test_rounds_are_seen_by_readers_of_manifests_and_of_directories(tmp_path: Path) -> None:
+def test_readers_of_manifests_and_of_directories_see_the_committed_rounds(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     for manifest, files in rounds():
         commit(store, manifest, [write(store, file) for file in files])
@@ -104,7 +104,7 @@ def test_rounds_are_seen_by_readers_of_manifests_and_of_directories(tmp_path: Pa
     assert seen(tmp_path) == list(range(20))
 
 
-def test_killed_before_any_step_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_a_kill_before_any_step_neither_loses_nor_duplicates_records(tmp_path: Path) -> None:
     for step in range(1000):
         place = tmp_path / str(step)
         mortal = _Mortal(Store.at(place).system, str(place), True, [step])
@@ -113,7 +113,7 @@ def test_killed_before_any_step_nothing_is_lost_or_doubled(tmp_path: Path) -> No
             break
         except _KilledError:
             found = seen(place)
-            assert len(set(found)) == len(found), f"doubled when killed before step {step}"
+            assert len(set(found)) == len(found), f"duplicates when killed before step {step}"
         run(Store.at(place))
         assert seen(place) == list(range(20)), f"killed before step {step}"
         archive = m.read_archive(str(place))
@@ -124,7 +124,7 @@ def test_killed_before_any_step_nothing_is_lost_or_doubled(tmp_path: Path) -> No
     assert step > 20
 
 
-def test_files_that_nobody_committed_are_swept(tmp_path: Path) -> None:
+def test_uncommitted_files_are_removed(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     manifest, files = next(rounds())
     commit(store, manifest, [write(store, file) for file in files])
@@ -135,7 +135,7 @@ def test_files_that_nobody_committed_are_swept(tmp_path: Path) -> None:
     assert seen(tmp_path) == list(range(10))
 
 
-def test_a_file_that_is_to_be_committed_and_is_gone_is_named(tmp_path: Path) -> None:
+def test_an_error_names_the_missing_file_of_a_commit(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     manifest, files = next(rounds())
     written = [write(store, file) for file in files]

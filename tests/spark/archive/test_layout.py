@@ -1,4 +1,4 @@
-"""Where records are filed."""
+"""The directories and file names of an archive's records."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_the_offsets_are_in_the_name() -> None:
 
 
 @pytest.mark.parametrize("topic", ["_schemas", ".hidden"])
-def test_no_topic_makes_a_name_that_readers_pass_over(topic: str) -> None:
+def test_no_topic_gets_a_directory_that_readers_ignore(topic: str) -> None:
     path = f"{DAILY.folder(TopicPartition(topic, 0), 0)}/{file_name(TopicPartition(topic, 0), 0, 1)}"
     assert is_data(path)
 
 
-def test_readers_pass_over_a_file_that_is_not_committed() -> None:
+def test_readers_ignore_an_uncommitted_file() -> None:
     path = f"{DAILY.folder(ORDERS, 0)}/{file_name(ORDERS, 0, 1)}"
     assert is_data(path)
     assert not is_temporary(path)
@@ -68,7 +68,7 @@ def test_readers_pass_over_a_file_that_is_not_committed() -> None:
     assert not is_data("_manifests/x.parquet")
 
 
-def test_an_archive_that_was_begun_otherwise_is_refused() -> None:
+def test_an_archive_that_was_started_with_other_options_is_refused() -> None:
     DAILY.check({}, "lake")
     DAILY.check(DAILY.to_json(), "lake")
     with pytest.raises(ConfigurationError, match="lake was begun with hourly False, which is not True"):

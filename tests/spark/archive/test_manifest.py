@@ -1,4 +1,4 @@
-"""What manifests say together, and what is said when they do not fit."""
+"""The archive that manifests describe, and the errors when they are inconsistent."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"{}", b'{"format":"other","version":1}', b'{"format":"aiokwire-archive","version":99}']
 )
-def test_what_is_no_manifest_is_named(text: bytes) -> None:
+def test_an_error_names_a_file_that_is_not_a_manifest(text: bytes) -> None:
     with pytest.raises(ArchiveDamaged, match=r"7\.json is no manifest"):
         m.decode(text, "7.json")
 
 
-def test_rounds_add_up() -> None:
+def test_an_archive_is_the_sum_of_its_rounds() -> None:
     found = m.fold([part(2, 5, 9), part(1, 0, 5), part(3, 0, 4, partition=1)])
     assert found.number == 3
     assert found.ranges == (Range("orders", 0, 0, 9), Range("orders", 1, 0, 4))
@@ -55,7 +55,7 @@ def test_rounds_add_up() -> None:
     assert m.fold([]) == Archive()
 
 
-def test_a_compaction_takes_the_place_of_all_before_it() -> None:
+def test_a_compaction_replaces_all_rounds_before_it() -> None:
     compacted = part(3, 0, 9, replaces=True)
     for leftover in ([], [part(1, 0, 5), part(2, 5, 9)], [part(2, 5, 9)]):
         found = m.fold([*leftover, compacted, part(4, 9, 12)])
@@ -63,19 +63,19 @@ def test_a_compaction_takes_the_place_of_all_before_it() -> None:
         assert found.ends == {ORDERS: 12}
 
 
-def test_a_manifest_that_is_missing_is_named() -> None:
+def test_an_error_names_the_missing_manifest() -> None:
     with pytest.raises(ArchiveDamaged, match=r"00001\.json is missing"):
         m.fold([part(2, 5, 9)])
     with pytest.raises(ArchiveDamaged, match=r"00002\.json is missing"):
         m.fold([part(1, 0, 5), part(3, 5, 9)])
 
 
-def test_offsets_that_two_manifests_have_are_named() -> None:
+def test_an_error_names_offsets_that_two_manifests_share() -> None:
     with pytest.raises(ArchiveDamaged, match=r"two manifests have offset 4 of orders\[0\]"):
         m.fold([part(1, 0, 5), part(2, 4, 9)])
 
 
-def test_offsets_that_were_never_read_are_known() -> None:
+def test_offsets_that_were_never_read_are_found() -> None:
     found = m.fold([part(1, 0, 5), part(2, 8, 9), part(3, 2, 4, partition=1)])
     assert m.missing(found) == [Range("orders", 0, 5, 8)]
     at = [offset for offset in range(12) if m.covers(found, ORDERS, offset)]
@@ -83,7 +83,7 @@ def test_offsets_that_were_never_read_are_known() -> None:
     assert not m.covers(found, TopicPartition("orders", 2), 0)
 
 
-def test_an_archive_is_what_its_committed_manifests_say(tmp_path: Path) -> None:
+def test_an_archive_consists_of_its_committed_manifests(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     with pytest.raises(ConfigurationError, match="is no archive"):
         m.read_archive(str(tmp_path))
@@ -95,7 +95,7 @@ def test_an_archive_is_what_its_committed_manifests_say(tmp_path: Path) -> None:
     assert m.read_archive(store).ends == {ORDERS: 9}
 
 
-def test_a_store_keeps_others_out(tmp_path: Path) -> None:
+def test_a_locked_store_refuses_a_second_writer(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     lock = f"{m.FOLDER}/.lock"
     refused = pytest.raises(ConfigurationError, match="another process is writing")
@@ -105,6 +105,6 @@ def test_a_store_keeps_others_out(tmp_path: Path) -> None:
         pass
 
 
-def test_a_place_that_nobody_knows_is_named() -> None:
+def test_an_error_names_an_unknown_file_system() -> None:
     with pytest.raises(ConfigurationError, match="no archive can be at 'nowhere://x'"):
         Store.at("nowhere://x")

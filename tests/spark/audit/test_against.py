@@ -1,4 +1,4 @@
-"""What is compared with an archive, and how differences are told: the decisions, without Spark."""
+"""The comparison with an archive and how differences are reported: the decisions, without Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from aiokwire.types import TopicPartition
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
 
-def test_only_what_both_should_have_is_compared() -> None:
+def test_only_offsets_that_both_sides_should_have_are_compared() -> None:
     audited = {A: (5, 20), B: (0, 10), C: (0, 3)}
     archive = {A: (0, 15), C: (3, 9)}
     assert common(audited, archive) == {A: (5, 15)}
@@ -37,17 +37,17 @@ def test_an_archive_is_compared_from_its_first_to_its_last_offset() -> None:
 
 
 @given(st.sets(st.tuples(st.sampled_from("tu"), st.integers(0, 1), st.integers(0, 40), st.sampled_from("xy"))))
-def test_offsets_that_follow_each_other_are_one_difference(offsets: set[tuple[str, int, int, str]]) -> None:
+def test_adjacent_offsets_with_the_same_difference_are_one_entry(offsets: set[tuple[str, int, int, str]]) -> None:
     found = stretches_of(Differing(*each) for each in offsets)
-    told = [(one.topic, one.partition, offset, one.kind) for one in found for offset in range(one.first, one.last + 1)]
-    assert len(told) == len(offsets)
-    assert set(told) == offsets
+    shown = [(one.topic, one.partition, offset, one.kind) for one in found for offset in range(one.first, one.last + 1)]
+    assert len(shown) == len(offsets)
+    assert set(shown) == offsets
     ends = {(one.topic, one.partition, one.last + 1, one.kind) for one in found}
-    assert not ends & offsets, "what touches is one"
+    assert not ends & offsets, "adjacent stretches are merged"
     assert all(one.count == one.last - one.first + 1 for one in found)
 
 
-def test_differences_are_told_by_what_differs() -> None:
+def test_a_difference_names_the_fields_that_differ() -> None:
     parts = ["key", "value", "headers"]
     same = {f"{side}_{name}": 1 for side in ("topic", "archive") for name in ("count", *parts)}
     for changes, kind in (

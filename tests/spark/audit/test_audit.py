@@ -1,4 +1,4 @@
-"""An audit of real topics through Spark, each kind of finding once."""
+"""Audits of topics through Spark: each kind of finding once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def audits(spark: SparkSession, servers: str) -> Audits:
 
 
 def transactions(kafka: Kafka, topic: str) -> None:
-    """Five records and a commit, three and an abort, two and a commit: offsets 0 to 12."""
+    """Write five records and a commit, three and an abort, two and a commit: offsets 0 to 12."""
 
     async def main() -> None:
         async with Producer(kafka.servers, transactional_id=topic) as producer:
@@ -60,7 +60,7 @@ def transactions(kafka: Kafka, topic: str) -> None:
     kafka.run(main)
 
 
-def test_what_readers_do_not_see_is_told_apart(kafka: Kafka, audits: Audits) -> None:
+def test_control_and_aborted_records_are_counted_separately(kafka: Kafka, audits: Audits) -> None:
     topic = kafka.topic(2)
     transactions(kafka, topic)
     report = audits(topic, options={"maxRecordsPerPartition": "4"}, fail_on=("gaps", "aborted"))
@@ -76,7 +76,7 @@ def test_what_readers_do_not_see_is_told_apart(kafka: Kafka, audits: Audits) -> 
     json.dumps(audit_as_json(report))
 
 
-def test_an_open_transaction_is_left_out_and_told(kafka: Kafka, audits: Audits) -> None:
+def test_an_open_transaction_is_excluded_and_reported(kafka: Kafka, audits: Audits) -> None:
     topic = kafka.topic()
 
     async def main() -> AuditReport:
@@ -108,7 +108,7 @@ def test_duplicates_are_found_across_partitions_and_by_header(kafka: Kafka, audi
     assert (by_header.duplicates.records, by_header.duplicates.extra, by_header.duplicates.distinct) == (5, 3, 2)
 
 
-def test_part_of_a_log_and_the_groups_that_read_it(kafka: Kafka, audits: Audits) -> None:
+def test_an_audit_of_part_of_a_log_reports_the_groups_that_read_it(kafka: Kafka, audits: Audits) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"%d" % number for number in range(20)])
 
@@ -129,7 +129,7 @@ def test_part_of_a_log_and_the_groups_that_read_it(kafka: Kafka, audits: Audits)
     assert [one.text for one in report.wrong] == [f"group {topic} is 5 offsets behind"]
 
 
-def test_options_are_fixed_to_offsets_once() -> None:
+def test_options_are_resolved_to_offsets_once() -> None:
     given = source_options(["a", "b"], "host:1", {"startingTimestamp": "5", "KAFKA.isolation.level": "x", "o": "1"})
     assert given == {
         "startingTimestamp": "5", "o": "1", "kafka.bootstrap.servers": "host:1", "subscribe": "a,b",
@@ -141,7 +141,7 @@ def test_options_are_fixed_to_offsets_once() -> None:
     assert "startingTimestamp" not in fixed
 
 
-def test_wrong_questions_are_refused_before_anything_runs(audits: Audits) -> None:
+def test_invalid_options_are_refused_before_any_job_starts(audits: Audits) -> None:
     with pytest.raises(ConfigurationError, match="an audit finds no 'gap'"):
         audits("t", fail_on=["gap"])
     with pytest.raises(ConfigurationError, match="key,value or key or value or header:NAME"):
@@ -158,7 +158,7 @@ def test_wrong_questions_are_refused_before_anything_runs(audits: Audits) -> Non
 
 
 class Lake:
-    """An archive as the manifest describes it, of what the source reads."""
+    """An archive of what the source reads, with its manifest."""
 
     def __init__(self, root: Path, read: Reads, topic: str) -> None:
         self._root = root
@@ -168,7 +168,7 @@ class Lake:
         self.files: list[DataFile] = []
 
     def add(self, first: int, end: int, changes: Mapping[int, Mapping[str, Any]] | None = None, **options: Any) -> Path:
-        """A file with these offsets of partition 0; `changes` by offset: other columns, or another offset."""
+        """Add a file with these offsets of partition 0; `changes` replaces columns, or the offset, by offset."""
         place = f'{{"{self._topic}":{{"0":%d}}}}'
         columns = "key,value,offset,timestamp,timestampType,headers"
         edges = {"startingOffsets": place % first, "endingOffsets": place % end}
@@ -203,7 +203,7 @@ class Lake:
 COMMITTED: dict[str, Any] = {"kafka__isolation__level": "read_committed"}
 
 
-def test_an_archive_that_is_like_the_topic_has_no_differences(
+def test_an_archive_that_matches_its_topic_has_no_differences(
     kafka: Kafka, audits: Audits, read: Reads, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
@@ -220,7 +220,7 @@ def test_an_archive_that_is_like_the_topic_has_no_differences(
     assert not report.failed
 
 
-def test_differences_are_named_by_offset(kafka: Kafka, audits: Audits, read: Reads, tmp_path: Path) -> None:
+def test_differences_are_reported_by_offset(kafka: Kafka, audits: Audits, read: Reads, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"%d" % number for number in range(60)], key=b"k", headers=[("h", b"1")])
     lake = Lake(tmp_path, read, topic)
@@ -247,7 +247,7 @@ def test_differences_are_named_by_offset(kafka: Kafka, audits: Audits, read: Rea
     assert report.failed
 
 
-def test_what_was_aborted_is_not_in_the_topic_and_what_is_not_audited_is_not_compared(
+def test_aborted_records_and_offsets_outside_the_audit_are_not_compared(
     kafka: Kafka, audits: Audits, read: Reads, tmp_path: Path
 ) -> None:
     topic = kafka.topic()
@@ -265,10 +265,10 @@ def test_what_was_aborted_is_not_in_the_topic_and_what_is_not_audited_is_not_com
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_writes_a_document_and_tells_by_its_status(
+def test_the_command_writes_a_document_and_exits_with_the_verdict(
     kafka: Kafka, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)  # it is everybody's
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)  # all tests share the session
     topic = kafka.topic()
     transactions(kafka, topic)
     command = ["spark", "audit", topic, "-b", kafka.servers, "--duplicates", "none"]

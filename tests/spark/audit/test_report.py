@@ -1,4 +1,4 @@
-"""What is wrong, and how a report shows it: tables, JSON, and an HTML document that loads and runs nothing."""
+"""Findings and the forms of a report: tables, JSON, and an HTML document that loads and runs nothing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def stretches(*ranges: tuple[int, int]) -> Stretches:
     return found
 
 
-def test_missing_offsets_are_wrong_unless_the_topic_is_compacted() -> None:
+def test_missing_offsets_are_a_finding_unless_the_topic_is_compacted() -> None:
     missing = stretches((5, 6), (8, 12))
     assert [(one.count, one.text) for one in report(partition(missing=missing)).wrong] == [
         (5, "5 offsets are not there: 5, 8 to 11")
@@ -69,7 +69,7 @@ def test_missing_offsets_are_wrong_unless_the_topic_is_compacted() -> None:
     assert not report(partition(compacted=True, aborted=4)).failed
 
 
-def test_only_what_was_named_counts_as_wrong() -> None:
+def test_only_the_chosen_findings_fail_the_audit() -> None:
     each = partition(aborted=4)
     assert [one.finding for one in report(each).found] == [Finding.ABORTED]
     assert not report(each).failed
@@ -78,7 +78,7 @@ def test_only_what_was_named_counts_as_wrong() -> None:
         parse_findings(["gap"])
 
 
-def test_each_finding_says_where_and_how_much() -> None:
+def test_each_finding_names_its_partition_and_count() -> None:
     records = Records(3, times=tally_times(np.array([5000, 1000, 2000], np.int64)))
     batches = Batches(by_format={1: 7, 2: 1})
     held = PartitionReport(partition().tally, 0, 100, 110, False)
@@ -101,7 +101,7 @@ def test_each_finding_says_where_and_how_much() -> None:
     ]
 
 
-def test_a_partition_that_is_much_larger_than_the_others_is_skewed() -> None:
+def test_a_partition_much_larger_than_the_others_is_skewed() -> None:
     many = Records(5000)
     parts = [
         partition(number, records=many, batches=Batches(bytes=Sizes.of([size])))
@@ -117,7 +117,7 @@ def test_a_partition_that_is_much_larger_than_the_others_is_skewed() -> None:
     assert not judge(few, None, (), None, skew_limit=2.0, max_lag=None)
 
 
-def test_keys_and_durations_for_people() -> None:
+def test_keys_and_durations_are_shown_in_readable_form() -> None:
     assert [key_text(key) for key in (b"42", "Zürich".encode(), b"\xff\x00", b"a\nb", b"")] == [
         "42", "Zürich", "0xff00", "0x610a62", "",
     ]  # fmt: skip
@@ -128,7 +128,7 @@ def test_keys_and_durations_for_people() -> None:
     assert list(lag_by_group(lags).items()) == [("b", 9), ("a", 7)]
 
 
-def test_duplicates_are_told_by_columns_or_a_header() -> None:
+def test_duplicates_are_identified_by_columns_or_a_header() -> None:
     assert parse_identity("key, value") == (("key", "value"), None)
     assert parse_identity("header:trace id") == (("headers",), "trace id")
     with pytest.raises(ConfigurationError, match="not 'offset'"):
@@ -146,7 +146,7 @@ def test_duplicates_are_told_by_columns_or_a_header() -> None:
 
 
 def full() -> AuditReport:
-    """A report with something in each of its parts."""
+    """Return a report in which no part is empty."""
     first = partition(aborted=4, control=2, missing=stretches((5, 6)), compacted=None)
     keys = first.tally.records.keys.add({EVIL.encode(): 60, b"$x_{1}$ \xc3\xbc": 30, b"\xff": 10})
     first.tally.records.keys = keys
@@ -163,7 +163,7 @@ def full() -> AuditReport:
 
 
 class _Document(html.parser.HTMLParser):
-    """Elements, attributes and text; and whether what is opened is closed."""
+    """The elements, attributes and text of a document; checks that each element is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class _Document(html.parser.HTMLParser):
         self.text.append(data)
 
 
-def test_the_document_loads_and_runs_nothing_and_escapes_what_stands_in_the_topic() -> None:
+def test_the_document_loads_and_runs_nothing_and_escapes_the_content_of_the_topic() -> None:
     text = audit_as_html(full())
     document = _Document(text)
     assert not {"script", "link", "iframe", "object", "embed", "form", "a"} & set(document.tags)
@@ -217,7 +217,7 @@ def test_control_characters_and_writing_directions_are_spelled_out() -> None:
     assert r"a\u{202e}b\u{0}\u{a}" in text
 
 
-def test_plots_are_pictures_of_outlines() -> None:
+def test_plots_are_svg_paths_without_text() -> None:
     pytest.importorskip("matplotlib")
     made = full()
     plots = dict(draw_all(made))
@@ -242,12 +242,12 @@ def test_an_empty_topic_has_a_document_too() -> None:
     assert audit_as_json(report(empty))["partitions"][0]["first_offset"] == -1
 
 
-def test_without_matplotlib_the_document_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_document_names_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     assert "pip install matplotlib" in audit_as_html(full())
 
 
-def test_json_has_everything_and_is_json() -> None:
+def test_the_json_report_is_valid_and_complete() -> None:
     found = json.loads(json.dumps(audit_as_json(full())))
     assert [each["fails"] for each in found["found"]] == [True, False, False, False, True]
     first = found["partitions"][0]
@@ -269,8 +269,8 @@ def test_the_terminal_has_a_table_for_each_part() -> None:
     assert all(len(row) == len(table.heads) for table in tables for row in table.rows)
 
 
-def test_the_verdict_names_what_was_found_though_it_does_not_fail_the_audit() -> None:
-    """ "Found" listed disorder, and the line below said "nothing wrong"."""
+def test_the_verdict_names_findings_that_do_not_fail_the_audit() -> None:
+    """ "Found" listed disorder, and the line below it was "nothing wrong"."""
     times = tally_times(np.array([5, 3, 4]))
     late = partition(records=dataclasses.replace(Records(3, 0, 2), times=times))
     assert audit_verdict(report(late)) == "passed; findings that do not fail it: 1 disorder"

@@ -1,4 +1,4 @@
-"""Summaries: where the parts are cut makes no difference."""
+"""Summaries do not depend on where the parts are cut."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stretches(holes: list[int]) -> Stretches:
 
 
 @given(st.sets(st.integers(0, 120)), st.integers(0, 120))
-def test_stretches_are_the_same_wherever_they_are_cut(holes: set[int], cut: int) -> None:
+def test_stretches_do_not_depend_on_where_the_parts_are_cut(holes: set[int], cut: int) -> None:
     ordered = sorted(holes)
     whole = stretches(ordered)
     parts = stretches([hole for hole in ordered if hole < cut]), stretches([hole for hole in ordered if hole >= cut])
@@ -44,7 +44,7 @@ def test_stretches_are_the_same_wherever_they_are_cut(holes: set[int], cut: int)
 
 
 @given(st.lists(st.integers(0, 2**40)), st.integers(0, 20))
-def test_sizes_are_the_same_wherever_they_are_cut(numbers: list[int], cut: int) -> None:
+def test_sizes_do_not_depend_on_where_the_parts_are_cut(numbers: list[int], cut: int) -> None:
     whole = Sizes.of(numbers)
     assert Sizes.of(numbers[:cut]).merge(Sizes.of(numbers[cut:])) == whole
     assert (whole.count, whole.total) == (len(numbers), sum(numbers))
@@ -78,7 +78,7 @@ def test_above_the_bound_each_count_is_within_its_error(keys: list[bytes], one: 
         assert truth[key] - found.error <= found.counts.get(key, 0) <= truth[key]
 
 
-def test_long_keys_are_told_apart_by_a_digest() -> None:
+def test_long_keys_are_distinguished_by_a_digest() -> None:
     one, other = b"a" * (LONG_KEY + 1), b"a" * LONG_KEY + b"b"
     assert short_key(one) != short_key(other)
     assert len(short_key(one)) <= LONG_KEY
@@ -94,7 +94,7 @@ def times(numbers: list[int]) -> Times:
 
 
 @given(st.lists(st.integers(-1, 2000)), st.integers(0, 50))
-def test_times_are_the_same_wherever_they_are_cut(numbers: list[int], cut: int) -> None:
+def test_times_do_not_depend_on_where_the_parts_are_cut(numbers: list[int], cut: int) -> None:
     whole = times(numbers)
     assert times(numbers[:cut]).merge(times(numbers[cut:])) == whole
     known = [number for number in numbers if number >= 0]
@@ -105,7 +105,7 @@ def test_times_are_the_same_wherever_they_are_cut(numbers: list[int], cut: int) 
 
 
 @given(st.sets(st.integers(0, 10**6), max_size=TIME_BUCKETS * 2), st.integers(0, 10**6))
-def test_buckets_of_time_are_few_and_no_wider_than_they_must_be(numbers: set[int], cut: int) -> None:
+def test_time_buckets_are_few_and_as_narrow_as_possible(numbers: set[int], cut: int) -> None:
     whole = TimeBuckets.of(dict.fromkeys(numbers, 1))
     parts = [
         TimeBuckets.of(dict.fromkeys(part, 1))
@@ -117,7 +117,7 @@ def test_buckets_of_time_are_few_and_no_wider_than_they_must_be(numbers: set[int
 
 
 @given(st.lists(st.integers(0, 2 * PRODUCERS_SHOWN), max_size=3 * PRODUCERS_SHOWN), st.integers(0, 600))
-def test_producers_are_the_same_wherever_they_are_cut(ids: list[int], cut: int) -> None:
+def test_producers_do_not_depend_on_where_the_parts_are_cut(ids: list[int], cut: int) -> None:
     def tally(places: range) -> Producers:
         found = Producers()
         for offset in places:

@@ -1,4 +1,4 @@
-"""What is counted of raw batches, against a plain count of the same log."""
+"""Counts of raw batches, compared with a plain count of the same log."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Row(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A batch of a log as it is described, and as it is there."""
+    """A batch of a log: its description and its bytes."""
 
     kind: Kind
     rows: list[Row]
     whole: Range
-    """The offsets that it had once."""
+    """The offsets before compaction."""
     batch: RecordBatch
 
 
 def write(base: int, size: int, kind: Kind, kept: Sequence[int], *, magic: int = 2, **options: int) -> Written:
-    """A batch of `size` offsets of which compaction has left those in `kept`."""
+    """Write a batch of `size` offsets; after compaction only those in `kept` remain."""
     rows = [
         Row(base + delta, 1000 + (base + delta) * 7 % 50, None if delta % 4 == 3 else b"%d" % (delta % 3), b"v" * delta)
         for delta in kept
@@ -67,7 +67,7 @@ def write(base: int, size: int, kind: Kind, kept: Sequence[int], *, magic: int =
 
 @st.composite
 def logs(draw: st.DrawFn) -> list[Written]:
-    """Batches of all kinds, with holes in them and between them."""
+    """Draw batches of all kinds, with gaps in them and between them."""
     found: list[Written] = []
     at = draw(st.integers(0, 5))
     for _ in range(draw(st.integers(0, 8))):
@@ -81,7 +81,7 @@ def logs(draw: st.DrawFn) -> list[Written]:
 
 
 def tally(log: Sequence[Written], start: int, end: int) -> PartitionTally:
-    """One task's: it is sent whole batches, also where its range begins in the middle of one."""
+    """Tally as one task does: brokers send whole batches, even when a range starts inside a batch."""
     tallying = Tallying(Range("t", 0, start, end))
     sent = [written for written in log if written.batch.last_offset >= start and written.whole.start < end]
     for part in itertools.batched(sent, 3) if hasattr(itertools, "batched") else [sent[:2], sent[2:]]:
@@ -91,7 +91,9 @@ def tally(log: Sequence[Written], start: int, end: int) -> PartitionTally:
 
 
 @given(logs(), st.lists(st.integers(0, 120), max_size=4), st.integers(0, 4))
-def test_a_log_is_counted_alike_wherever_it_is_cut(log: list[Written], cuts: list[int], beyond: int) -> None:
+def test_the_count_of_a_log_does_not_depend_on_where_it_is_cut(
+    log: list[Written], cuts: list[int], beyond: int
+) -> None:
     end = (log[-1].whole.end if log else 10) + beyond
     whole = tally(log, 0, end)
     edges = [0, *sorted(min(cut, end) for cut in cuts), end]
@@ -124,7 +126,7 @@ def test_each_offset_is_counted_once(log: list[Written]) -> None:
     assert sum(seen.batches for seen in found.batches.producers.by_id.values()) == len(log)
 
 
-def test_markers_are_told_apart() -> None:
+def test_commit_and_abort_markers_are_counted_separately() -> None:
     found = Tallying(Range("t", 0, 0, 2))
     builder = BatchBuilder()
     builder.append(0, b"\0\0\0\0", b"")
@@ -136,9 +138,9 @@ def test_markers_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_messages_of_old_formats_stand_alone_wherever_a_run_is_cut(magic: int) -> None:
+def test_uncompressed_messages_of_old_formats_are_counted_alike_wherever_a_run_is_cut(magic: int) -> None:
     builder = BatchBuilder(magic, 1 << 16)
-    for delta in (0, 1, 2, 5, 6):  # compacted: an old log tells only what is left
+    for delta in (0, 1, 2, 5, 6):  # compacted: an old log only has the remaining messages
         builder.append_at(delta, 100 + delta, b"k", b"v" * delta)
     data = bytes(builder.seal())
 
@@ -167,7 +169,7 @@ def test_compressed_messages_of_old_formats_count_as_batches() -> None:
     assert (tally.batches.by_codec, tally.batches.records.most) == ({"gzip": 1}, 3)
 
 
-def test_what_retention_takes_meanwhile_is_not_missing() -> None:
+def test_records_that_retention_deletes_during_the_audit_are_not_missing() -> None:
     tallying = Tallying(Range("t", 0, 0, 20))
     tallying.add([write(0, 5, Kind.DATA, range(5)).batch], [])
     tallying.skip_deleted(12)
@@ -176,17 +178,17 @@ def test_what_retention_takes_meanwhile_is_not_missing() -> None:
     assert (tally.records.count, tally.missing.offsets, tally.deleted.shown) == (13, 0, [(5, 12)])
 
 
-def test_tallies_that_do_not_meet_are_refused() -> None:
+def test_tallies_that_are_not_adjacent_are_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"t\[0\] from 5 on does not follow t\[0\] to 4"):
         PartitionTally("t", 0, 0, 4).merge(PartitionTally("t", 0, 5, 6))
 
 
 @given(st.lists(st.integers(0, 2**45)))
-def test_many_sizes_are_counted_as_one_by_one(numbers: list[int]) -> None:
+def test_sizes_counted_at_once_equal_sizes_counted_one_by_one(numbers: list[int]) -> None:
     assert tally_sizes(np.array(numbers, np.int64)) == Sizes.of(numbers)
 
 
-def test_many_times_are_counted_in_the_same_buckets() -> None:
+def test_times_counted_at_once_fall_into_the_same_buckets() -> None:
     times = np.arange(0, 200_000, 3, dtype=np.int64)
     found = tally_times(times)
     assert found.buckets == TimeBuckets.of(dict.fromkeys(times.tolist(), 1))

@@ -1,4 +1,4 @@
-"""A task without Spark: what it counts of a log that retention has shortened since it was planned, or that was cut."""
+"""A task without Spark, on a log that retention shortened after planning, or that was truncated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def delete(client: Client, *, topic: str, before: int) -> None:
     await client.request(request, to=Node(leader))
 
 
-def test_what_retention_took_since_the_plan_is_counted_as_deleted(kafka: Kafka) -> None:
+def test_records_deleted_by_retention_since_the_plan_are_counted_as_deleted(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"%d" % number for number in range(20)])
     named = {"kafka.bootstrap.servers": kafka.servers, "subscribe": topic}
@@ -48,7 +48,7 @@ def test_what_retention_took_since_the_plan_is_counted_as_deleted(kafka: Kafka) 
         tally_task(options, Task((Range(topic, 0, 25, 30),), {}))
 
 
-def test_partitions_without_anything_to_read_are_there_too() -> None:
+def test_empty_partitions_are_part_of_the_result() -> None:
     parts = [PartitionTally("t", 0, 5, 9), PartitionTally("t", 0, 0, 5)]
     found = merge_all(parts, {TopicPartition("t", 0): 0, TopicPartition("t", 1): 7})
     assert [(each.partition, each.start, each.end) for each in found] == [(0, 0, 9), (1, 7, 7)]

@@ -1,4 +1,4 @@
-"""Undecodable records on their way to the dead-letter topic: what a task sends, and when it fails."""
+"""Undecodable records and the dead-letter topic: what a task sends, and when it fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def records(kafka: Kafka, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
     return kafka.run(main)
 
 
-def test_a_record_is_sent_as_it_came_with_why_and_from_where(kafka: Kafka) -> None:
+def test_a_dead_letter_has_the_record_the_reason_and_its_coordinates(kafka: Kafka) -> None:
     topic, dead = kafka.topic(), kafka.topic()
     kafka.produce(topic, [b"good"], timestamp=1000)
     kafka.produce(topic, [b"\xff\xfe"], key=b"k", timestamp=2000, headers=[("trace", b"1"), ("none", None)])
@@ -68,7 +68,7 @@ def test_a_record_is_sent_as_it_came_with_why_and_from_where(kafka: Kafka) -> No
     }
 
 
-def test_rows_are_left_out_with_dropmalformed_and_keys_are_looked_at_too(kafka: Kafka) -> None:
+def test_dropmalformed_drops_rows_with_an_undecodable_key_or_value(kafka: Kafka) -> None:
     topic, dead = kafka.topic(), kafka.topic()
     kafka.produce(topic, [b"a"], key=b"\xff")
     kafka.produce(topic, [None], key=b"k")
@@ -79,7 +79,7 @@ def test_rows_are_left_out_with_dropmalformed_and_keys_are_looked_at_too(kafka: 
     assert dict(letter.headers)["aiokwire.dead.side"] == b"key"
 
 
-def test_a_task_that_is_repeated_sends_again_under_the_same_coordinates(kafka: Kafka) -> None:
+def test_a_repeated_task_sends_its_dead_letters_again_with_the_same_coordinates(kafka: Kafka) -> None:
     topic, dead = kafka.topic(), kafka.topic()
     kafka.produce(topic, [b"\xff"] * 3)
     job = reader(kafka, topic, deadLetterTopic=dead)
@@ -90,30 +90,32 @@ def test_a_task_that_is_repeated_sends_again_under_the_same_coordinates(kafka: K
     assert sorted(offsets, key=str) == [b"0", b"0", b"1", b"1", b"2", b"2"]
 
 
-def test_good_records_make_no_producer_and_no_letter(kafka: Kafka) -> None:
+def test_decodable_records_start_no_producer_and_send_no_dead_letter(kafka: Kafka) -> None:
     topic, dead = kafka.topic(), kafka.topic()
     kafka.produce(topic, [b"a"])
     assert len(rows(reader(kafka, topic, deadLetterTopic=dead))) == 1
     assert records(kafka, dead) == []
 
 
-def test_a_dead_letter_topic_that_is_not_there_is_named_before_anything_starts(kafka: Kafka) -> None:
+def test_a_missing_dead_letter_topic_is_named_before_the_query_starts(kafka: Kafka) -> None:
     topic = kafka.topic()
     with pytest.raises(ConfigurationError, match="topic 'nowhere' is not there"):
         reader(kafka, topic, deadLetterTopic="nowhere", **{"kafka.default.api.timeout.ms": "200"}).partitions()
 
 
-def test_a_task_fails_when_its_letters_cannot_be_sent(kafka: Kafka) -> None:
+def test_a_task_fails_when_its_dead_letters_cannot_be_sent(kafka: Kafka) -> None:
     topic, dead = kafka.topic(), kafka.topic(1, **{"max.message.bytes": "200"})
     kafka.produce(topic, [b"fine", b"\xff" * 300])
     job = reader(kafka, topic, deadLetterTopic=dead)
     (task,) = job.partitions()
-    said = rf"1 undecodable record.* of {topic}, the first in \[0\] at offset 1, could not be sent to deadLetterTopic"
-    with pytest.raises(DeadLettersFailed, match=said):
+    message = (
+        rf"1 undecodable record.* of {topic}, the first in \[0\] at offset 1, could not be sent to deadLetterTopic"
+    )
+    with pytest.raises(DeadLettersFailed, match=message):
         list(job.read(task))
 
 
-def test_a_dead_letter_topic_that_goes_away_fails_the_task(kafka: Kafka) -> None:
+def test_a_task_fails_when_its_dead_letter_topic_is_deleted(kafka: Kafka) -> None:
     topic, dead = kafka.topic(), kafka.topic()
     kafka.produce(topic, [b"\xff"])
     patience = {"kafka.default.api.timeout.ms": "400", "kafka.request.timeout.ms": "400"}

@@ -1,4 +1,4 @@
-"""Decoding of columns, and the exact Arrow schema that Spark is promised."""
+"""Decoding of columns, and the exact Arrow schema that Spark expects."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def converted_times(
 
 @pytest.mark.parametrize("with_letters", [False, True], ids=["plain", "with dead letters"])
 @pytest.mark.parametrize("time", [LATEST_TIME + 1, 2**63 - 1, -LATEST_TIME - 1])
-def test_a_time_that_spark_cannot_tell_is_an_error_with_its_place(time: int, with_letters: bool) -> None:
+def test_a_timestamp_out_of_sparks_range_is_an_error_with_its_offset(time: int, with_letters: bool) -> None:
     decoding = ({"key.format": "string"}, lambda _, __: None) if with_letters else ({}, None)
     with pytest.raises(TimeOutOfRange, match=rf"^t\[3\] at offset 8: the timestamp {time} "):
         converted_times([1000, time, 1000], "value,timestamp", decoding[1], **decoding[0])
 
 
-def test_a_time_that_spark_cannot_tell_hinders_nobody_who_does_not_ask_for_it() -> None:
+def test_a_timestamp_out_of_sparks_range_is_ignored_unless_its_column_is_read() -> None:
     assert converted_times([1000, 2**63 - 1], "value").num_rows == 2
 
 
-def test_the_latest_and_the_earliest_time_that_spark_can_tell_are_told() -> None:
+def test_the_first_and_the_last_timestamp_of_sparks_range_are_read() -> None:
     found = converted_times([LATEST_TIME, -LATEST_TIME], "timestamp").column("timestamp")
     assert found.cast(pa.int64()).to_pylist() == [LATEST_TIME * 1000, -LATEST_TIME * 1000]
 
@@ -104,7 +104,7 @@ def test_plain_columns_are_what_spark_expects() -> None:
     assert batch.to_pylist()[0]["timestamp"] == datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)
 
 
-def test_strings_that_are_no_utf8_are_null_and_kept_beside() -> None:
+def test_strings_that_are_not_utf8_are_null_and_kept_in_the_corrupt_column() -> None:
     batch = converted(
         [b"caf\xc3\xa9", b"\xff", None, b""],
         kind=StringType(),
@@ -122,7 +122,7 @@ def test_a_malformed_record_is_dropped_or_named() -> None:
         converted([b"a", b"\xff"], StringType(), value__format="string", mode="FAILFAST")
 
 
-def test_who_asks_for_them_gets_the_rejected_rows_whole() -> None:
+def test_rejected_rows_are_reported_with_all_columns() -> None:
     got: list[tuple[pa.RecordBatch, Rejected]] = []
     batch = converted(
         [b"a", b"\xff"],
@@ -132,7 +132,7 @@ def test_who_asks_for_them_gets_the_rejected_rows_whole() -> None:
         columns="offset",
     )
     assert batch.num_rows == 2
-    assert not got, "values that nobody asks for are not decoded"
+    assert not got, "values of unused columns are not decoded"
     converted([b"a", b"\xff"], StringType(), reject=lambda *found: got.append(found), value__format="string")
     ((raw, rejected),) = got
     assert {row: fault.side for row, fault in rejected.items()} == {1: "value"}
@@ -173,7 +173,7 @@ def test_times_in_json_are_iso_or_seconds() -> None:
     "text",
     [b"", b"{", b"[]", b"5", b'{"a":"x"}', b'{"a":1.5}', b'{"a":true}', b'{"a":3000000000}', b'{"a":1}{}', b"\xff"],
 )
-def test_what_is_not_by_the_schema_is_malformed(text: bytes) -> None:
+def test_json_that_does_not_match_the_schema_is_malformed(text: bytes) -> None:
     good = b'{"a":1}'
     schema: dict[str, Any] = {"value__format": "json", "value__schema": "a int", "columnNameOfCorruptRecord": "_bad"}
     batch = converted([good, text, good, None], StructType().add("a", IntegerType()), **schema)
@@ -181,7 +181,7 @@ def test_what_is_not_by_the_schema_is_malformed(text: bytes) -> None:
     assert batch.column("_bad").to_pylist() == [None, text, None, None]
 
 
-def test_types_that_json_does_not_have_are_refused_on_the_driver() -> None:
+def test_types_without_a_json_form_are_refused_on_the_driver() -> None:
     decoding = parse_source(SERVERS | {"value.format": "json", "value.schema": "x"}, streaming=False).decoding
     schema = StructType().add("value", StructType().add("m", MapType(IntegerType(), IntegerType())))
     with pytest.raises(ConfigurationError, match=r"value\.schema\.m: the keys of a JSON map are strings, not int"):

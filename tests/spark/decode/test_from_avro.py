@@ -1,4 +1,4 @@
-"""Avro as columns: its types, its evolution, ids of a registry, and bytes that are none."""
+"""Avro as columns: types, schema evolution, ids of a registry, and undecodable bytes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def avro(schema: Any, **more: Any) -> Side:
     return Side(Format.AVRO, json.dumps(schema), **more)
 
 
-def test_types_are_those_of_sparks_own_from_avro() -> None:
+def test_types_equal_those_of_sparks_from_avro() -> None:
     found = spark_type(avro_schema(json.dumps(ORDER), "value.schema").expanded, "value.schema")
     item = "struct<sku:string>"
     assert found.simpleString() == (
@@ -110,12 +110,12 @@ def test_a_record_is_read_by_its_schema() -> None:
     assert not faults
 
 
-def test_what_is_not_a_record_is_a_column_of_its_type() -> None:
+def test_a_schema_other_than_a_record_is_one_column_of_its_type() -> None:
     assert decoded(avro("string"), datum("string", "paid"))[0] == ["paid"]
     assert decoded(avro(["null", "long"]), datum(["null", "long"], 7), b"\0")[0] == [7, None]
 
 
-def test_bytes_that_are_no_datum_are_told_and_null() -> None:
+def test_undecodable_bytes_are_null_and_reported() -> None:
     good = datum(ORDER, WRITTEN)
     found, faults = decoded(avro(ORDER), good, good + b"x", good[:-3], b"", good)
     assert found == [READ, None, None, None, READ]
@@ -123,7 +123,7 @@ def test_bytes_that_are_no_datum_are_told_and_null() -> None:
     assert faults[1] == "ValueError: 1 bytes are left behind the datum"
 
 
-def test_numbers_that_arrow_cannot_hold_are_told() -> None:
+def test_numbers_out_of_arrows_range_are_reported() -> None:
     schema = {"type": "long", "logicalType": "timestamp-millis"}
     found, faults = decoded(avro(schema), datum("long", 2**62), datum("long", 0))
     assert found == [None, datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)]
@@ -137,11 +137,11 @@ def test_damaged_bytes_never_end_the_task(place: int, junk: bytes, cut: int) -> 
     column, faults = decoder(avro(ORDER))(pa.array([good[:place] + junk + good[place + cut :], good], pa.binary()))
     column.validate(full=True)
     assert column[1].as_py() == READ
-    # looked at only so far: damage may make a time of it that Arrow has, and Python has not
+    # not converted to Python: a damaged timestamp may be in Arrow's range and out of Python's
     assert column[0].is_valid == (0 not in faults)
 
 
-# --- another schema than the columns' ---------------------------------------------------------------------------------
+# --- records of another schema than the columns' --------------------------------------------------------------------
 
 OLD = {"type": "record", "name": "O", "fields": [{"name": "id", "type": "int"}, {"name": "gone", "type": "string"}]}
 NEW = {
@@ -155,12 +155,12 @@ def framed(number: int, data: bytes) -> bytes:
     return b"\0" + number.to_bytes(4, "big") + data
 
 
-def test_records_of_an_older_schema_are_read_by_the_columns() -> None:
+def test_records_of_an_older_schema_are_resolved_to_the_columns() -> None:
     side = avro(NEW, writer_schema=json.dumps(OLD))
     assert decoded(side, datum(OLD, {"id": 5, "gone": "x"}))[0] == [{"id": 5, "state": "new"}]
 
 
-def test_each_record_is_read_by_the_schema_whose_id_it_has() -> None:
+def test_each_record_is_read_with_the_schema_of_its_id() -> None:
     side = avro(NEW, registry="schemas", schemas={1: json.dumps(OLD), 2: json.dumps(NEW), 3: "{", 4: '"string"'})
     new, old = datum(NEW, {"id": 7, "state": "paid"}), datum(OLD, {"id": 5, "gone": "x"})
     values = [framed(2, new), framed(1, old), framed(9, new), framed(3, new), framed(4, b"\2x"), new, b"\0\0", None]
@@ -194,7 +194,7 @@ FLAT_READ = FLAT_WRITTEN | {"hour": READ["hour"]}
 
 
 def read_by_fastavro(side: Side, column: pa.Array[Any]) -> tuple[pa.Array[Any], Faults]:
-    """The same schema made one that has no plan: by a field behind it that the data get, too."""
+    """Read with fastavro: a field appended to schema and data excludes the schema from the kernel."""
     schema = json.loads(side.schema)
     schema = schema | {"fields": [*schema["fields"], {"name": "end", "type": {"type": "array", "items": "int"}}]}
     nested = decoder(avro(schema))
@@ -207,7 +207,7 @@ def read_by_fastavro(side: Side, column: pa.Array[Any]) -> tuple[pa.Array[Any], 
 
 
 def bits(column: Any) -> Any:
-    """Numbers that are not numbers are equal by their bits only."""
+    """Return a column whose NaNs compare by their bits."""
     kinds = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
     return column.view(kinds[column.type]) if column.type in kinds else column
 
@@ -241,7 +241,7 @@ def test_rows_and_errors_of_a_flat_schema_are_those_of_fastavro(harms: list[tupl
     assert faults.keys() == oracle_faults.keys()
 
 
-def test_what_the_kernel_refuses_and_fastavro_reads_stands_in_its_place() -> None:
+def test_records_that_only_fastavro_reads_keep_their_position() -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "b", "type": "boolean"}]}
     column: Any = pa.array([b"", b"\0", b"\2", None, b"\1", b"\7", b""], pa.binary())
     found, faults = decoder(avro(schema))(column.slice(1))
@@ -249,7 +249,7 @@ def test_what_the_kernel_refuses_and_fastavro_reads_stands_in_its_place() -> Non
     assert list(faults) == [5]
 
 
-def test_schemas_that_differ_only_in_words_are_read_alike() -> None:
+def test_schemas_that_differ_only_in_docs_share_a_plan() -> None:
     again = FLAT | {"doc": "orders", "fields": [field | {"doc": "of"} for field in FLAT["fields"]]}
     assert flat_schema(avro_schema(json.dumps(again), "").expanded) == flat_schema(
         avro_schema(json.dumps(FLAT), "").expanded
@@ -268,13 +268,13 @@ def test_schemas_that_differ_only_in_words_are_read_alike() -> None:
         {"fields": [{"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]}]},
     ],
 )
-def test_schemas_whose_data_are_read_otherwise_are_not_alike(other: dict[str, Any]) -> None:
+def test_schemas_that_are_read_differently_do_not_share_a_plan(other: dict[str, Any]) -> None:
     at = {"type": "record", "name": "At", "fields": [{"name": "at", "type": FLAT["fields"][6]["type"]}]}
     both = [flat_schema(avro_schema(json.dumps(schema), "").expanded) for schema in (at, at | other)]
     assert both[0] != both[1]
 
 
-def test_a_nested_schema_says_once_that_it_is_slow(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_nested_schema_logs_once_that_it_is_slow(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         log_if_slow(avro(ORDER), "nested.schema")
         log_if_slow(avro(FLAT), "flat.schema")
@@ -290,7 +290,7 @@ TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "message"),
     [
         ("{", "value.schema is no Avro schema"),
         ('{"type":"array"}', "value.schema is no Avro schema"),
@@ -302,6 +302,6 @@ TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["
         ('{"type":"bytes","logicalType":"decimal","precision":50}', "Spark has 38"),
     ],
 )
-def test_schemas_that_spark_has_no_type_for_are_refused(schema: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_schemas_that_spark_has_no_type_for_are_refused(schema: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         spark_type(avro_schema(schema, "value.schema").expanded, "value.schema")

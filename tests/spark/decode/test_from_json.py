@@ -1,4 +1,4 @@
-"""Arrow's parser gives what Python's gives, or is not asked: the same column decoded by both."""
+"""Arrow's parser decodes a column as Python's parser does, or is not used."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def both(values: list[bytes | None]) -> tuple[list[Any], Faults]:
     slow, expected = SLOW(column(values))
     fast.validate(full=True)
     assert fast.type.equals(slow.type)
-    assert repr(fast.to_pylist()) == repr(slow.to_pylist()), "as text, for the sake of NaN"
+    assert repr(fast.to_pylist()) == repr(slow.to_pylist()), "compared as text because of NaN"
     assert faults.keys() == expected.keys()
     return fast.to_pylist(), faults
 
@@ -118,12 +118,12 @@ def test_times_without_an_offset_are_utc() -> None:
         [b'{"a":1}, {"a":2}'],
     ],
 )
-def test_what_the_parsers_differ_in_is_as_python_has_it(values: list[bytes | None]) -> None:
+def test_where_the_parsers_differ_the_result_is_that_of_python(values: list[bytes | None]) -> None:
     for mixed in (values, [GOOD, *values, GOOD], [b'{"a":1}', *reversed(values)]):
         both(list(mixed))
 
 
-def test_a_bad_record_is_one_among_many() -> None:
+def test_a_malformed_record_does_not_affect_the_others() -> None:
     values: list[bytes | None] = [b'{"a":%d}' % number for number in range(3 * PIECE)]
     values[PIECE + 5] = b"{"
     assert not is_at_once(values)
@@ -135,7 +135,7 @@ def test_a_bad_record_is_one_among_many() -> None:
 
 
 @pytest.mark.parametrize("kind", [spark.DecimalType(6, 2), spark.BinaryType(), spark.TimestampNTZType()])
-def test_types_that_arrow_reads_otherwise_are_left_to_python(kind: spark.DataType) -> None:
+def test_types_that_arrow_reads_differently_are_left_to_python(kind: spark.DataType) -> None:
     assert decoder(spark.StructType().add("a", kind))._readable is None
 
 
@@ -174,5 +174,5 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @given(st.lists(st.one_of(DOCUMENTS, DOCUMENTS, DOCUMENTS, st.none(), damaged()), min_size=1, max_size=3))
-def test_every_column_is_as_python_has_it(values: list[bytes | None]) -> None:
+def test_every_column_equals_that_of_pythons_parser(values: list[bytes | None]) -> None:
     both(values)

@@ -40,7 +40,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Not to stderr."""
+        """Log nothing to stderr."""
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def registry() -> Iterator[RegistryServer]:
             thread.join()
 
 
-def test_a_schema_is_asked_for_once(registry: RegistryServer) -> None:
+def test_a_schema_is_requested_once(registry: RegistryServer) -> None:
     registry.put(7, schema='"string"')
     for _ in range(2):
         assert HttpRegistry(registry.url + "/").schema(7) == '"string"'
     assert registry.asked == [("/schemas/ids/7", None)]
 
 
-def test_a_name_and_a_password_are_sent_and_never_told(registry: RegistryServer) -> None:
+def test_credentials_are_sent_and_never_shown(registry: RegistryServer) -> None:
     registry.answers["/schemas/ids/1"] = 401, b"no entry"
     secured = HttpRegistry(registry.url.replace("//", "//key:p%40ss@"))
     with pytest.raises(ConnectionFailed, match="answers 401: no entry") as failure:
@@ -71,11 +71,11 @@ def test_a_name_and_a_password_are_sent_and_never_told(registry: RegistryServer)
     assert "p%40ss" not in str(failure.value)
 
 
-def test_schemas_that_are_not_there_or_not_of_avro_are_unknown(registry: RegistryServer) -> None:
+def test_missing_schemas_and_schemas_of_other_formats_are_unknown(registry: RegistryServer) -> None:
     registry.put(2, schema="message M {}", schemaType="PROTOBUF")
     registry.put(3, schema='"Other"', references=[{"name": "Other", "subject": "o", "version": 1}])
-    for number, said in ((1, "has no schema 1"), (2, "PROTOBUF"), (3, "refers to other schemas")):
-        with pytest.raises(UnknownSchema, match=said):
+    for number, message in ((1, "has no schema 1"), (2, "PROTOBUF"), (3, "refers to other schemas")):
+        with pytest.raises(UnknownSchema, match=message):
             HttpRegistry(registry.url).schema(number)
 
 
@@ -94,7 +94,7 @@ def loaded(schema: str, **more: str) -> Side:
     return with_schemas(Decoding(value=Side(Format.AVRO, schema, **more))).value  # type: ignore[arg-type]  # all of them are texts
 
 
-def test_the_columns_schema_may_be_one_of_the_registry(registry: RegistryServer) -> None:
+def test_the_schema_of_the_columns_may_come_from_the_registry(registry: RegistryServer) -> None:
     registry.put(12, schema='"long"')
     assert loaded("12", registry=registry.url).schema == '"long"'
     with pytest.raises(ConfigurationError, match=r"value\.schema: .* has no schema 13"):

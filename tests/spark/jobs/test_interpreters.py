@@ -1,4 +1,4 @@
-"""The Python that Spark starts: chosen from settings and environment, refused where Spark would fail unclearly."""
+"""The Python that Spark starts: chosen from settings and environment, refused where Spark's error would be unclear."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aiokwire.spark.jobs.spark_session import check_driver_python, choose_python
 from aiokwire.spark.pipelines import archive, run, sql
 
 
-def test_the_setting_comes_before_the_environment_and_that_before_the_drivers_own(tmp_path: Path) -> None:
+def test_the_interpreter_comes_from_the_setting_then_the_environment_then_the_driver(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).symlink_to(sys.executable)
     first, second = str(tmp_path / "a"), str(tmp_path / "b")
@@ -22,7 +22,7 @@ def test_the_setting_comes_before_the_environment_and_that_before_the_drivers_ow
     assert choose_python({"PYSPARK_PYTHON": first}, {"spark.pyspark.python": second}, sys.executable) == second
 
 
-def test_a_packed_environment_must_also_lie_where_the_driver_starts(
+def test_a_packed_environment_must_exist_in_the_drivers_directory_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -44,7 +44,7 @@ def test_a_notebook_server_is_not_a_python_for_data_sources() -> None:
     check_driver_python({"PYSPARK_DRIVER_PYTHON": sys.executable})
 
 
-def test_a_driver_python_that_executors_would_run_is_warned_of_on_a_cluster(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_names_a_driver_python_that_executors_would_run(caplog: pytest.LogCaptureFixture) -> None:
     environment = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": "/driver/bin/python"}
     warn_of_driver_python(environment, "local[2]")
     warn_of_driver_python({"PYSPARK_PYTHON": "python3"}, "spark://master:7077")
@@ -53,15 +53,15 @@ def test_a_driver_python_that_executors_would_run_is_warned_of_on_a_cluster(capl
     assert caplog.messages[0].startswith("PYSPARK_DRIVER_PYTHON=/driver/bin/python: executors run")
 
 
-def test_pipelines_say_that_spark_connect_is_not_for_them_before_they_ask_anyone(tmp_path: Path) -> None:
-    """A stand-in for Connect's session, whose real class needs a gRPC library only to be imported."""
+def test_spark_connect_is_refused_before_any_broker_is_asked(tmp_path: Path) -> None:
+    """Uses a stand-in for Connect's session: importing the real class needs a gRPC library."""
     session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     declared = tmp_path / "copy.toml"
     declared.write_text('[sources.a]\n[sinks.b]\nfrom = "a"\n')
-    nobody = "127.0.0.1:1"
+    unreachable = "127.0.0.1:1"
     with pytest.raises(ConfigurationError, match="aiokwire archive does not run on Spark Connect"):
-        archive("orders", tmp_path / "lake", bootstrap=nobody, spark=session)
+        archive("orders", tmp_path / "lake", bootstrap=unreachable, spark=session)
     with pytest.raises(ConfigurationError, match="aiokwire sql does not run on Spark Connect"):
-        sql("select * from orders", bootstrap=nobody, spark=session)
+        sql("select * from orders", bootstrap=unreachable, spark=session)
     with pytest.raises(ConfigurationError, match="aiokwire run does not run on Spark Connect"):
-        run(declared, bootstrap=nobody, checkpoint=str(tmp_path / "checkpoint"), spark=session)
+        run(declared, bootstrap=unreachable, checkpoint=str(tmp_path / "checkpoint"), spark=session)

@@ -1,4 +1,4 @@
-"""How far a query is behind, by the files of its checkpoint and of spark-sql-kafka's."""
+"""The lag of a query, read from the files of its checkpoint and of spark-sql-kafka's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.spark.conftest import Kafka
 
 
 def checkpoint(folder: Path, ends: list[list[str]], *, done: int) -> Path:
-    """Where each microbatch ends, by source; the first `done` of them are done."""
+    """Write a checkpoint with the end of each microbatch by source; the first `done` are finished."""
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True)
     for number, sources in enumerate(ends):
@@ -30,26 +30,26 @@ def checkpoint(folder: Path, ends: list[list[str]], *, done: int) -> Path:
     return folder
 
 
-def test_a_query_is_where_its_last_finished_batch_ends(tmp_path: Path) -> None:
+def test_a_query_is_at_the_end_of_its_last_finished_batch(tmp_path: Path) -> None:
     ends = [['{"orders":{"0":3,"1":5}}'], ['{"orders":{"0":9,"1":5}}'], ['{"orders":{"0":12,"1":5}}']]
     found = read_positions(checkpoint(tmp_path, ends, done=2))
     orders = {TopicPartition("orders", 0): 9, TopicPartition("orders", 1): 5}
     assert found == [Position("", 0, 1, orders)]
 
 
-def test_sources_that_are_not_kafka_are_passed_over_and_topic_ids_are_no_topic(tmp_path: Path) -> None:
+def test_sources_other_than_kafka_and_the_entry_of_topic_ids_are_ignored(tmp_path: Path) -> None:
     ids = '{"@aiokwire":{"ids":{"a":"00"},"v":1},"a":{"0":7}}'
     found = read_positions(checkpoint(tmp_path, [["-", "12", '{"logOffset":3}', ids]], done=1))
     assert found == [Position("", 3, 0, {TopicPartition("a", 0): 7})]
 
 
-def test_what_is_not_a_checkpoint_is_named(tmp_path: Path) -> None:
+def test_an_error_names_a_directory_that_is_not_a_checkpoint(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ConfigurationError, match=f"'{place}' is not the checkpoint of a streaming query"):
             read_positions(place)
 
 
-def test_the_verb_shows_each_query_of_a_pipeline(kafka: Kafka, tmp_path: Path) -> None:
+def test_the_lag_command_shows_each_query_of_a_pipeline(kafka: Kafka, tmp_path: Path) -> None:
     topic = kafka.topic(2)
     kafka.produce(topic, [b"x"] * 10, 0)
     checkpoint(tmp_path / "fast", [[json.dumps({topic: {"0": 10, "1": 0}})]], done=1)
@@ -75,7 +75,7 @@ def test_the_verb_shows_each_query_of_a_pipeline(kafka: Kafka, tmp_path: Path) -
 
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(not compat.HAS_STREAM_READS, reason="streams are read from PySpark 4.2 on")
-def test_a_real_checkpoint_and_a_query_tell_the_same(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_checkpoint_and_its_query_report_the_same_lag(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"x"] * 10)
     reader = spark.readStream.format("aiokwire").option("kafka.bootstrap.servers", kafka.servers)

@@ -1,4 +1,4 @@
-"""What a pipeline tells people, and programs."""
+"""Progress and summaries of a pipeline, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def test_a_line_says_what_is_known() -> None:
+def test_a_progress_line_shows_what_is_known() -> None:
     assert line("archive", 12.3, 400_000, 1_000_000, "second round") == (
         "archive: 40%, 400,000 of 1,000,000, 12 s, second round"
     )
@@ -32,7 +32,7 @@ def test_a_line_says_what_is_known() -> None:
     assert line("archive", 3, None, None, "starting Spark") == "archive: 3 s, starting Spark"
 
 
-def test_lines_come_seldom_where_they_stay() -> None:
+def test_lines_are_rare_when_the_output_is_not_a_terminal() -> None:
     stream = io.StringIO()
     with Progress("replay", stream=stream) as progress:
         for done in range(100):
@@ -40,21 +40,21 @@ def test_lines_come_seldom_where_they_stay() -> None:
     assert stream.getvalue() == "replay: 0%, 0 of 100, 0 s\n"
 
 
-def test_a_terminal_has_one_line_that_goes_in_the_end() -> None:
+def test_a_terminal_has_one_line_that_is_removed_at_the_end() -> None:
     stream = _Terminal()
     with Progress("replay", stream=stream) as progress:
         progress.update(note="starting")
     assert stream.getvalue() == "\rreplay: 0 s, starting\r" + " " * len("replay: 0 s, starting") + "\r"
 
 
-def test_a_quiet_one_shows_nothing() -> None:
+def test_quiet_progress_shows_nothing() -> None:
     stream = _Terminal()
     with Progress("replay", quiet=True, stream=stream) as progress:
         progress.update(1, 2)
     assert stream.getvalue() == ""
 
 
-def test_a_summary_is_read_by_people_and_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_is_shown_as_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     summary = _Summary(3_000_000, ("orders", "payments"), 1.5, {})
     print_summary(summary)
     assert capsys.readouterr().out == ("records  3,000,000\ntopics   orders, payments\nseconds  1.50\nlost     none\n")

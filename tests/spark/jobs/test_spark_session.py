@@ -1,4 +1,4 @@
-"""How Spark's Python processes start: without the archive of sources, and with what a task needs loaded first."""
+"""The start of Spark's Python processes: without the archive of sources, with a task's modules preloaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from aiokwire.spark.jobs.spark_session import home_without_zip
 
 
-def test_sparks_home_is_the_installed_pyspark_without_the_archive_that_is_compiled_anew_each_time(
+def test_spark_home_is_the_installed_pyspark_without_its_archive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
@@ -24,7 +24,7 @@ def test_sparks_home_is_the_installed_pyspark_without_the_archive_that_is_compil
     assert "SPARK_HOME" not in os.environ
 
 
-def test_a_home_that_was_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_spark_home_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     with home_without_zip():
         assert os.environ["SPARK_HOME"] == "/opt/spark"

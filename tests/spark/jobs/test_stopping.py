@@ -1,4 +1,4 @@
-"""A stop is a flag that whatever waits looks at; Spark's own accounts of failures become one line."""
+"""Stops are a flag that each wait checks; Spark's error reports become one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aiokwire.errors import ConfigurationError
 from aiokwire.spark.jobs.stopping import JobFailed, Stop, Stopped, reason, told
 
 
-def test_a_signal_asks_for_the_end_and_a_second_one_insists() -> None:
+def test_the_first_signal_requests_a_stop_and_the_second_interrupts() -> None:
     stop = Stop()
     before = signal.getsignal(signal.SIGINT)
     with stop.on_signals():
@@ -29,7 +29,7 @@ def test_a_signal_asks_for_the_end_and_a_second_one_insists() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_pause_ends_when_the_end_is_asked_for() -> None:
+def test_a_pause_ends_when_a_stop_is_requested() -> None:
     stop = Stop()
     waiting = threading.Thread(target=stop.pause, args=(600,))
     waiting.start()
@@ -38,7 +38,7 @@ def test_a_pause_ends_when_the_end_is_asked_for() -> None:
     assert not waiting.is_alive()
 
 
-def test_the_reason_of_a_failure_is_our_own_line_where_there_is_one() -> None:
+def test_the_reason_of_a_failure_is_the_line_of_our_own_error_if_there_is_one() -> None:
     trace = (
         "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: Job aborted\n"
         "Traceback (most recent call last):\n  File x\naiokwire.spark.fetching.LostData: orders[0]: 3 is gone\n\n"
@@ -78,7 +78,7 @@ def _wait_for(path: str) -> Any:
 
 
 @pytest.mark.timeout(60)
-def test_a_job_gives_its_result_fails_in_one_line_or_is_cancelled(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_returns_its_result_fails_with_one_line_or_is_cancelled(spark: SparkSession, tmp_path: Path) -> None:
     stop = Stop()
     context = spark.sparkContext
     ticks: list[int] = []
@@ -100,7 +100,9 @@ def test_a_job_gives_its_result_fails_in_one_line_or_is_cancelled(spark: SparkSe
 
 
 @pytest.mark.timeout(60)
-def test_a_stream_ends_after_its_microbatch_or_tells_why_it_failed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stopped_stream_ends_after_its_microbatch_and_a_failed_one_reports_why(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     stop = Stop()
     rates = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
 

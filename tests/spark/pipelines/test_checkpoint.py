@@ -1,4 +1,4 @@
-"""Whose a checkpoint is: the decisions, and the files through Spark."""
+"""The owner of a checkpoint: the decisions, and the files through Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def made(pipeline: Pipeline = PIPELINE, clusters: dict[str, str | None] | None =
     return made_of(pipeline.sinks[0], pipeline, {**CLUSTERS, **(clusters or {})})
 
 
-def test_a_checkpoint_without_an_owner_is_free_unless_a_query_was_there() -> None:
+def test_a_checkpoint_without_an_owner_is_free_unless_a_query_has_used_it() -> None:
     assert owner_id(None, "p", "c", is_spark=False) is None
     with pytest.raises(ConfigurationError, match="c has the checkpoint of a query that no pipeline made"):
         owner_id(None, "p", "c", is_spark=True)
@@ -38,14 +38,14 @@ def test_a_checkpoint_of_another_pipeline_is_refused() -> None:
         owner_id({"pipeline": "q", "id": "7"}, "p", "c", is_spark=True)
 
 
-def test_only_what_a_sink_is_made_of_counts() -> None:
+def test_only_the_sources_and_steps_of_a_sink_are_compared() -> None:
     assert made()["reads"] == {"orders": {"topic": "orders", "cluster": "c1"}}
     pattern = Pipeline.read("x", name="o").set(name="p").sources[0]
     chosen = Pipeline(sources=(type(pattern)(name="o", options={"subscribePattern": "o.*"}),)).write("t", from_="o")
     assert made_of(chosen.sinks[0], chosen, {})["reads"] == {"o": {"topic": "o.*", "cluster": None}}
 
 
-def test_steps_that_changed_are_noted_and_spaces_do_not_count() -> None:
+def test_changed_steps_are_noted_and_whitespace_is_ignored() -> None:
     same = PIPELINE.read("z").set()
     assert changes("totals", made(), made(same), "c") == []
     spaced = Pipeline.read("orders").sql("select *\n  from orders", name="a").write("totals")
@@ -57,7 +57,9 @@ def test_steps_that_changed_are_noted_and_spaces_do_not_count() -> None:
 def test_other_sources_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="for cluster 'c1', and source 'orders' reads cluster 'c2'"):
         changes("totals", made(), made(clusters={"orders": "c2"}), "c")
-    assert changes("totals", made(), made(clusters={"orders": None}), "c") == [], "an old broker does not say"
+    assert changes("totals", made(), made(clusters={"orders": None}), "c") == [], (
+        "an old broker does not report its cluster id"
+    )
     moved = Pipeline.read("orders2", name="orders").sql("select * from orders", name="a").write("totals")
     with pytest.raises(ConfigurationError, match="for topic 'orders', and source 'orders' reads topic 'orders2'"):
         changes("totals", made(), made(moved), "c")
@@ -69,7 +71,7 @@ def test_other_sources_are_refused() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_checkpoint_keeps_its_id_wherever_it_goes(spark: SparkSession, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_keeps_its_id_when_it_is_moved(spark: SparkSession, tmp_path: pathlib.Path) -> None:
     place = tmp_path / "c"
     assert claim(Folder(spark, str(place)), PIPELINE, CLUSTERS, fresh_id="1") == ("1", [])
     assert json.loads((place / "pipeline.json").read_text()) == {"pipeline": "p", "id": "1"}

@@ -1,4 +1,4 @@
-"""Pipelines as values: what each says to Spark, and what it refuses."""
+"""Pipelines as values: the options they pass to Spark, and invalid declarations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_pipeline_is_made_call_by_call() -> None:
     assert pipeline.spark == {"x": "1"}
 
 
-def test_a_pipeline_begins_with_the_class_and_goes_on_with_a_value() -> None:
+def test_a_pipeline_starts_from_the_class_and_continues_from_a_value() -> None:
     first = Pipeline.read("a")
     second = first.read("b")
     assert len(first.sources) == 1, "each call gives a new one"
@@ -58,7 +58,7 @@ def test_triggers(text: str, arguments: dict[str, Any], ends: bool) -> None:
     assert (trigger.arguments, trigger.ends) == (arguments, ends)
 
 
-def test_what_a_source_tells_spark() -> None:
+def test_a_source_becomes_options_of_sparks_reader() -> None:
     source = Source(name="orders", json="id int", options={"maxOffsetsPerTrigger": 10, "includeHeaders": True})
     assert source.spark_options("a:1") == {
         "kafka.bootstrap.servers": "a:1",
@@ -71,7 +71,7 @@ def test_what_a_source_tells_spark() -> None:
     }
 
 
-def test_a_source_may_say_otherwise_where_it_reads_and_begins() -> None:
+def test_options_of_a_source_override_its_topic_and_start() -> None:
     given = {"subscribePattern": "orders-.*", "startingTimestamp": 5, "kafka.bootstrap.servers": "b:1"}
     found = Source(name="orders", string=True, options=given).spark_options("a:1")
     assert found == {
@@ -82,7 +82,7 @@ def test_a_source_may_say_otherwise_where_it_reads_and_begins() -> None:
     }
 
 
-def test_what_a_sink_tells_spark() -> None:
+def test_a_sink_becomes_options_of_sparks_writer() -> None:
     sink = Sink(name="totals", from_="x", delivery="exactly-once", options={"kafka.compression.type": "lz4"})
     assert sink.spark_options("a:1") == {
         "kafka.bootstrap.servers": "a:1",
@@ -125,16 +125,16 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "given", "said"), WRONG)
-def test_what_cannot_be_is_refused(kind: Any, given: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("kind", "given", "message"), WRONG)
+def test_invalid_sources_sinks_and_steps_are_refused(kind: Any, given: dict[str, Any], message: str) -> None:
     if kind is Sink:
         given = {"from_": "x", **given}
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         kind(**given)
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (Source(name="a", options={"startingOfsets": "latest"}), "source 'a': .*did you mean 'startingOffsets'"),
         (Sink(name="k", from_="a", options={"kafka.compression.typ": "lz4"}), "sink 'k': .*kafka.compression.type"),
@@ -142,8 +142,8 @@ def test_what_cannot_be_is_refused(kind: Any, given: dict[str, Any], said: str) 
         (Sink(name="k", from_="a", options={"checkpointLocation": "b"}), "the pipeline has a checkpoint"),
     ],
 )
-def test_options_that_spark_would_refuse_are_refused_first(value: Source | Sink, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_options_that_spark_would_refuse_are_refused_before_it_starts(value: Source | Sink, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         value.spark_options("a:1")
 
 

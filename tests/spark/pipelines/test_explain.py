@@ -1,4 +1,4 @@
-"""Pipelines drawn."""
+"""Drawings of pipelines: a tree, Mermaid and SVG."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_mermaid() -> None:
     ]
 
 
-def test_svg_has_a_box_for_each_and_none_over_another() -> None:
+def test_an_svg_has_a_box_for_each_part_and_no_two_overlap() -> None:
     root = ET.fromstring(as_svg(PIPELINE, {"totals": "n bigint, " * 20}))
     space = "{http://www.w3.org/2000/svg}"
     boxes = [[float(box.attrib[side]) for side in ("x", "y", "width", "height")] for box in root.iter(f"{space}rect")]

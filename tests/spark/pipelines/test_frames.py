@@ -1,4 +1,4 @@
-"""Records as tables and back, and what Spark finds wrong before a query starts."""
+"""Records as tables and back, and errors that Spark raises before a query starts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_the_column_of_a_watermark() -> None:
     assert timestamp_column(SCHEMA, "at", "source 'a'") == "At"
     window = StructType().add("w", StructType().add("start", TimestampType()).add("end", TimestampType()))
     assert timestamp_column(window, "w", "step 's'") == "w"
-    for name, said in (
+    for name, message in (
         ("n", "'n' is int: make one of it"),
         ("w", "'w' is struct"),
         ("a", "did you mean 'At'"),
         ("zz", "timestamps are At"),
     ):
-        with pytest.raises(ConfigurationError, match=f"source 'a': .*{said}"):
+        with pytest.raises(ConfigurationError, match=f"source 'a': .*{message}"):
             timestamp_column(SCHEMA, name, "source 'a'")
 
 
@@ -43,7 +43,7 @@ def test_the_column_of_a_watermark() -> None:
         ("Traceback (most recent call last):\n  File\naiokwire.errors.ConfigurationError: no such\n", "no such"),
     ],
 )
-def test_what_spark_says_becomes_a_sentence(message: str, wanted: str) -> None:
+def test_an_error_of_spark_becomes_one_sentence(message: str, wanted: str) -> None:
     assert verdict(message) == wanted
 
 
@@ -64,7 +64,7 @@ def records(spark: SparkSession, query: str, **sink: str) -> dict[str, object]:
     return {name: value for name, value in found.collect()[0].asDict().items() if value is not None or name == "key"}
 
 
-def test_columns_without_a_value_become_json(spark: SparkSession) -> None:
+def test_columns_other_than_value_become_json(spark: SparkSession) -> None:
     found = records(spark, "select 'AA' as carrier, null as n, 3 as partition, 'k' as key")
     assert (found["key"], found["partition"]) == ("k", 3)
     assert json.loads(str(found["value"])) == {"carrier": "AA", "n": None}
@@ -77,7 +77,7 @@ def test_a_key_is_a_column_or_an_expression_and_stays_in_the_value(spark: SparkS
     assert records(spark, "select 5 as n", key="struct(n)")["key"] == '{"n":5}'
 
 
-def test_a_value_stays_as_it_is_unless_it_has_parts(spark: SparkSession) -> None:
+def test_a_value_stays_as_it_is_unless_it_is_nested(spark: SparkSession) -> None:
     assert records(spark, "select 'x' as value, 5 as other")["value"] == "x"
     assert records(spark, "select X'01' as value")["value"] == b"\x01"
     assert records(spark, "select named_struct('a', 1) as value")["value"] == '{"a":1}'
@@ -85,19 +85,21 @@ def test_a_value_stays_as_it_is_unless_it_has_parts(spark: SparkSession) -> None
 
 
 @pytest.mark.parametrize(
-    ("query", "key", "said"),
+    ("query", "key", "message"),
     [
         ("select 'k' as key, 3 as partition", None, "all columns are parts of a record"),
         ("select 'x' as value, 'p' as partition", None, "partition must be int, not string"),
         ("select 5 as n", "carier", "`carier` cannot be resolved"),
     ],
 )
-def test_rows_that_make_no_record(spark: SparkSession, query: str, key: str | None, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"sink 't': .*{said}"):
+def test_rows_that_cannot_become_records_are_refused(
+    spark: SparkSession, query: str, key: str | None, message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"sink 't': .*{message}"):
         as_records(spark.sql(query), Sink(name="t", from_="x", key=key))
 
 
-def test_sources_and_steps_are_tables_for_as_long_as_it_takes(spark: SparkSession) -> None:
+def test_sources_and_steps_are_tables_while_the_pipeline_is_built(spark: SparkSession) -> None:
     pipeline = ORDERS.sql("select id, record_timestamp from ORDERS", name="ids").write("t")
     with tables(spark, pipeline) as found:
         assert list(found) == ["orders", "ids"]
@@ -105,7 +107,7 @@ def test_sources_and_steps_are_tables_for_as_long_as_it_takes(spark: SparkSessio
         again = tables(spark, pipeline)
         with pytest.raises(ConfigurationError, match="source 'orders': the Spark session has a table of that name"):
             again.__enter__()
-        assert spark.catalog.tableExists("orders"), "the other's"
+        assert spark.catalog.tableExists("orders"), "the first context's table stays"
     assert not spark.catalog.tableExists("orders")
 
 
@@ -119,11 +121,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("pipeline", "said"), WRONG)
-def test_what_spark_finds_wrong_is_told_before_anything_starts(
-    spark: SparkSession, pipeline: Pipeline, said: str
+@pytest.mark.parametrize(("pipeline", "message"), WRONG)
+def test_errors_of_spark_are_raised_before_any_query_starts(
+    spark: SparkSession, pipeline: Pipeline, message: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         prepare(pipeline, bootstrap="127.0.0.1:1", brokers=False).explain(spark)
     assert not spark.catalog.listTables()
     assert not spark.streams.active

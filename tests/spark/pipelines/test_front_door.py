@@ -1,4 +1,4 @@
-"""What `aiokwire.spark.pipelines` offers, in whatever order its modules load."""
+"""The public names of `aiokwire.spark.pipelines`, whatever the order in which its modules load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import types
 from aiokwire.spark import pipelines
 
 
-def test_every_name_is_what_it_says_also_when_all_modules_are_loaded() -> None:
+def test_every_public_name_is_its_object_also_when_all_modules_are_loaded() -> None:
     for module in pkgutil.walk_packages(pipelines.__path__, f"{pipelines.__name__}."):
         importlib.import_module(module.name)
     assert sorted(set(pipelines.__all__)) == sorted(pipelines.__all__)

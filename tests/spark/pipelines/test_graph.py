@@ -11,7 +11,7 @@ from aiokwire.spark.pipelines.graph import check, find, ordered, upstream
 BASE = Pipeline.read("orders", json="id int").set(name="p", bootstrap="a:1")
 
 
-def test_steps_come_after_what_they_read_whatever_their_order() -> None:
+def test_steps_are_sorted_behind_the_tables_they_read() -> None:
     pipeline = (
         BASE.sql("select * from middle join ORDERS using (id)", name="late")
         .sql("select * from early", name="middle")
@@ -22,11 +22,11 @@ def test_steps_come_after_what_they_read_whatever_their_order() -> None:
     assert [step.name for step in ordered(pipeline)] == ["early", "middle", "late"]
 
 
-def test_a_sink_may_be_of_a_source_in_any_case() -> None:
+def test_a_sink_names_its_source_in_any_case() -> None:
     check(BASE.write("copy", from_="ORDERS"))
 
 
-def test_what_a_sink_is_made_of() -> None:
+def test_the_parts_upstream_of_a_sink_are_found() -> None:
     pipeline = (
         BASE.read("rates").read("unused")
         .sql("select * from orders", name="a")
@@ -57,9 +57,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("pipeline", "said"), WRONG)
-def test_what_does_not_fit_is_refused(pipeline: Pipeline, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+@pytest.mark.parametrize(("pipeline", "message"), WRONG)
+def test_inconsistent_pipelines_are_refused(pipeline: Pipeline, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         check(pipeline)
 
 

@@ -26,7 +26,7 @@ def hour_of(number: int) -> str:
 
 
 def flights(hours: range) -> list[bytes | None]:
-    """Two flights in each hour, of two carriers in turns."""
+    """Return two flights for each hour, alternating between two carriers."""
     found = [
         {"at": f"{hour_of(hour)}:{minute}:00Z", "carrier": "AB"[hour % 2], "delay": hour}
         for hour in hours
@@ -36,7 +36,7 @@ def flights(hours: range) -> list[bytes | None]:
 
 
 def totals(hours: range) -> list[dict[str, Any]]:
-    """What the pipeline is to write for them."""
+    """Return the totals that the pipeline should write for these hours."""
     return [
         {"key": carrier, "hour": f"{hour_of(hour)}:00:00.000Z", "carrier": carrier, "flights": 2, "mean": float(hour)}
         for hour in hours
@@ -103,7 +103,7 @@ def test_when_one_sink_fails_the_others_end(kafka: Kafka, spark: SparkSession, t
 
 
 class Watching(Progress):
-    """Asks for the end when something was written."""
+    """Requests a stop after the first rows are written."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__("p", quiet=True)
@@ -116,7 +116,7 @@ class Watching(Progress):
             self._stop.request()
 
 
-def test_a_pipeline_that_goes_on_is_stopped(
+def test_a_continuous_pipeline_is_stopped(
     kafka: Kafka, spark: SparkSession, read: Reads, tmp_path: pathlib.Path
 ) -> None:
     source, sink = kafka.topic(1), kafka.topic(2)
@@ -134,7 +134,7 @@ def test_a_pipeline_that_goes_on_is_stopped(
     assert read(sink, kafka__isolation__level="read_committed").count() == 8
 
 
-def test_a_query_starts_when_the_sources_of_the_one_before_run(
+def test_a_query_starts_after_the_sources_of_the_previous_query_have_started(
     kafka: Kafka, spark: SparkSession, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = kafka.topic(1)
@@ -155,9 +155,7 @@ def test_a_query_starts_when_the_sources_of_the_one_before_run(
     assert not [message for messages in doing for message in messages if message.startswith("Initializing")]
 
 
-def test_what_the_brokers_do_not_have_is_told_before_spark_starts(
-    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_topics_are_reported_before_spark_starts(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lookup, topics):
         monkeypatch.setattr(module, "TOPIC_PATIENCE", 0.3)
     source, sink = kafka.topic(1), kafka.topic(1)
@@ -193,7 +191,7 @@ def test_a_checkpoint_of_another_pipeline_is_refused(kafka: Kafka, spark: SparkS
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def told(batch: int, read: int, written: int | None, *, work: bool = True) -> dict[str, Any]:
+def progress_of(batch: int, read: int, written: int | None, *, work: bool = True) -> dict[str, Any]:
     observed = {} if written is None else {"rows": {"rows": written}}
     durations = {"addBatch": 5} if work else {"latestOffset": 1}
     return {"batchId": batch, "numInputRows": read, "observedMetrics": observed, "durationMs": durations}
@@ -202,12 +200,12 @@ def told(batch: int, read: int, written: int | None, *, work: bool = True) -> di
 def test_batches_are_counted_once() -> None:
     tally = Tally()
     assert (tally.last, tally.batches) == (None, 0)
-    for each in (told(3, 5, 4), told(4, 6, None), told(3, 5, 4), told(5, 0, 9, work=False)):
+    for each in (progress_of(3, 5, 4), progress_of(4, 6, None), progress_of(3, 5, 4), progress_of(5, 0, 9, work=False)):
         tally.add(each)
     assert (tally.last, tally.batches, tally.rows_read, tally.rows_written) == (4, 2, 11, 4)
 
 
-def test_what_is_said_last_counts(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_of_several_settings_is_used(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "copy.toml"
     path.write_text("[sources.a]\n[sinks.b]\n[spark]\nx = 1\n'spark.sql.shuffle.partitions' = 7\n")
     found = prepare(path, brokers=False)

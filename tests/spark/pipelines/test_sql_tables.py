@@ -1,4 +1,4 @@
-"""Which tables a query names."""
+"""The tables that a query names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines from files."""
+"""Pipelines that are defined in TOML and Python files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ partition_by = ["carrier"]
 """
 
 
-def test_a_document_says_what_python_says() -> None:
+def test_a_toml_document_and_python_define_the_same_pipeline() -> None:
     found = parse(DOCUMENT, {"folder": "c"}, {"folder": "other"})
     assert found == Pipeline(
         name="delays",
@@ -63,7 +63,7 @@ def test_a_document_says_what_python_says() -> None:
     )
 
 
-def test_parameters_come_from_the_environment_when_nobody_gives_them() -> None:
+def test_parameters_default_to_environment_variables() -> None:
     assert parse(DOCUMENT, {}, {"folder": "e", "brokers": "b:1"}).bootstrap == "b:1"
 
 
@@ -90,18 +90,18 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), WRONG)
-def test_a_wrong_document_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_a_wrong_document_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         parse(text)
 
 
-def test_a_parameter_that_the_file_does_not_have_is_refused() -> None:
+def test_an_unknown_parameter_of_a_file_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no parameter 'foldr'; did you mean 'folder'"):
         parse(DOCUMENT, {"folder": "c", "foldr": "d"})
 
 
-def test_a_file_gives_its_name_and_names_files_beside_it(tmp_path: pathlib.Path) -> None:
+def test_a_file_names_the_pipeline_and_its_paths_are_relative_to_it(tmp_path: pathlib.Path) -> None:
     (tmp_path / "late.sql").write_text("select * from flights")
     path = tmp_path / "my delays.toml"
     path.write_text("[sources.flights]\n[steps.late]\nfile = 'late.sql'\n[sinks.totals]\n")
@@ -144,17 +144,17 @@ def test_python_may_take_parameters(tmp_path: pathlib.Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x = 1", "does not define 'pipeline'"),
         ("pipeline = 5", "must be a Pipeline, or a function"),
         (HEAD + "pipeline = Pipeline.read('a', json='').write('b')", "source 'a': json needs the schema"),
     ],
 )
-def test_wrong_python_is_refused(tmp_path: pathlib.Path, text: str, said: str) -> None:
+def test_wrong_python_is_refused(tmp_path: pathlib.Path, text: str, message: str) -> None:
     path = tmp_path / "p.py"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         load(path)
 
 

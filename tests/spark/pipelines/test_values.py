@@ -1,4 +1,4 @@
-"""What users give is settled, or refused with its name."""
+"""Normalization of users' values; invalid values are refused with their name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_options_become_texts() -> None:
             texts(given, "o")
 
 
-def test_a_tables_name_is_simpler_than_a_pipelines() -> None:
+def test_the_name_of_a_table_has_fewer_characters_than_that_of_a_pipeline() -> None:
     check_name("totals.v-1", NAME, "pipeline")
     with pytest.raises(ConfigurationError, match=r"^source: a name is made of letters, digits and _, not 'totals.v-1'"):
         check_name("totals.v-1", TABLE, "source")
@@ -28,6 +28,6 @@ def test_one_column_is_a_list_of_one() -> None:
             columns(given, "c")
 
 
-def test_an_error_says_whose_option_was_wrong() -> None:
+def test_an_error_names_the_owner_of_the_option() -> None:
     with pytest.raises(ConfigurationError, match=r"^sink 'totals': it is odd$"), told_by("sink 'totals'"):
         raise ConfigurationError("it is odd")

@@ -1,4 +1,4 @@
-"""What a replay sends, in which rounds, and when: decided without Spark and without a broker."""
+"""The plan of a replay: records, rounds and times, decided without Spark or a broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def archive_of(*files: DataFile) -> Archive:
 FILES = archive_of(data(0, 9, times=(0, 99)), data(10, 19, times=(100, 199)), data(0, 4, topic="other"))
 
 
-def test_all_of_an_archive_is_replayed_unless_told() -> None:
+def test_a_whole_archive_is_replayed_by_default() -> None:
     everything = Selection()
     assert everything.files(FILES) == list(FILES.files)
     assert everything.bounds(FILES.files) == (
@@ -39,7 +39,7 @@ def test_all_of_an_archive_is_replayed_unless_told() -> None:
     )
 
 
-def test_files_that_cannot_have_anything_are_left_out() -> None:
+def test_files_without_a_selected_record_are_skipped() -> None:
     assert [file.first for file in Selection(("orders",), since=100).files(FILES)] == [10]
     assert [file.first for file in Selection(("orders",), until=100).files(FILES)] == [0]
     late = Selection.of(["orders"], start='{"orders":{"0":12}}', end='{"orders":{"0":15}}')
@@ -66,7 +66,7 @@ def test_a_partition_has_one_writer_where_partitions_are_kept() -> None:
     assert {share.owns for share in found} == {None}
 
 
-def test_where_keys_choose_tasks_own_partitions_or_read_their_own() -> None:
+def test_when_keys_choose_partitions_tasks_own_partitions_or_read_their_own() -> None:
     files = [data(0, 9), data(0, 9, partition=1)]
     ranges = [Range(*file.tp, 0, 10) for file in files]
     owners = shares(ranges, files, keep_partitions=False, exactly_once=True, tasks=3)
@@ -108,7 +108,7 @@ def test_a_record_does_not_overtake_those_before_it() -> None:
     assert [line.until(time) for time in (299, 300, 400)] == [0, 3, 4]
 
 
-def test_records_without_a_time_or_that_are_left_out_wait_for_nothing() -> None:
+def test_records_without_a_timestamp_and_skipped_records_do_not_wait() -> None:
     line = line_of([-1, 50, 100, 900, 200], since=60, until=500)
     assert line.first == 100
     assert [line.until(time) for time in (0, 99, 100, 200)] == [2, 2, 4, 5]
@@ -128,13 +128,13 @@ def test_a_checkpoint_is_read_as_it_was_written() -> None:
             State.decode(text, "x")
 
 
-def test_a_replay_that_was_begun_otherwise_is_refused() -> None:
+def test_a_replay_that_was_started_with_other_options_is_refused() -> None:
     STATE.check({"topic": "orders"}, "x")
     with pytest.raises(ConfigurationError, match="was begun with topic 'orders', which is not 'other'"):
         STATE.check({"topic": "other"}, "x")
 
 
-def test_a_round_that_is_done_is_not_repeated() -> None:
+def test_a_finished_round_is_not_repeated() -> None:
     next_one = Resumed(4, {ORDERS: 20}, None)
     done = dataclasses.replace(STATE, done=True)
     assert resume(done, None, exactly_once=True) == next_one
@@ -142,7 +142,7 @@ def test_a_round_that_is_done_is_not_repeated() -> None:
     assert resume(STATE, 3, exactly_once=True) == next_one
 
 
-def test_a_round_that_is_not_known_to_be_done_is_repeated() -> None:
+def test_an_unfinished_round_is_repeated() -> None:
     again = Resumed(3, {ORDERS: 10}, {ORDERS: 20})
     assert resume(STATE, 2, exactly_once=True) == again
     assert resume(STATE, None, exactly_once=False) == again

@@ -1,4 +1,4 @@
-"""An archive back to a topic: what readers find there, and that a replay goes on where it was."""
+"""Replays of an archive to a topic: the records that readers see, and replays that resume."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXACTLY = "exactly-once"
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, servers: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A topic of two partitions, in an archive of several days and rounds."""
+    """Archive a topic of two partitions in several days and rounds."""
     kafka, path = Kafka(servers), tmp_path_factory.mktemp("lake")
     topic = kafka.topic(2)
     fill(kafka, topic, range(COUNT))
@@ -34,7 +34,7 @@ def lake(spark: SparkSession, servers: str, tmp_path_factory: pytest.TempPathFac
 
 
 def read(kafka: Kafka, topic: str) -> list[Any]:
-    """What is committed, in the order of each partition."""
+    """Return the committed records, in the order of each partition."""
 
     async def main() -> list[Any]:
         options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
@@ -53,7 +53,7 @@ def number_of(record: Any) -> int:
     return int((record.timestamp - NOON) // (DAY // 2))
 
 
-def test_records_come_back_as_they_were(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
+def test_replayed_records_equal_the_originals(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
     source, path = lake
     target = kafka.topic(2)
     done = replay(path, target, bootstrap=kafka.servers, spark=spark, round_records=7)
@@ -64,7 +64,7 @@ def test_records_come_back_as_they_were(spark: SparkSession, kafka: Kafka, lake:
             assert getattr(one, name) == getattr(other, name)
 
 
-def test_keys_choose_and_coordinates_are_told(
+def test_keys_choose_partitions_and_headers_name_the_original_coordinates(
     spark: SparkSession, kafka: Kafka, lake: tuple[str, Path], tmp_path: Path
 ) -> None:
     source, path = lake
@@ -85,9 +85,9 @@ def test_keys_choose_and_coordinates_are_told(
         assert sorted(map(number_of, records)) == list(range(COUNT))
         homes: dict[bytes, int] = {}
         for record in records:
-            told = dict(record.headers[-3:])
+            coordinates = dict(record.headers[-3:])
             number = number_of(record)
-            assert told == {
+            assert coordinates == {
                 "aiokwire.topic": source.encode(),
                 "aiokwire.partition": b"%d" % (number % 2),
                 "aiokwire.offset": b"%d" % (number // 2),
@@ -96,7 +96,7 @@ def test_keys_choose_and_coordinates_are_told(
                 assert homes.setdefault(record.key, record.partition) == record.partition
 
 
-def test_a_choice_of_times_and_offsets_is_replayed(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
+def test_a_selection_by_time_and_offset_is_replayed(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
     source, path = lake
     target = kafka.topic(2)
     day = Selection(since=NOON + DAY, until=NOON + 2 * DAY)
@@ -106,7 +106,7 @@ def test_a_choice_of_times_and_offsets_is_replayed(spark: SparkSession, kafka: K
     assert sorted(map(number_of, read(kafka, target))) == [2, 3, 6, 8]
 
 
-def test_a_pace_keeps_the_distances(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
+def test_a_pace_keeps_the_time_between_records(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
     _, path = lake
     target = kafka.topic(2)
     days = (COUNT - 1) / 2
@@ -120,15 +120,15 @@ def test_a_pace_keeps_the_distances(spark: SparkSession, kafka: Kafka, lake: tup
 
 
 class _After(Stop):
-    """Asks for the end after so many looks."""
+    """Requests a stop at the given check."""
 
-    def __init__(self, looks: int) -> None:
+    def __init__(self, checks: int) -> None:
         super().__init__()
-        self._looks = looks
+        self._checks = checks
 
     def check(self) -> None:
-        self._looks -= 1
-        if self._looks < 0:
+        self._checks -= 1
+        if self._checks < 0:
             self.request()
         super().check()
 
@@ -138,7 +138,7 @@ class _KilledError(BaseException):
 
 
 class _Killed(_After):
-    """Dies there, without a clean end."""
+    """Raises at the given check, without cleanup."""
 
     def check(self) -> None:
         try:
@@ -148,7 +148,7 @@ class _Killed(_After):
 
 
 @pytest.mark.parametrize("kind", [_After, _Killed])
-def test_stopped_anywhere_it_goes_on_and_each_record_is_there_once(
+def test_a_replay_stopped_at_any_point_resumes_without_loss_or_duplicates(
     kind: type[_After], spark: SparkSession, kafka: Kafka, lake: tuple[str, Path], tmp_path: Path
 ) -> None:
     _, path = lake
@@ -192,7 +192,9 @@ def test_other_parquet_is_written_once_for_a_checkpoint(spark: SparkSession, kaf
         replay(path, target, bootstrap=kafka.servers, spark=spark, pace=1)
 
 
-def test_what_cannot_be_replayed_is_refused(spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]) -> None:
+def test_archives_and_options_that_cannot_be_replayed_are_refused(
+    spark: SparkSession, kafka: Kafka, lake: tuple[str, Path]
+) -> None:
     _, path = lake
     target = kafka.topic(1)
     with pytest.raises(ConfigurationError, match=r"has 1 partition\(s\), and records of the archive were in 2"):

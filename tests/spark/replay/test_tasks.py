@@ -1,4 +1,4 @@
-"""An archive's files as rows: in order, chosen by time, with what a record had."""
+"""The files of an archive as rows: in order, selected by time, with all parts of a record."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(path: Path, files: list[DataFile], start: int, end: int) -> list[int]:
     return found
 
 
-def test_records_of_several_files_come_in_the_order_of_their_offsets(tmp_path: Path) -> None:
+def test_records_of_several_files_are_read_in_offset_order(tmp_path: Path) -> None:
     files = [
         write(tmp_path, "a", [0, 1, 2, 5, 6, 9]),
         write(tmp_path, "b", [3, 4, 7, 8, 12]),
@@ -58,14 +58,14 @@ def test_records_of_several_files_come_in_the_order_of_their_offsets(tmp_path: P
             assert read(tmp_path, files, start, end) == [each for each in everything if start <= each < end]
 
 
-def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_an_error_names_the_missing_file_of_a_task(tmp_path: Path) -> None:
     file = write(tmp_path, "a", [0, 1])
     (tmp_path / "a").unlink()
     with pytest.raises(ArchiveDamaged, match="a is not there, which a manifest names"):
         read(tmp_path, [file], 0, 5)
 
 
-def test_only_records_of_the_time_are_chosen() -> None:
+def test_only_records_of_the_selected_time_are_read() -> None:
     batch = batch_of([1, 2, 3, 4], [100, 300, 200, 400])
     assert within(batch, None, None) is batch
     assert within(batch, 200, None).column("offset").to_pylist() == [2, 3, 4]
@@ -73,13 +73,13 @@ def test_only_records_of_the_time_are_chosen() -> None:
     assert within(batch, 200, 300).column("offset").to_pylist() == [3]
 
 
-def test_a_time_that_a_record_never_had_is_left_to_the_writing() -> None:
+def test_a_record_without_a_timestamp_gets_that_of_the_write() -> None:
     rows = as_rows(batch_of([1, 2], [-1, 5]), ORDERS, coordinates=False)
     assert rows.schema.names == ["key", "value", "headers", "timestamp"]
     assert rows.column("timestamp").is_null().to_pylist() == [True, False]
 
 
-def test_coordinates_stand_behind_the_headers_that_a_record_has() -> None:
+def test_coordinates_are_added_after_a_records_own_headers() -> None:
     given = [[{"key": "a", "value": b"1"}, {"key": "b", "value": None}], None, []]
     found = with_coordinates(pa.array(given, HEADERS), ORDERS, pa.array([7, 8, 9], pa.int64()))
     place = [("aiokwire.topic", b"orders"), ("aiokwire.partition", b"2")]

@@ -1,4 +1,4 @@
-"""Which columns become which part of a record, and which frames are refused."""
+"""Columns as parts of a record, and frames that are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TYPES = {
 
 
 def schema(text: str) -> StructType:
-    """Of names and types; Spark's own parser would need its JVM."""
+    """Parse names and types; Spark's parser would need its JVM."""
     pairs = [column.split() for column in text.split(",")]
     return StructType([StructField(name, TYPES[kind]) for name, kind in pairs])
 
@@ -45,7 +45,7 @@ def rows(**columns: Any) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 
-def test_all_columns_by_name_in_any_case_and_order() -> None:
+def test_columns_are_found_by_name_in_any_case_and_order() -> None:
     found = sink_columns(
         schema("timestamp timestamp, Headers headers, x double, KEY string, value binary, topic string, partition int"),
         None,
@@ -67,9 +67,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("columns", "topic", "said"), REFUSED)
-def test_a_frame_that_cannot_be_written_is_refused(columns: str, topic: str | None, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+@pytest.mark.parametrize(("columns", "topic", "message"), REFUSED)
+def test_a_frame_that_cannot_be_written_is_refused(columns: str, topic: str | None, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         sink_columns(schema(columns), topic)
 
 
@@ -109,11 +109,11 @@ def test_a_row_without_a_topic_is_refused() -> None:
         ({"value": ["x", "y"], "partition": [3, 4]}, False),
     ],
 )
-def test_whether_the_sink_chooses_a_partition(columns: dict[str, Any], lacks: bool) -> None:
+def test_the_sink_chooses_a_partition_for_rows_without_key_and_partition(columns: dict[str, Any], lacks: bool) -> None:
     assert lacks_partition(rows(**columns)) is lacks
 
 
-def test_an_owner_fills_only_what_nobody_chose() -> None:
+def test_an_owner_sets_the_partition_only_of_rows_without_key_and_partition() -> None:
     def filled(**columns: Any) -> Any:
         return with_owner(rows(**columns), 7).to_pydict()["partition"]
 

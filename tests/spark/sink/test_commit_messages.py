@@ -1,4 +1,4 @@
-"""What must not be committed."""
+"""Commit messages of tasks, and batches that must not be committed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FIRST = Written(0, 5, {("t", 0): 2, ("t", 2): 3}, TICKET, 4, "query")
 SECOND = Written(1, 1, {("t", 1): 1}, TICKET, 4, "query")
 
 
-def test_what_all_tasks_acknowledged_is_whole() -> None:
+def test_a_batch_is_complete_when_all_tasks_acknowledged_it() -> None:
     found = whole([FIRST, SECOND], 4)
     assert found == Whole(TICKET, 6, frozenset(TopicPartition("t", number) for number in range(3)), "query")
     assert ticket_of([None, SECOND]) == TICKET
 
 
-def test_nothing_is_to_be_done_for_a_batch_that_was_committed() -> None:
+def test_a_committed_batch_needs_no_further_commit() -> None:
     repeated = [dataclasses.replace(message, rows=0, counts={}, repeated=True) for message in (FIRST, SECOND)]
     assert whole(repeated, 4) is None
     assert ticket_of(repeated) is None
@@ -40,12 +40,12 @@ BROKEN: list[tuple[list[Written | None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "said"), BROKEN)
-def test_a_batch_with_a_hole_is_not_committed(messages: list[Written | None], said: str) -> None:
-    with pytest.raises(KafkaError, match=said):
+@pytest.mark.parametrize(("messages", "error"), BROKEN)
+def test_an_incomplete_batch_is_not_committed(messages: list[Written | None], error: str) -> None:
+    with pytest.raises(KafkaError, match=error):
         whole(messages, 4)
 
 
-def test_two_owners_of_a_partition_are_named() -> None:
+def test_an_error_names_two_owners_of_a_partition() -> None:
     with pytest.raises(ConfigurationError, match=r"tasks 0 and 1 both wrote to t\[2\].*one_owner"):
         whole([FIRST, dataclasses.replace(SECOND, counts={("t", 2): 1})], 4)

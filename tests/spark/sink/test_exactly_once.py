@@ -1,4 +1,4 @@
-"""What exactly-once refuses, and how it knows a batch that was committed before; the steps on the embedded broker."""
+"""Exactly-once: refused options, recognition of committed batches, and its steps on the embedded broker."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def options(**more: str) -> SinkOptions:
 
 
 def context(properties: dict[str, str] | None = None, attempt: int = 0) -> TaskContext:
-    """As Spark makes it for a task."""
+    """Create a context as Spark does for a task."""
     found = object.__new__(TaskContext)
     found.__dict__.update(_attemptNumber=attempt, _partitionId=3, _localProperties=properties or {})
     return found
 
 
-def test_a_stream_is_known_by_its_id_or_its_checkpoint() -> None:
+def test_a_stream_is_identified_by_its_id_or_its_checkpoint() -> None:
     assert plan_of(options(sink__id="s"), streaming=True).ledger_group == "s.batches"
     first = plan_of(options(checkpointLocation="/a/b"), streaming=True)
     assert first == plan_of(options(checkpointLocation="/a/b/"), streaming=True)
@@ -54,13 +54,13 @@ def test_a_stream_is_known_by_its_id_or_its_checkpoint() -> None:
     assert first.config.transaction_timeout_ms == 900_000
 
 
-def test_a_batch_job_is_known_by_sink_and_run() -> None:
+def test_a_batch_job_is_identified_by_sink_and_run() -> None:
     plan = plan_of(options(sink__id="s", run__id="2026-11-21"), streaming=False)
     assert (plan.config.transactional_id, plan.ledger_group) == ("s", "s.run.2026-11-21")
 
 
 @pytest.mark.parametrize(
-    ("streaming", "given", "said"),
+    ("streaming", "given", "message"),
     [
         (True, {}, "needs a name that stays the same"),
         (True, {"sink__id": "s", "run__id": "r"}, "run.id belongs to df.write"),
@@ -69,14 +69,16 @@ def test_a_batch_job_is_known_by_sink_and_run() -> None:
         (True, {"sink__id": "s", "kafka.acks": "1"}, "acks"),
     ],
 )
-def test_options_that_do_not_do(streaming: bool, given: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_options_that_exactly_once_cannot_have_are_refused(
+    streaming: bool, given: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         plan_of(options(**given), streaming=streaming)
 
 
-def test_a_task_is_told_its_batch() -> None:
-    told = context({BATCH_ID: "12", QUERY_ID: "q"})
-    assert place_of(told, streaming=True) == Place(3, 12, "q")
+def test_a_task_reads_its_batch_number_from_sparks_properties() -> None:
+    given = context({BATCH_ID: "12", QUERY_ID: "q"})
+    assert place_of(given, streaming=True) == Place(3, 12, "q")
     assert place_of(context(), streaming=False) == Place(3, None, "")
 
 
@@ -95,21 +97,21 @@ def test_a_second_attempt_is_refused() -> None:
 @pytest.mark.parametrize(
     ("last", "batch_id", "repeated"), [(None, 0, False), (4, 4, True), (4, 5, False), (4, 9, False)]
 )
-def test_the_ledger_says_what_was_committed(last: int | None, batch_id: int, repeated: bool) -> None:
+def test_the_ledger_decides_whether_a_batch_was_committed(last: int | None, batch_id: int, repeated: bool) -> None:
     plan = plan_of(options(sink__id="s"), streaming=True)
     known = None if last is None else Entry(last, "q")
     assert is_repeated(Opened(TICKET, known), Place(0, batch_id, "q"), plan) is repeated
 
 
 @pytest.mark.parametrize("ledger", ["required", "begin"])
-def test_a_checkpoint_that_is_older_than_the_ledger_is_refused(ledger: str) -> None:
+def test_a_checkpoint_older_than_the_ledger_is_refused(ledger: str) -> None:
     plan = plan_of(options(sink__id="s", ledger=ledger), streaming=True)
     with pytest.raises(ConfigurationError, match=r"batch 3, .* batch 4 of this query was committed"):
         is_repeated(Opened(TICKET, Entry(4, "q")), Place(0, 3, "q"), plan)
 
 
 @pytest.mark.parametrize("batch_id", [0, 4, 5])
-def test_a_new_checkpoint_is_refused_unless_it_is_to_begin(batch_id: int) -> None:
+def test_a_new_checkpoint_is_refused_unless_an_option_allows_it(batch_id: int) -> None:
     opened, place = Opened(TICKET, Entry(4, "q")), Place(0, batch_id, "new")
     with pytest.raises(ConfigurationError, match=r"of query new, .* that of query q, which wrote up to batch 4"):
         is_repeated(opened, place, plan_of(options(sink__id="s"), streaming=True))
@@ -122,7 +124,7 @@ def test_a_run_is_repeated_when_it_is_in_the_ledger() -> None:
     assert not is_repeated(Opened(TICKET, None), Place(0, None, ""), plan)
 
 
-def test_a_ledger_that_is_gone_is_refused_unless_it_is_to_begin() -> None:
+def test_a_missing_ledger_is_refused_unless_an_option_allows_it() -> None:
     opened, place = Opened(TICKET, None), Place(0, 8, "q")
     with pytest.raises(ConfigurationError, match=r"batch 8, .*'s\.batches', is not there"):
         is_repeated(opened, place, plan_of(options(sink__id="s"), streaming=True))
@@ -144,7 +146,7 @@ def frames(*values: str, key: str | None = None) -> Iterator[pa.RecordBatch]:
 
 
 async def run_batch(plan: Plan, batch_id: int, *tasks: str) -> None:
-    """What Spark does for one microbatch; each task writes one row."""
+    """Run one microbatch as Spark does; each task writes one row."""
     opened = await steps.open_transaction(plan)
     rows = 0
     places: set[TopicPartition] = set()
@@ -158,7 +160,7 @@ async def run_batch(plan: Plan, batch_id: int, *tasks: str) -> None:
 
 
 async def committed(servers: str, count: int) -> list[bytes | None]:
-    """The first records that a read_committed reader sees, sorted."""
+    """Return the first values that a read_committed consumer reads, sorted."""
     async with Consumer(
         "t", bootstrap_servers=servers, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:
@@ -177,7 +179,7 @@ async def test_batches_are_committed_with_their_numbers() -> None:
         assert await committed(servers, 4) == [b"a", b"b", b"c", b"d"]
 
 
-async def test_a_batch_that_was_committed_writes_nothing_when_it_is_repeated() -> None:
+async def test_a_committed_batch_writes_nothing_when_it_is_repeated() -> None:
     async with sink() as (plan, servers):
         await run_batch(plan, 0, "a", "b")
         await run_batch(plan, 0, "other", "rows")
@@ -185,7 +187,7 @@ async def test_a_batch_that_was_committed_writes_nothing_when_it_is_repeated() -
         assert await committed(servers, 3) == [b"a", b"b", b"c"]
 
 
-async def test_a_batch_that_was_left_open_is_aborted_by_its_repetition() -> None:
+async def test_a_batch_left_open_is_aborted_when_it_is_repeated() -> None:
     async with sink() as (plan, servers):
         opened = await steps.open_transaction(plan)
         await write(frames("lost"), plan.config, COLUMNS, Joining(opened.ticket, 0))
@@ -193,7 +195,7 @@ async def test_a_batch_that_was_left_open_is_aborted_by_its_repetition() -> None
         assert await committed(servers, 1) == [b"kept"]
 
 
-async def test_a_batch_that_failed_is_aborted_at_once() -> None:
+async def test_a_failed_batch_is_aborted_immediately() -> None:
     async with sink() as (plan, servers):
         opened = await steps.open_transaction(plan)
         await write(frames("lost"), plan.config, COLUMNS, Joining(opened.ticket, 0))
@@ -204,7 +206,7 @@ async def test_a_batch_that_failed_is_aborted_at_once() -> None:
 
 
 @pytest.mark.parametrize("topic", ["t", None])
-async def test_an_empty_batch_is_in_the_ledger_where_an_option_says_the_topic_and_where_rows_do(
+async def test_an_empty_batch_is_in_the_ledger_whether_the_option_or_the_rows_name_the_topic(
     topic: str | None,
 ) -> None:
     async with sink() as (given, _):
@@ -215,7 +217,7 @@ async def test_an_empty_batch_is_in_the_ledger_where_an_option_says_the_topic_an
 
 
 async def lag(servers: str, group: str) -> list[int]:
-    """How far a group is behind, for each partition where it has committed."""
+    """Return the lag of a group for each partition with a committed offset."""
     async with Admin(servers) as admin:
         committed = await admin.list_group_offsets(group)
         ends = await admin.list_offsets(dict.fromkeys(committed, LATEST))
@@ -223,7 +225,7 @@ async def lag(servers: str, group: str) -> list[int]:
 
 
 async def test_the_ledger_does_not_look_like_a_group_that_lags() -> None:
-    """Its offset was the number of the batch: each tool that watches lag saw a group that falls behind for ever."""
+    """The committed offset was the batch number, which lag tools reported as an ever growing lag."""
     async with sink() as (plan, servers):
         for batch_id in range(3):
             await run_batch(plan, batch_id, "a", "b")
@@ -233,7 +235,7 @@ async def test_the_ledger_does_not_look_like_a_group_that_lags() -> None:
 
 
 async def test_the_ledger_of_an_earlier_version_is_read_and_replaced() -> None:
-    """There the offset was the number of the batch, and the metadata the id of the query."""
+    """It stored the batch number as the offset, and the query's id as the metadata."""
     async with sink() as (plan, servers):
         async with Client(plan.config) as client:
             old = {TopicPartition("t", 0): OffsetAndMetadata(4, metadata="q")}
@@ -247,14 +249,14 @@ async def test_the_ledger_of_an_earlier_version_is_read_and_replaced() -> None:
         assert await lag(servers, "s.batches") == [0]
 
 
-async def test_the_ledger_is_found_when_the_topic_has_become_another() -> None:
+async def test_the_ledger_is_found_after_the_sinks_topic_has_changed() -> None:
     async with sink() as (plan, _):
         await run_batch(plan, 0, "a")
         moved = dataclasses.replace(plan, topic=None)
         assert (await steps.open_transaction(moved)).last == Entry(0, "q")
 
 
-async def test_brokers_that_do_not_say_that_an_offset_is_about_to_change_are_refused() -> None:
+async def test_brokers_that_do_not_report_pending_offset_commits_are_refused() -> None:
     newest = {ApiKey.API_VERSIONS: 3, ApiKey.METADATA: 9, ApiKey.FIND_COORDINATOR: 3, ApiKey.INIT_PRODUCER_ID: 2}
     ranges = [ApiVersion(api_key=api, max_version=last) for api, last in {**newest, ApiKey.OFFSET_FETCH: 6}.items()]
     async with Broker(topics={"t": 1}) as broker:
@@ -271,7 +273,7 @@ async def test_more_tasks_than_partitions_are_refused_for_rows_without_a_key() -
             await write(frames("x"), plan.config, COLUMNS, Joining(opened.ticket, 2))
 
 
-async def test_a_second_writer_of_a_partition_is_told_so() -> None:
+async def test_two_tasks_that_write_to_a_partition_are_refused() -> None:
     async with sink(1) as (plan, _):
         opened = await steps.open_transaction(plan)
         await write(frames("a", "b", key="k"), plan.config, COLUMNS, Joining(opened.ticket, 0))

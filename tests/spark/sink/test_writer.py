@@ -1,4 +1,4 @@
-"""Frames and streams through Spark itself to the embedded broker, and what it refuses."""
+"""Frames and streams that Spark writes to the embedded broker, and frames that are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ needs_stream_writes = pytest.mark.skipif(not compat.HAS_STREAM_WRITES, reason="s
 
 
 class Writes:
-    """Writes of a frame by options with underscores for dots, and what a reader finds."""
+    """Writes of a frame, and reads of the result; option names have underscores for dots."""
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
@@ -41,13 +41,13 @@ class Writes:
         frame.write.format("aiokwire").mode(mode).options(**self.options(topic, options)).save()
 
     def stream(self, frame: DataFrame, topic: str, checkpoint: pathlib.Path, **options: Any) -> None:
-        """One run over what is there."""
+        """Run once over the available input."""
         given = {"checkpointLocation": str(checkpoint), **self.options(topic, options)}
         query = frame.writeStream.format("aiokwire").options(**given).trigger(availableNow=True).start()
         query.awaitTermination()
 
     def committed(self, topic: str) -> list[ConsumerRecord[bytes, bytes]]:
-        """All that a read_committed reader finds, by partition and offset."""
+        """Return all records that a read_committed consumer reads, by partition and offset."""
 
         async def main() -> list[ConsumerRecord[bytes, bytes]]:
             options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
@@ -96,7 +96,7 @@ def test_every_column_arrives(spark: SparkSession, kafka: Kafka, writes: Writes)
     assert full.timestamp == 1_700_000_000_123
 
 
-def test_many_rows_by_key_to_topics_that_rows_name(spark: SparkSession, kafka: Kafka, writes: Writes) -> None:
+def test_rows_are_written_by_key_to_the_topics_they_name(spark: SparkSession, kafka: Kafka, writes: Writes) -> None:
     topics = [kafka.topic(4), kafka.topic(1)]
     frame = spark.range(30_000, numPartitions=3).select(
         f.when(f.col("id") % 3 == 0, topics[1]).otherwise(topics[0]).alias("topic"),
@@ -126,11 +126,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("options", "schema", "said"), REFUSED)
-def test_what_cannot_be_written_is_refused(options: dict[str, str], schema: StructType, said: str) -> None:
-    """As Spark's planner asks for the writer."""
+@pytest.mark.parametrize(("options", "schema", "message"), REFUSED)
+def test_options_and_frames_that_cannot_be_written_are_refused(
+    options: dict[str, str], schema: StructType, message: str
+) -> None:
+    """Creates the writer as Spark's planner does."""
     named = {"kafka.bootstrap.servers": "127.0.0.1:1"} | options
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         AiokwireSource(named).writer(schema, overwrite=False)
     if compat.HAS_STREAM_WRITES:
         with pytest.raises(ConfigurationError):
@@ -138,7 +140,7 @@ def test_what_cannot_be_written_is_refused(options: dict[str, str], schema: Stru
 
 
 def test_a_topic_is_not_overwritten(spark: SparkSession, writes: Writes) -> None:
-    """And Spark's exception has the sentence."""
+    """Spark's exception contains the error message."""
     with pytest.raises(PySparkException, match="cannot be overwritten"):
         writes.batch(spark.createDataFrame([], "value string"), "t", mode="overwrite")
 
@@ -147,7 +149,7 @@ def test_a_topic_is_not_overwritten(spark: SparkSession, writes: Writes) -> None
 
 
 def source(spark: SparkSession, folder: pathlib.Path, batches: int, first: int = 0) -> DataFrame:
-    """A stream of files, one for each microbatch, of ten rows each."""
+    """Return a stream of files with ten rows each, one file for each microbatch."""
     files = folder / "files"
     files.mkdir(exist_ok=True)
     for number in range(first, first + batches):
@@ -172,14 +174,14 @@ def test_each_microbatch_is_one_transaction(
     assert writes.values(topic) == wanted(2)
     for record in writes.committed(topic):
         assert record.partition == (murmur2(record.key or b"") & 0x7FFFFFFF) % 3
-    # what Spark forgets it has committed is not written again
+    # a batch whose commit Spark has forgotten is not written again
     last = max((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink()
     frame = one_owner(source(spark, tmp_path, 1, first=2), 3)
     writes.stream(frame, topic, tmp_path / "checkpoint", delivery="exactly-once")
     assert writes.values(topic) == wanted(3)
-    # a new checkpoint counts its batches from 0: they are not those that were written
+    # a new checkpoint numbers its batches from 0: they are other batches than those written before
     shutil.rmtree(tmp_path / "checkpoint")
     with pytest.raises(PySparkException, match="the checkpoint is new"):
         writes.stream(frame, topic, tmp_path / "checkpoint", delivery="exactly-once")
@@ -194,8 +196,8 @@ def test_two_owners_are_refused(spark: SparkSession, kafka: Kafka, writes: Write
     assert writes.values(topic) == []
 
 
-def test_a_batch_job_writes_a_run_once(spark: SparkSession, kafka: Kafka, writes: Writes) -> None:
-    """Rows without a key: each task owns a partition."""
+def test_a_repeated_run_of_a_batch_job_writes_once(spark: SparkSession, kafka: Kafka, writes: Writes) -> None:
+    """The rows have no key: each task owns a partition."""
     topic = kafka.topic(2)
     frame = spark.range(100, numPartitions=2).select(f.col("id").cast("string").alias("value"))
     for run, times in (("monday", 1), ("monday", 1), ("tuesday", 2)):
@@ -204,7 +206,7 @@ def test_a_batch_job_writes_a_run_once(spark: SparkSession, kafka: Kafka, writes
     assert {record.partition for record in writes.committed(topic)} == {0, 1}
 
 
-def test_a_job_that_fails_leaves_nothing(spark: SparkSession, kafka: Kafka, writes: Writes) -> None:
+def test_a_failed_job_commits_nothing(spark: SparkSession, kafka: Kafka, writes: Writes) -> None:
     topic = kafka.topic(2)
     broken = f.when(f.col("id") == 99, f.raise_error(f.lit("broken"))).otherwise(f.col("id").cast("string"))
     frame = spark.range(100, numPartitions=2).select(broken.alias("value"))

@@ -1,4 +1,4 @@
-"""Batch reads through Spark itself, from the embedded broker."""
+"""Batch reads of Spark from the embedded broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.spark.conftest import Kafka, Reads
 pytestmark = pytest.mark.timeout(240)
 
 
-def test_rows_have_the_columns_of_sparks_own_source(kafka: Kafka, read: Reads) -> None:
+def test_rows_have_the_columns_of_spark_sql_kafka(kafka: Kafka, read: Reads) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"paid", None], key=b"42", timestamp=1_700_000_000_123)
     frame = read(topic)
@@ -27,7 +27,7 @@ def test_rows_have_the_columns_of_sparks_own_source(kafka: Kafka, read: Reads) -
 
 
 @pytest.mark.skipif(not compat.HAS_FILTERS, reason="filters are pushed down from PySpark 4.1 on")
-def test_a_query_narrows_what_is_read(kafka: Kafka, read: Reads) -> None:
+def test_filters_and_columns_of_a_query_narrow_the_read(kafka: Kafka, read: Reads) -> None:
     topic = kafka.topic(2)
     for partition in (0, 1):
         kafka.produce(topic, [b"%d" % number for number in range(10)], partition=partition)
@@ -38,7 +38,7 @@ def test_a_query_narrows_what_is_read(kafka: Kafka, read: Reads) -> None:
     assert everything.where("timestamp > timestamp'2001-01-01 00:00:00'").count() == 20
 
 
-def test_values_are_decoded_and_bad_ones_are_kept_beside(kafka: Kafka, read: Reads) -> None:
+def test_values_are_decoded_and_undecodable_bytes_are_kept(kafka: Kafka, read: Reads) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b'{"id":1,"at":"2026-01-02T03:04:05Z","tags":["a"]}', b"{", None], headers=[("h", b"1")])
     options = {
@@ -65,5 +65,5 @@ def test_a_limit_ends_the_tasks_early(kafka: Kafka, read: Reads) -> None:
     assert frame.count() == 20_000
 
 
-def test_nothing_to_read_is_no_rows(kafka: Kafka, read: Reads) -> None:
+def test_an_empty_topic_has_no_rows(kafka: Kafka, read: Reads) -> None:
     assert read(kafka.topic()).collect() == []

@@ -1,4 +1,4 @@
-"""A task's fetches from brokers that do what the embedded one does not: named replicas, old versions, gaps, faults."""
+"""Fetches of a task from scripted brokers: preferred replicas, old versions, gaps, faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Make = Callable[..., Any]
 
 
 async def read(peer: Peer, end: int, start: int = 0, **options: Any) -> list[bytes | None]:
-    """The values of one range."""
+    """Return the values of one range."""
     options = {"retry_backoff_ms": 1, "fetch_max_wait_ms": 20} | options
     config = ConsumerConfig(bootstrap_servers=peer.bootstrap_servers, **options)
     values: list[bytes | None] = []
@@ -45,7 +45,7 @@ async def test_a_range_is_read_by_topic_id_and_by_name(make_peer: Make) -> None:
             assert asked.topics[0].topic == ("orders" if newest == 12 else "")
 
 
-async def test_the_replica_that_the_leader_names_is_read(make_peer: Make) -> None:
+async def test_the_preferred_replica_of_the_leader_is_read(make_peer: Make) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("orders")
         log.append(b"a", b"b")
@@ -55,7 +55,7 @@ async def test_the_replica_that_the_leader_names_is_read(make_peer: Make) -> Non
 
 
 @pytest.mark.parametrize("code", [1, 6, 56])
-async def test_the_leader_is_read_when_its_replica_fails(make_peer: Make, code: int) -> None:
+async def test_the_leader_is_read_when_the_preferred_replica_fails(make_peer: Make, code: int) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("orders")
         log.append(b"a", b"b")
@@ -79,14 +79,14 @@ async def test_a_partition_is_followed_to_its_new_leader(make_peer: Make) -> Non
         assert await read(peer, 1) == [b"a"]
 
 
-async def test_a_batch_that_an_old_broker_cuts_off_is_asked_for_with_more_room(make_peer: Make) -> None:
+async def test_a_batch_that_an_old_broker_truncates_is_fetched_with_a_larger_limit(make_peer: Make) -> None:
     async with make_peer(newest={ApiKey.FETCH: 2}) as peer:
         peer.log("orders").append(b"x" * 5000)
         assert await read(peer, 1, max_partition_fetch_bytes=1000) == [b"x" * 5000]
         assert len(peer.asked(fetch.FetchRequest)) == 4
 
 
-async def test_what_compaction_has_taken_from_the_end_is_not_waited_for(make_peer: Make) -> None:
+async def test_a_range_ends_where_compaction_has_removed_its_last_records(make_peer: Make) -> None:
     async with make_peer() as peer:
         log = peer.log("orders")
         log.append(b"a")
@@ -94,14 +94,14 @@ async def test_what_compaction_has_taken_from_the_end_is_not_waited_for(make_pee
         assert await read(peer, 10) == [b"a"]
 
 
-async def test_a_range_that_does_not_come_ends_in_an_error(make_peer: Make) -> None:
+async def test_a_range_without_a_response_ends_with_an_error(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders").append(b"a")
         with pytest.raises(RequestTimedOut, match=r"reading orders\[0\] at offset 1"):
             await read(peer, 5, default_api_timeout_ms=200)
 
 
-async def test_a_partition_that_is_left_out_is_asked_for_again(make_peer: Make) -> None:
+async def test_a_partition_missing_in_a_response_is_fetched_again(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders").append(b"a")
 
@@ -113,7 +113,7 @@ async def test_a_partition_that_is_left_out_is_asked_for_again(make_peer: Make) 
         assert await read(peer, 1) == [b"a"]
 
 
-async def test_a_connection_that_is_lost_is_made_again(make_peer: Make) -> None:
+async def test_a_lost_connection_is_opened_again(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders").append(b"a")
 
@@ -124,7 +124,7 @@ async def test_a_connection_that_is_lost_is_made_again(make_peer: Make) -> None:
         assert await read(peer, 1) == [b"a"]
 
 
-async def test_damaged_bytes_are_an_error_that_names_the_offset(make_peer: Make) -> None:
+async def test_a_corrupt_batch_is_an_error_that_names_the_offset(make_peer: Make) -> None:
     async with make_peer() as peer:
         log = peer.log("orders")
         log.append(b"abc")
@@ -134,7 +134,7 @@ async def test_damaged_bytes_are_an_error_that_names_the_offset(make_peer: Make)
             await read(peer, 1)
 
 
-async def test_a_refusal_is_an_error_at_once(make_peer: Make) -> None:
+async def test_an_authorization_error_is_raised_without_retry(make_peer: Make) -> None:
     async with make_peer() as peer:
         log = peer.log("orders")
         log.append(b"a")
@@ -143,7 +143,7 @@ async def test_a_refusal_is_an_error_at_once(make_peer: Make) -> None:
             await read(peer, 1)
 
 
-async def test_offsets_that_retention_took_are_lost(make_peer: Make) -> None:
+async def test_offsets_deleted_by_retention_are_lost_data(make_peer: Make) -> None:
     async with make_peer() as peer:
         log = peer.log("orders")
         log.append(b"a", b"b", b"c")

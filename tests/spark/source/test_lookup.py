@@ -1,4 +1,4 @@
-"""What the driver asks brokers that do what the embedded one does not."""
+"""Lookups of the driver on scripted brokers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def partitions_of(peer: Peer, **chosen: str) -> Found:
         return await Lookup(client, options).partitions()
 
 
-async def test_partitions_and_ids_are_those_of_now(make_peer: Make) -> None:
+async def test_partitions_and_topic_ids_are_looked_up(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders", 0)
         peer.log("orders", 1)
@@ -38,13 +38,13 @@ async def test_partitions_and_ids_are_those_of_now(make_peer: Make) -> None:
 
 
 @pytest.mark.parametrize("newest", [3, 9])
-async def test_brokers_that_create_by_asking_and_have_no_ids_are_asked_too(make_peer: Make, newest: int) -> None:
+async def test_partitions_are_looked_up_at_brokers_without_topic_ids(make_peer: Make, newest: int) -> None:
     async with make_peer(newest={ApiKey.METADATA: newest}) as peer:
         peer.log("orders", 0)
         assert await partitions_of(peer, subscribe="orders") == ([TopicPartition("orders", 0)], {})
 
 
-async def test_a_pattern_is_of_whole_names(make_peer: Make) -> None:
+async def test_a_pattern_matches_whole_names(make_peer: Make) -> None:
     async with make_peer() as peer:
         for name in ("orders", "orders-eu", "old-orders"):
             peer.log(name, 0)
@@ -52,13 +52,13 @@ async def test_a_pattern_is_of_whole_names(make_peer: Make) -> None:
         assert [tp.topic for tp in partitions] == ["orders", "orders-eu"]
 
 
-async def test_an_assigned_partition_that_is_not_there_is_left_out(
+async def test_an_assigned_partition_that_does_not_exist_is_skipped(
     make_peer: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with make_peer() as peer:
         topic = f"orders-{uuid.uuid4()}"
         peer.log(topic, 0)
-        for _ in range(2):  # a stream looks again before each microbatch, and warns once
+        for _ in range(2):  # a stream repeats the lookup before each microbatch, and warns once
             found, _ = await partitions_of(peer, assign=f'{{"{topic}":[0,7]}}')
             assert found == [TopicPartition(topic, 0)]
         assert [record.message for record in caplog.records if "assign" in record.message] == [
@@ -66,14 +66,14 @@ async def test_an_assigned_partition_that_is_not_there_is_left_out(
         ]
 
 
-async def test_partitions_none_of_which_is_there_cannot_be_assigned(make_peer: Make) -> None:
+async def test_an_assignment_without_an_existing_partition_is_an_error(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders", 0)
         with pytest.raises(ConfigurationError, match=r"assign names orders\[7\], which the cluster does not have"):
             await partitions_of(peer, assign='{"orders":[7]}')
 
 
-async def test_a_topic_that_is_forbidden_is_an_error_at_once(make_peer: Make) -> None:
+async def test_a_forbidden_topic_is_an_error_without_retry(make_peer: Make) -> None:
     async with make_peer() as peer:
         peer.log("orders", 0)
 

@@ -27,7 +27,7 @@ NOON_MS = 1_767_268_800_000
 
 
 def left(*filters: Filter) -> list[Range]:
-    """The ranges that filters leave; Spark is to check none of them again."""
+    """Return the ranges that remain after filters that Spark does not have to repeat."""
     bounds, rest = bounds_of(filters)
     assert rest == []
     return bounds.cut(RANGES)
@@ -65,7 +65,7 @@ def test_several_offsets_are_a_range_that_spark_checks() -> None:
     assert bounds.cut(RANGES[:1]) == [Range("a", 0, 5, 10)]
 
 
-def test_a_time_is_where_reading_may_begin_and_spark_checks_it() -> None:
+def test_a_lower_time_bound_moves_the_start_and_spark_filters_the_rest() -> None:
     filters = [GreaterThanOrEqual(TIMESTAMP, NOON), GreaterThan(TIMESTAMP, NOON - datetime.timedelta(days=1))]
     bounds, rest = bounds_of([IsNotNull(TIMESTAMP), *filters])
     assert rest == filters
@@ -87,7 +87,7 @@ def test_a_time_is_where_reading_may_begin_and_spark_checks_it() -> None:
         IsNotNull(("value",)),
     ],
 )
-def test_what_cannot_be_used_is_sparks_to_check(given: Filter) -> None:
+def test_unusable_filters_are_left_to_spark(given: Filter) -> None:
     bounds, rest = bounds_of([given])
     assert rest == [given]
     assert bounds.cut(RANGES) == RANGES

@@ -1,4 +1,4 @@
-"""A batch read without Spark: `BatchReader.partitions` is called as on the driver, `read` as in the tasks."""
+"""Batch reads without Spark: `BatchReader.partitions` as on the driver, `read` as in the tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("no_sessions")]
 
 
 class Job:
-    """A batch read by its options."""
+    """A batch read with the given options."""
 
     def __init__(self, servers: str, topic: str | None, **options: str) -> None:
         named = {"kafka.bootstrap.servers": servers} | ({} if topic is None else {"subscribe": topic})
@@ -154,7 +154,7 @@ class _GivenUpError(Exception):
     pass
 
 
-def test_read_committed_ends_behind_a_tail_of_markers(kafka: Kafka) -> None:
+def test_read_committed_ends_after_trailing_markers(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.run(lambda: _transactions(kafka.servers, topic))
     committed = Job(kafka.servers, topic, kafka__isolation__level="read_committed")
@@ -177,7 +177,7 @@ def test_every_codec_is_read(kafka: Kafka, codec: str) -> None:
     assert [row["value"] for row in Job(kafka.servers, topic).rows()] == numbered(200)
 
 
-# --- what goes wrong ------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_missing_topic_is_named(kafka: Kafka) -> None:
@@ -196,7 +196,7 @@ def test_partitions_that_the_offsets_do_not_name_are_read_from_start_to_end(kafk
     ]  # fmt: skip
 
 
-def test_offsets_of_an_assigned_partition_that_is_not_there_are_passed_over(kafka: Kafka) -> None:
+def test_offsets_of_a_missing_assigned_partition_are_ignored(kafka: Kafka) -> None:
     topic = kafka.topic(1)
     kafka.produce(topic, numbered(4))
     chosen = {"assign": f'{{"{topic}":[0,5]}}', "startingOffsets": f'{{"{topic}":{{"0":2,"5":7}}}}'}
@@ -212,7 +212,7 @@ def test_offsets_name_no_other_partition_and_times_name_each(kafka: Kafka) -> No
         Job(kafka.servers, topic, startingOffsetsByTimestamp=f'{{"{topic}":{{"0":5}}}}').reader.partitions()
 
 
-def test_offsets_that_are_not_there_fail_or_are_skipped(kafka: Kafka, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_offsets_fail_or_are_skipped(kafka: Kafka, caplog: pytest.LogCaptureFixture) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(10))
     beyond = f'{{"{topic}":{{"0":20}}}}'
@@ -224,7 +224,7 @@ def test_offsets_that_are_not_there_fail_or_are_skipped(kafka: Kafka, caplog: py
     assert "data loss" in caplog.text
 
 
-def test_a_topic_made_anew_after_planning_is_lost_data(kafka: Kafka) -> None:
+def test_a_topic_recreated_after_planning_is_lost_data(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(10))
     job = Job(kafka.servers, topic)
@@ -246,7 +246,7 @@ def test_a_reader_that_stops_early_leaves_the_connection_to_the_next(kafka: Kafk
     assert len(job.rows()) == 3000
 
 
-def test_a_broker_that_is_killed_in_the_middle_is_waited_for(tmp_path: Path) -> None:
+def test_a_task_waits_for_a_broker_killed_during_the_read(tmp_path: Path) -> None:
     with broker_process("--data-dir", str(tmp_path)) as servers:
         kafka = Kafka(servers)
         kafka.create("orders")
@@ -261,7 +261,7 @@ def test_a_broker_that_is_killed_in_the_middle_is_waited_for(tmp_path: Path) -> 
     assert offsets == list(range(30_000))
 
 
-def test_servers_that_are_not_there_are_named() -> None:
+def test_an_error_names_unreachable_servers() -> None:
     job = Job("127.0.0.1:1", "orders", kafka__default__api__timeout__ms="300")
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:1"):
         job.reader.partitions()

@@ -21,7 +21,7 @@ def _shape(given: dict[str, str]) -> tuple[tuple[str, ...], Decoding]:
     return parsed.columns, parsed.decoding
 
 
-def test_columns_are_told_to_spark_as_ddl() -> None:
+def test_columns_are_declared_to_spark_as_ddl() -> None:
     assert ddl(*_shape({"columns": "value,timestampType", "includeHeaders": "true"})) == (
         "`value` binary, `timestampType` int, `headers` array<struct<key:string,value:binary>>"
     )
@@ -36,7 +36,7 @@ def test_columns_are_told_to_spark_as_ddl() -> None:
     )
 
 
-def test_a_schema_may_be_sparks_own_json() -> None:
+def test_a_schema_may_be_given_as_sparks_json() -> None:
     schema = StructType().add("a", IntegerType())
     decoded = {"columns": "value", "value.format": "json", "value.schema": schema.json()}
     assert ddl(*_shape(decoded)) == "`value` struct<a:int>"
@@ -44,7 +44,7 @@ def test_a_schema_may_be_sparks_own_json() -> None:
         ddl(*_shape(decoded | {"value.schema": '{"type":"struct"}'}))
 
 
-def test_the_columns_that_spark_parsed_are_the_sources() -> None:
+def test_the_columns_parsed_by_spark_equal_those_of_the_source() -> None:
     plain = options(includeHeaders="true")
     check_schema(columns_of(plain), plain)
     decoded = options(value__format="json", value__schema="a int", columnNameOfCorruptRecord="_bad")
@@ -52,6 +52,6 @@ def test_the_columns_that_spark_parsed_are_the_sources() -> None:
 
 
 @pytest.mark.parametrize("given", [StructType().add("value", IntegerType()), StructType()])
-def test_columns_of_the_users_own_are_refused(given: StructType) -> None:
+def test_a_user_defined_schema_is_refused(given: StructType) -> None:
     with pytest.raises(ConfigurationError, match=r"leave out schema\(\)"):
         check_schema(given, options())

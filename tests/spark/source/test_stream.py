@@ -34,7 +34,7 @@ class Query:
         return self.at
 
     def step(self) -> list[bytes | None]:
-        """One microbatch: its values."""
+        """Run one microbatch and return its values."""
         end = self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())
         end = json.loads(json.dumps(end))
         tasks = self.reader.partitions(self.at, end) if end != self.at else []
@@ -65,7 +65,7 @@ def test_a_stream_goes_from_microbatch_to_microbatch(kafka: Kafka) -> None:
     assert query.reader.latestOffset(query.at, ReadAllAvailable()) is query.at, "nothing new"
 
 
-def test_a_stream_begins_at_the_end_and_says_so_twice(kafka: Kafka) -> None:
+def test_a_stream_starts_at_the_end_and_repeats_its_start(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(5))
     query = Query(kafka.servers, topic, startingOffsets="latest")
@@ -74,7 +74,7 @@ def test_a_stream_begins_at_the_end_and_says_so_twice(kafka: Kafka) -> None:
     assert query.begin() == {topic: {"0": 5}}
 
 
-def test_a_microbatch_takes_at_most_what_it_may(kafka: Kafka) -> None:
+def test_a_microbatch_takes_at_most_max_offsets_per_trigger(kafka: Kafka) -> None:
     topic = kafka.topic(2)
     kafka.produce(topic, numbered(90))
     kafka.produce(topic, numbered(10), partition=1)
@@ -84,7 +84,7 @@ def test_a_microbatch_takes_at_most_what_it_may(kafka: Kafka) -> None:
     assert [len(query.step()) for _ in range(6)] == [20] * 5 + [0]
 
 
-def test_a_microbatch_takes_at_most_so_many_bytes(kafka: Kafka) -> None:
+def test_a_microbatch_takes_at_most_max_bytes_per_trigger(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, [b"x" * 993] * 100)
     query = Query(kafka.servers, topic, maxBytesPerTrigger="30k")
@@ -97,7 +97,7 @@ def test_a_microbatch_takes_at_most_so_many_bytes(kafka: Kafka) -> None:
     assert all(25 <= size <= 31 for size in sizes[:-1]), sizes
 
 
-def test_a_microbatch_waits_for_its_least(kafka: Kafka) -> None:
+def test_a_microbatch_waits_for_min_offsets_per_trigger(kafka: Kafka) -> None:
     topic = kafka.topic()
     query = Query(kafka.servers, topic, minOffsetsPerTrigger="10", maxTriggerDelay="1h")
     query.begin()
@@ -109,7 +109,7 @@ def test_a_microbatch_waits_for_its_least(kafka: Kafka) -> None:
     assert len(query.step()) == 10
 
 
-def test_available_now_ends_where_it_was_when_it_began(kafka: Kafka) -> None:
+def test_available_now_ends_at_the_offsets_of_its_start(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(10))
     query = Query(kafka.servers, topic, maxOffsetsPerTrigger="4", minOffsetsPerTrigger="4")
@@ -135,48 +135,48 @@ def test_new_partitions_are_read_from_their_start(kafka: Kafka) -> None:
     assert query.at == {topic: {"0": 1, "1": 2}}
 
 
-def make_anew(kafka: Kafka, topic: str, count: int) -> None:
+def recreate(kafka: Kafka, topic: str, count: int) -> None:
     kafka.delete(topic)
     kafka.create(topic)
     kafka.produce(topic, numbered(count, 100))
 
 
-def test_a_topic_made_anew_is_noticed(kafka: Kafka) -> None:
+def test_a_recreated_topic_is_detected(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(5))
     query = Query(kafka.servers, topic)
     query.begin()
     query.step()
-    make_anew(kafka, topic, 8)
+    recreate(kafka, topic, 8)
     with pytest.raises(LostData, match="deleted and made anew"):
         query.step()
 
 
-def test_a_topic_made_anew_is_read_from_its_start_when_losses_are_reported(kafka: Kafka) -> None:
+def test_a_recreated_topic_is_read_from_its_start_when_losses_are_reported(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(5))
     query = Query(kafka.servers, topic, onDataLoss="report")
     query.begin()
     query.step()
-    make_anew(kafka, topic, 8)
+    recreate(kafka, topic, 8)
     assert query.step() == numbered(8, 100)
     assert query.step() == []
 
 
-def test_a_topic_made_anew_between_two_runs_is_noticed_by_its_id(kafka: Kafka) -> None:
+def test_a_topic_recreated_between_two_runs_is_detected_by_its_id(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(5))
     query = Query(kafka.servers, topic, trackTopicIds="true")
     query.begin()
     query.step()
-    make_anew(kafka, topic, 8)
+    recreate(kafka, topic, 8)
     again = Query(kafka.servers, topic, trackTopicIds="true")
     again.at = query.at
     with pytest.raises(LostData, match="deleted and made anew"):
         again.step()
 
 
-def test_a_shorter_log_is_lost_data(kafka: Kafka) -> None:
+def test_a_truncated_log_is_lost_data(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(3))
     query = Query(kafka.servers, topic)
@@ -188,7 +188,7 @@ def test_a_shorter_log_is_lost_data(kafka: Kafka) -> None:
     assert lenient.step() == numbered(3)
 
 
-def test_lag_tools_see_what_is_done(kafka: Kafka) -> None:
+def test_lag_tools_see_the_committed_offsets(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.produce(topic, numbered(7))
     query = Query(kafka.servers, topic, commitGroup=f"lag-{topic}")
@@ -203,7 +203,7 @@ def test_lag_tools_see_what_is_done(kafka: Kafka) -> None:
     assert kafka.run(committed) == {f"{topic}[0]": 7}
 
 
-def test_a_query_of_spark_runs_again_where_it_stopped(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restarted_query_resumes_at_its_checkpoint(kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
     topic = kafka.topic(2)
     kafka.produce(topic, numbered(30))
     kafka.produce(topic, numbered(20), partition=1)

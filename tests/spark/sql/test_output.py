@@ -1,4 +1,4 @@
-"""Values as text, JSON and cells."""
+"""Values as text, JSON and table cells."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from aiokwire.spark.sql.output import cell, plain_value, text_of
         (None, None),
     ],
 )
-def test_values_as_json_has_them(value: Any, plain: Any) -> None:
+def test_values_become_their_json_form(value: Any, plain: Any) -> None:
     assert plain_value(value) == plain
     json.dumps(plain_value(value), allow_nan=False)
 
@@ -44,12 +44,12 @@ def test_cells_keep_numbers_and_spell_out_the_rest() -> None:
     assert text_of(None, "") == ""
 
 
-def test_options_of_the_command_that_cannot_be(tmp_path: Any) -> None:
-    for arguments, said in (
+def test_invalid_options_of_the_command_are_refused(tmp_path: Any) -> None:
+    for arguments, message in (
         (("--format", "parquet"), "--format parquet needs --output"),
         (("--decode", "orders"), "'orders' is not TOPIC=string"),
         (("--decode", f"orders=json:@{tmp_path}/none.json"), "none.json: No such file"),
     ):
         shown = CliRunner().invoke(cli, ["spark", "sql", "select 1", *arguments])
         assert shown.exit_code == 2
-        assert said in " ".join(shown.output.split())
+        assert message in " ".join(shown.output.split())

@@ -1,4 +1,4 @@
-"""Queries over real topics: what Spark's parser and optimizer say of them, and their rows."""
+"""Queries over topics: Spark's parsed and optimized plans, and the rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def queries(spark: SparkSession, servers: str) -> Queries:
 
 @pytest.fixture(scope="module")
 def orders(servers: str) -> str:
-    """Twenty orders in two partitions, a second apart, of which each tenth is no JSON."""
+    """Produce twenty orders to two partitions, one second apart; every tenth is not JSON."""
     kafka = Kafka(servers)
     name = "sql.orders-1"
     kafka.create(name, 2)
@@ -62,7 +62,7 @@ def orders(servers: str) -> str:
     return name
 
 
-def test_tables_are_found_by_spark_s_parser(spark: SparkSession) -> None:
+def test_sparks_parser_finds_the_tables_of_a_query(spark: SparkSession) -> None:
     names = names_in(
         spark,
         "with t as (select * from `a.b`), u as (select 1) select (select max(x) from c), 'from d' as e /* from f */ "
@@ -80,14 +80,14 @@ def test_tables_are_found_by_spark_s_parser(spark: SparkSession) -> None:
 
 @pytest.fixture(scope="module")
 def needed(spark: SparkSession, servers: str, orders: str) -> Callable[[str], list[str]]:
-    """The columns that a query over the table `orders` needs, sorted."""
+    """Return the sorted columns that a query over the table `orders` needs."""
     session = spark.newSession()
     options = {"kafka.bootstrap.servers": servers, "subscribe": orders}
     session.read.format("aiokwire").options(**options).load().createOrReplaceTempView("orders")
     return lambda query: sorted(needed_columns(session.sql(query))[orders])
 
 
-def test_no_more_columns_are_needed_than_the_plan_has_a_use_for(needed: Callable[[str], list[str]]) -> None:
+def test_only_columns_that_the_plan_uses_are_needed(needed: Callable[[str], list[str]]) -> None:
     everything = ["key", "offset", "partition", "timestamp", "timestampType", "topic", "value"]
     for query, columns in (
         ("select count(*) from orders", []),
@@ -113,7 +113,7 @@ def test_no_more_columns_are_needed_than_the_plan_has_a_use_for(needed: Callable
         assert needed(query) == columns, query
 
 
-def test_rows_are_those_of_the_topic(queries: Queries, orders: str) -> None:
+def test_a_query_returns_the_rows_of_the_topic(queries: Queries, orders: str) -> None:
     decode = {orders: "json:id int, of string"}
     keys = {orders: "string"}
     query = queries(
@@ -144,7 +144,7 @@ def test_conditions_become_seeks(queries: Queries, orders: str) -> None:
     assert "partition" in pushed[0]
 
 
-def test_only_what_lies_between_two_times_is_read(queries: Queries, orders: str) -> None:
+def test_only_records_between_two_times_are_read(queries: Queries, orders: str) -> None:
     times = {"start": "1970-01-01T00:16:45", "end": "1970-01-01T00:16:50"}
     assert queries.rows(f"select count(*), min(timestamp), max(offset) from `{orders}`", **times)[0][::2] == (5, 4)
     assert queries.rows(f"select count(*) from `{orders}`", start="2100-01-01") == [(0,)]
@@ -159,13 +159,13 @@ def test_two_runs_of_a_query_see_the_same_offsets(kafka: Kafka, queries: Queries
     assert queries.rows(f"select count(*) from `{topic}`") == [(2,)]
 
 
-def test_what_does_not_fit_is_told_in_one_line(queries: Queries, orders: str, tmp_path: Path) -> None:
-    for query, said in (
+def test_an_invalid_query_is_an_error_of_one_line(queries: Queries, orders: str, tmp_path: Path) -> None:
+    for query, message in (
         (f"select valu from `{orders}`", "does not fit its tables: .*`valu` cannot be resolved.*`value`"),
         ("select 1 from nowhere", "no topic 'nowhere'"),
         ("select 1 from sql.`orders-1`", r"in backticks: `sql\.orders-1`"),
     ):
-        with pytest.raises(ConfigurationError, match=said) as failed:
+        with pytest.raises(ConfigurationError, match=message) as failed:
             queries(query)
         assert "\n" not in str(failed.value)
 
@@ -180,7 +180,7 @@ def run(servers: str, *arguments: str) -> Any:
 def test_the_command_writes_tables_lines_and_files(
     servers: str, orders: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)  # it is everybody's
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)  # all tests share the session
     query = f"select key, offset, headers, value.id from `{orders}` where partition = 0 order by offset"
     decode = ("--decode", f"{orders}=json:id int")
     shown = run(servers, query, *decode, "--limit", "2")

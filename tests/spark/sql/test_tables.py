@@ -1,4 +1,4 @@
-"""Which topics a query names, and how each is read."""
+"""The topics that a query names, and the options they are read with."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def tables(
     return [(each.name, each.topic) for each in find_tables(Names(parts, local), TOPICS, {}, decode, headers=False)]
 
 
-def test_topics_are_found_by_name_also_in_another_case() -> None:
+def test_topics_are_found_by_name_in_any_case() -> None:
     assert tables("orders", "a.b-c", "payments") == [("a.b-c", "a.b-c"), ("orders", "orders"), ("payments", "Payments")]
     assert tables("clicks") == [("clicks", "clicks")]
     assert tables("orders", "ORDERS") == [("orders", "orders")]
 
 
-def test_what_is_no_topic_is_told_with_the_nearest() -> None:
+def test_an_unknown_topic_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(ConfigurationError, match="no topic 'order'; did you mean 'orders'"):
         tables("order")
     with pytest.raises(ConfigurationError, match=r"in backticks: `a\.b-c`"):
@@ -48,14 +48,14 @@ def test_what_is_no_topic_is_told_with_the_nearest() -> None:
         tables("payments", orders=Decode("string"))
 
 
-def test_what_the_query_names_itself_and_files_are_left_to_spark() -> None:
+def test_tables_that_the_query_defines_and_files_are_left_to_spark() -> None:
     assert tables(("parquet", "/lake"), "totals", local=frozenset({"totals"})) == []
     assert tables("orders", local=frozenset({"orders"})) == [("orders", "orders")], (
         "a name may hide a topic of that name"
     )
 
 
-def test_only_what_is_needed_is_read() -> None:
+def test_only_needed_columns_are_read() -> None:
     table = Table("orders", "orders", Decode("string"), Decode("json", "id int"), False)
     assert table.read_options({"value", "offset"}, pushdown=True) == {
         "subscribe": "orders", "columns": "value,offset", "pushdown": "true", "value.format": "json",
@@ -73,16 +73,16 @@ def test_only_what_is_needed_is_read() -> None:
 def test_formats_with_and_without_a_schema() -> None:
     found = parse_decode({"a": "string", "b": "json:id int, at timestamp", "c": 'avro:{"type": "long"}'})
     assert [str(each) for each in found.values()] == ["string", "json id int, at timestamp", 'avro {"type": "long"}']
-    for text, said in (
+    for text, message in (
         ("text", "'text': choose from binary, string, json, avro"),
         ("json", "a=json takes a schema, as in json:id int"),
         ("string:id int", "a=string takes no schema"),
     ):
-        with pytest.raises(ConfigurationError, match=re.escape(said)):
+        with pytest.raises(ConfigurationError, match=re.escape(message)):
             parse_decode({"a": text})
 
 
-def test_times_become_the_source_s_options() -> None:
+def test_times_become_options_of_the_source() -> None:
     assert place_options("1970-01-01T00:00:01", "1970-01-01T01:00:00+01:00") == {
         "startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "latest", "endingTimestamp": "0",
     }  # fmt: skip
@@ -100,6 +100,6 @@ def test_options_of_all_tables() -> None:
         base_options("h:1", {"Columns": "value"}, None, None)
 
 
-def test_spark_s_long_explanations_are_cut_to_what_they_say() -> None:
-    said = "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. Did you mean `y`?"
-    assert first_lines(ValueError(f"{said} SQLSTATE: 42703; line 1 pos 7;\n'Project")) == said
+def test_errors_of_spark_are_cut_to_their_first_sentences() -> None:
+    message = "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. Did you mean `y`?"
+    assert first_lines(ValueError(f"{message} SQLSTATE: 42703; line 1 pos 7;\n'Project")) == message
