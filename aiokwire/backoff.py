@@ -84,4 +84,6 @@ class Deadline:
     def error(self, last_error: BaseException | None = None) -> RequestTimedOut:
         """The error for a deadline that ended."""
         tail = f"; last error: {last_error}" if last_error is not None else ""
-        return RequestTimedOut(f"{self.what}: no success within {self.elapsed:.3f} s{tail}")
+        error = RequestTimedOut(f"{self.what}: no success within {self.elapsed:.3f} s{tail}")
+        error.__cause__ = last_error
+        return error

@@ -24,7 +24,7 @@ from aiokwire.cluster.list_offsets import (
     list_offsets,
 )
 from aiokwire.cluster.metadata import Metadata
-from aiokwire.cluster.nodes import COORDINATOR, JOIN, MAIN
+from aiokwire.cluster.nodes import COORDINATOR, JOIN, MAIN, failure_level
 from aiokwire.cluster.router import ProduceUncertain
 from aiokwire.cluster.snapshot import NO_LEADER, Broker, Cluster, Partition, Topic
 from aiokwire.cluster.targets import ANY, CONTROLLER, AnyNode, Controller, Coordinator, Leader, Node, Target
@@ -63,6 +63,7 @@ __all__ = [
     "Topic",
     "Unclosed",
     "ask_leader",
+    "failure_level",
     "list_offsets",
     "new_fetch_request",
 ]

@@ -24,7 +24,7 @@ from aiokwire.cluster.coordinators import Coordinators
 from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched, Terms, fetch
 from aiokwire.cluster.list_offsets import list_offsets
 from aiokwire.cluster.metadata import Metadata
-from aiokwire.cluster.nodes import MAIN, Nodes
+from aiokwire.cluster.nodes import MAIN, Nodes, failure_level
 from aiokwire.cluster.router import Router, Version, most_telling
 from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
@@ -466,7 +466,8 @@ class Client(Owner):
             if self.config.metadata_recovery_strategy != REBOOTSTRAP and not any(map(asks_to_rebootstrap, errors)):
                 raise failure
         connection, answer = await self._new_bootstrap().run(topics)
-        logger.info("found the cluster again through %s%s", connection.who, f" after: {failure}" if failure else "")
+        level = logging.INFO if failure is None else failure_level(failure)
+        logger.log(level, "re-bootstrapped through %s (previous error: %s)", connection.who, failure)
         self._keep(connection, answer)
         return answer
 

@@ -16,6 +16,7 @@ import anyio
 
 from aiokwire.backoff import Backoff, Deadline
 from aiokwire.cluster.config import ClientConfig
+from aiokwire.cluster.nodes import failure_level
 from aiokwire.cluster.schedule import RefreshSchedule
 from aiokwire.cluster.snapshot import NO_LEADER, PERMANENT, Broker, Cluster, LeaderHint, merge
 from aiokwire.error_codes import ErrorCode
@@ -259,7 +260,8 @@ class Metadata:
             self._accept(answer, interest, number)
         except KafkaError as error:  # also of an answer that cannot be true
             if self.last_error is None or type(error) is not type(self.last_error):
-                logger.warning("the metadata could not be refreshed: %s", error)
+                level = failure_level(error, logging.WARNING)
+                logger.log(level, "the metadata could not be refreshed, retrying with backoff: %s", error)
             self.last_error = error.with_traceback(None)
             self._schedule.failed(anyio.current_time())
             self._wake()

@@ -39,6 +39,16 @@ BACKING_OFF = 3
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
+def failure_level(error: KafkaError, otherwise: int = logging.INFO) -> int:
+    """Return the level at which callers log that a request failed.
+
+    DEBUG for a connection failure, which `Nodes` logs once per outage of a broker; else `otherwise`.
+    """
+    cause = error.__cause__ if isinstance(error, RequestTimedOut) else error
+    is_logged = isinstance(cause, ConnectionFailed) and (cause.stage != "resolve" or bool(cause.address))
+    return logging.DEBUG if is_logged else otherwise
+
+
 class Spawn(Protocol):
     """How a background task is begun (`Supervisor.spawn`)."""
 
@@ -100,6 +110,7 @@ class Nodes:
         self._hooks = hooks
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
+        self._outages: dict[int, float] = {}  # unreachable node to the loop's time of the first failed attempt
         self._is_modern = False  # a broker answered ApiVersions: who hangs up on it now has trouble and is not old
         self._remote_bootstrap = any(address.host not in LOOPBACK for address in config.addresses)
 
@@ -109,6 +120,9 @@ class Nodes:
         """Take over the addresses of a new snapshot; connections to addresses that are gone are closed."""
         known = {node_id: broker.address for node_id, broker in brokers.items()}
         before, self._addresses = self._addresses, known
+        for node_id in self._outages.keys() - known.keys():
+            del self._outages[node_id]
+            logger.info("client %r: unreachable node %d left the cluster", self._config.client_id, node_id)
         for (node_id, lane), slot in list(self._slots.items()):
             if slot.settled is not None:
                 continue  # looked at again when the attempt ends
@@ -248,14 +262,13 @@ class Nodes:
             slot.unreached = isinstance(error, ConnectionFailed) and error.stage in UNREACHED
             if slot.unreached:
                 self._blame_others(connection.node_id, slot)
-            logger.log(
-                logging.WARNING if slot.failures == 1 else logging.DEBUG, "cannot use %s: %s", connection.who, error
-            )
+            self._log_failure(connection, error)
         else:
             slot.connection = connection
             slot.last_error = None
             slot.unreached = False
             self._note_age(connection)
+            self._log_recovery(connection)
             self._forgive_others(connection.node_id, slot)
         finally:
             slot.settled = None
@@ -263,6 +276,27 @@ class Nodes:
             moved = connection.node_id is not None and self._addresses.get(connection.node_id) != connection.address
             if moved or slot not in self._slots.values():  # the client was closed, or the node went elsewhere meanwhile
                 connection.close()
+
+    def _log_failure(self, connection: Connection, error: KafkaError) -> None:
+        """Log a failed attempt: a WARNING when the outage of the node begins, for all lanes, then at DEBUG."""
+        if connection.node_id in self._outages or connection.node_id is None:
+            logger.debug("still no connection to %s: %s", connection.who, error)
+            return
+        self._outages[connection.node_id] = anyio.current_time()
+        logger.warning(
+            "client %r: no connection to %s, reconnecting with backoff: %s",
+            self._config.client_id,
+            connection.who,
+            error,
+        )
+
+    def _log_recovery(self, connection: Connection) -> None:
+        since = None if connection.node_id is None else self._outages.pop(connection.node_id, None)
+        if since is not None:
+            elapsed = anyio.current_time() - since
+            logger.info(
+                "client %r: connected to %s again after %.1f s", self._config.client_id, connection.who, elapsed
+            )
 
     def _setup_timeout(self, slot: Slot) -> float:
         """KIP-601: grows with each failure in a row, spread by a fifth."""
@@ -294,6 +328,7 @@ class Nodes:
         """Keep a bootstrap connection as the main one of the node that it turned out to lead to."""
         connection.node_id, connection.address = node_id, address  # the same place, by its advertised name
         self._note_age(connection)
+        self._log_recovery(connection)
         self._addresses[node_id] = address
         slot = self._slot(node_id, MAIN)
         if slot.ready is not None or slot.settled is not None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, failure_level
 from aiokwire.consumer.config import ACKED, ConsumerConfig
 from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.processed import ProcessedTracker
@@ -175,7 +175,7 @@ class Commits:
             if told is not None and (tp not in chosen or chosen[tp].offset < told.offset):
                 chosen[tp] = told
         if chosen:
-            await self._commit_quietly(chosen, timeout)
+            await self._commit_quietly(chosen, timeout, is_last=True)
         elif self._under_way:  # by the background task: it must not find that the member has left
             with anyio.move_on_after(timeout):
                 async with self._turn:
@@ -185,7 +185,7 @@ class Commits:
         """Commit what is finished of `partitions`; a failure is logged."""
         await self._commit_quietly(self.finished(list(partitions)), timeout)
 
-    async def _commit_quietly(self, offsets: Offsets, timeout: float) -> None:
+    async def _commit_quietly(self, offsets: Offsets, timeout: float, *, is_last: bool = False) -> None:
         cluster = self._client.cluster
         # a topic that was deleted is no place to commit to
         ready = {tp: offset for tp, offset in offsets.items() if cluster.partition(tp) is not None}
@@ -195,6 +195,8 @@ class Commits:
             raise
         except KafkaError as error:
             level = logging.INFO if isinstance(error, CommitFailed) else logging.WARNING
+            if not is_last:  # the next commit covers the same offsets
+                level = failure_level(error, level)
             logger.log(level, "an automatic commit failed: %s", error)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:

@@ -18,7 +18,7 @@ import anyio
 import anyio.abc
 
 from aiokwire.backoff import Backoff
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, failure_level
 from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.fetch_handler import FetchHandler, RespondingNode
 from aiokwire.consumer.fetch_plan import FetchPlan, Lane, Limits, Memory, next_retry, plan_fetch
@@ -279,7 +279,8 @@ class Fetcher:
         transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
         if transient or (isinstance(error, BrokerError) and error.retriable):
             self._handler.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
-            logger.info("fetching from node %d failed, again in %.3f s: %s", lane.node_id, delay, error)
+            level = failure_level(error)
+            logger.log(level, "fetching from node %d failed, retrying in %.3f s: %s", lane.node_id, delay, error)
             return
         # A broker that answers what cannot be read, or refuses for good: whoever reads must know.
         for asked in plan.asked:

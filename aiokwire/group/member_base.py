@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
-from aiokwire.cluster import Client, Cluster
+from aiokwire.cluster import Client, Cluster, failure_level
 from aiokwire.errors import KafkaError, is_transient
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.coordinator_client import CoordinatorClient
@@ -223,7 +223,8 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         try:
             await self._coordinator.request(leave.request, version=leave.version, timeout=timeout)
         except KafkaError as error:
-            logger.info("%s: member %s could not leave: %s", self._label, printable(leave.member_id), error)
+            level = failure_level(error)
+            logger.log(level, "%s: member %s could not leave: %s", self._label, printable(leave.member_id), error)
 
     async def _let_go(self) -> None:
         """The membership is gone, and with it the partitions."""
@@ -240,22 +241,22 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         if not is_transient(error):
             self._host.fail(error, final=False)
             return self._table.refused
-        await self._pause_before_retry(f"{self._label}: {error}")
+        await self._pause_before_retry(f"{self._label}: {error}", failure_level(error))
         return self._table.retry
 
     async def _after_refusal(self, event: EventT, error: KafkaError) -> EventT:
         """The coordinator refused a request; `event` is what that leads to."""
         if event is self._table.retry:
-            await self._pause_before_retry(str(error))
+            await self._pause_before_retry(str(error), logging.INFO)
         elif event in (self._table.refused, self._table.fenced):
             self._host.fail(error, final=event is self._table.fenced)
         else:
             logger.info("%s", error)
         return event
 
-    async def _pause_before_retry(self, why: str) -> None:
+    async def _pause_before_retry(self, why: str, level: int) -> None:
         pause = self._backoff.next()
-        logger.info("%s, again in %.3f s", why, pause)
+        logger.log(level, "%s, retrying in %.3f s", why, pause)
         await self._client.pause(pause)
 
     # --- events -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ flights --> Producer --> broker process (killed, started again) --> Consumer of 
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +115,7 @@ async def _produce(outcome: Outcome, bootstrap: str, halfway: anyio.Event, start
 
     keys, values, _ = outcome.flights
     deliveries: list[tuple[int, Delivery]] = []
-    async with Producer(bootstrap, acks="all") as producer:
+    async with Producer(bootstrap, client_id="demo-producer", acks="all") as producer:
         for number, (key, value) in enumerate(zip(keys, values, strict=True)):
             deliveries.append((number, await producer.submit(TOPIC, value, key=key)))
             if number % 2000 == 0:
@@ -148,7 +149,12 @@ async def _consume(outcome: Outcome, bootstrap: str, number: int) -> None:
     mine = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS) if partition % CONSUMERS == number]
     last: dict[str, int] = {}  # of each aircraft, the flight seen last
     everything = len(outcome.flights.values)
-    async with Consumer(bootstrap_servers=bootstrap, partitions=mine, auto_offset_reset="earliest") as consumer:
+    async with Consumer(
+        bootstrap_servers=bootstrap,
+        client_id=f"demo-consumer-{number}",
+        partitions=mine,
+        auto_offset_reset="earliest",
+    ) as consumer:
         while len(outcome.arrived) < everything:
             # While the broker is down nothing comes; the consumer finds it again by itself.
             records = await consumer.getmany(max_records=5000, timeout=0.2)
@@ -180,11 +186,19 @@ def account(outcome: Outcome, flight: dict[str, Any], last: dict[str, int]) -> N
 
 async def _kill_halfway(outcome: Outcome, broker: BrokerProcess, halfway: anyio.Event, started: float) -> None:
     await halfway.wait()
+    _hide_outages()
     outcome.acknowledged_at_kill = len(outcome.acknowledged)
     outcome.killed_at = anyio.current_time() - started
     await broker.kill()
     await broker.start()
     outcome.back_at = anyio.current_time() - started
+
+
+def _hide_outages() -> None:
+    """Do not log the unreachable broker, which the progress already shows; with `-v` do."""
+    logger = logging.getLogger("aiokwire.cluster.nodes")
+    if not logger.isEnabledFor(logging.INFO):
+        logger.setLevel(logging.ERROR)
 
 
 async def _watch(outcome: Outcome, progress: Progress, started: float) -> None:

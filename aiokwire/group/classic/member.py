@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
-from aiokwire.cluster import JOIN, Client, Cluster
+from aiokwire.cluster import JOIN, Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError, error_for
 from aiokwire.group.assignors import Assignor
@@ -370,7 +370,7 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
     def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
         """See `HeartbeatSource`."""
         if isinstance(outcome, KafkaError):
-            logger.info("%s: a heartbeat failed: %s", self._label, outcome)
+            logger.log(failure_level(outcome), "%s: a heartbeat failed: %s", self._label, outcome)
             return
         assert isinstance(outcome, HeartbeatResponse)
         code = outcome.error_code

@@ -13,7 +13,7 @@ import logging
 import anyio
 
 from aiokwire._text import printable
-from aiokwire.cluster import Client, Cluster
+from aiokwire.cluster import Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, error_for, is_transient
 from aiokwire.group.consumer_protocol import decisions
@@ -226,7 +226,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
     def _on_failed_heartbeat(self, error: KafkaError) -> None:
         self._sent = None  # it is not known what the coordinator has read
         if is_transient(error):
-            logger.info("%s: a heartbeat failed: %s", self._label, error)
+            logger.log(failure_level(error), "%s: a heartbeat failed: %s", self._label, error)
         else:
             self._host.fail(error, final=False)
             self._signal(ConsumerProtocolEvent.REFUSED)

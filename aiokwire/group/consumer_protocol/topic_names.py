@@ -10,7 +10,7 @@ from typing import Final
 
 import anyio
 
-from aiokwire.cluster import Client
+from aiokwire.cluster import Client, failure_level
 from aiokwire.errors import KafkaError, UnsupportedVersion
 from aiokwire.net import ApiVersions
 from aiokwire.protocol.messages import metadata
@@ -42,7 +42,8 @@ async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, 
     except TimeoutError:
         return found
     except KafkaError as error:
-        logger.info("the names of %d assigned topics are not known yet: %s", len(missing), error)
+        level = failure_level(error)
+        logger.log(level, "the names of %d assigned topics are not known yet: %s", len(missing), error)
         return found
     found.update({topic.topic_id: topic.name for topic in answer.topics if topic.name and not topic.error_code})
     return found

@@ -1,0 +1,140 @@
+"""An outage of a broker is logged once per client, whatever number of tasks and attempts meet it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from aiokwire.broker import Broker
+from aiokwire.cluster import failure_level
+from aiokwire.consumer import Consumer
+from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
+from aiokwire.producer import Producer
+
+QUICK: dict[str, Any] = {
+    "retry_backoff_ms": 2,
+    "retry_backoff_max_ms": 10,
+    "reconnect_backoff_ms": 2,
+    "reconnect_backoff_max_ms": 10,
+    "metadata_min_interval_ms": 1,
+}
+
+Logged = Callable[..., list[str]]
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Logged:
+    """The messages of a level that contain a text."""
+    caplog.set_level(logging.DEBUG, "aiokwire")
+
+    def messages(level: int, text: str = "") -> list[str]:
+        found = (record for record in caplog.records if record.levelno == level and record.name.startswith("aiokwire"))
+        return [message for record in found if text in (message := record.getMessage())]
+
+    return messages
+
+
+@asynccontextmanager
+async def running(data_dir: Path, port: int = 0) -> AsyncIterator[Broker]:
+    async with Broker(listen=f"127.0.0.1:{port}", data_dir=data_dir) as broker:
+        if not port:
+            await broker.create_topic("t", partitions=3)
+        yield broker
+
+
+@asynccontextmanager
+async def clients(broker: Broker, **options: Any) -> AsyncIterator[tuple[Producer[Any, Any], Consumer[Any, Any]]]:
+    """A producer and a member of a group."""
+    common = {"bootstrap_servers": broker.bootstrap_servers, **QUICK}
+    reading = {"client_id": "reading", "group_id": "g", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 50}
+    async with (
+        Producer(**common, client_id="writing", linger_ms=0) as producer,
+        Consumer("t", **common, **reading, heartbeat_interval_ms=10, auto_commit_interval_ms=10, **options) as consumer,
+    ):
+        yield producer, consumer
+
+
+async def read_one(consumer: Consumer[Any, Any]) -> None:
+    with anyio.fail_after(20):
+        await consumer.getone()
+
+
+async def failed_attempts(logged: Logged, count: int) -> None:
+    """Wait until each client has failed to connect `count` times since its warning."""
+    with anyio.fail_after(20):
+        while len(logged(logging.DEBUG, "still no connection to node 1")) < count:
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_each_client_logs_one_warning_per_outage(tmp_path: Path, logged: Logged, protocol: str) -> None:
+    async with AsyncExitStack() as stack:
+        async with running(tmp_path) as broker:
+            port = broker.port
+            producer, consumer = await stack.enter_async_context(clients(broker, group_protocol=protocol))
+            await producer.send("t", b"before")
+            await read_one(consumer)
+        for outage in (1, 2):
+            delivery = await producer.submit("t", b"during")
+            await failed_attempts(logged, 20 * outage)
+            async with running(tmp_path, port):
+                await delivery
+                await read_one(consumer)
+                for client in ("writing", "reading"):
+                    assert len(logged(logging.WARNING, f"client {client!r}: no connection to node 1 at")) == outage
+                    assert len(logged(logging.INFO, f"client {client!r}: connected to node 1 at")) == outage
+                assert len(logged(logging.WARNING)) == 2 * outage
+                if outage == 2:
+                    await stack.aclose()
+
+
+async def test_the_lines_of_an_outage_name_client_address_cause_and_duration(tmp_path: Path, logged: Logged) -> None:
+    async with AsyncExitStack() as stack:
+        async with running(tmp_path) as broker:
+            port = broker.port
+            producer, _ = await stack.enter_async_context(clients(broker))
+            await producer.send("t", b"before")
+        delivery = await producer.submit("t", b"during")
+        await failed_attempts(logged, 5)
+        async with running(tmp_path, port):
+            await delivery
+            await stack.aclose()
+    node = f"node 1 at 127.0.0.1:{port}"
+    [lost] = logged(logging.WARNING, "client 'writing'")
+    assert lost.startswith(f"client 'writing': no connection to {node}, reconnecting with backoff: ")
+    assert lost.endswith("Connection refused")
+    [found] = logged(logging.INFO, "client 'writing': connected")
+    assert re.fullmatch(rf"client 'writing': connected to {node} again after \d+\.\d s", found)
+
+
+REFUSED = ConnectionFailed("refused", address="b:9092", stage="connect")
+
+
+def caused_by(cause: KafkaError | None) -> RequestTimedOut:
+    error = RequestTimedOut("no success in time")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (REFUSED, logging.DEBUG),
+        (ConnectionFailed("closed by the broker", address="b:9092", stage="ready"), logging.DEBUG),
+        (ConnectionFailed("cannot resolve 'b'", address="b:9092", stage="resolve"), logging.DEBUG),
+        (caused_by(REFUSED), logging.DEBUG),
+        (ConnectionFailed("node 3 is not in the metadata", stage="resolve"), logging.WARNING),
+        (caused_by(None), logging.WARNING),
+        (KafkaError("refused for another reason"), logging.WARNING),
+    ],
+)
+def test_only_connection_failures_are_logged_at_debug(error: KafkaError, level: int) -> None:
+    assert failure_level(error, logging.WARNING) == level
