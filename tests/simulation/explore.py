@@ -1,5 +1,6 @@
-"""Play many histories: `python -m tests.simulation.explore --seeds 1000 [--first 0]`; one in full: `--seed 17`; with
-`--groups` those of groups.
+"""Play many histories: `python -m tests.simulation.explore --seeds 1000 [--first 0]`.
+
+`--seed 17` plays one and prints its trace; `--groups` plays those of groups.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tests.simulation import groups, history
 
 
 def main() -> int:
-    """Give the number of seeds that failed as the exit status, at most 1."""
+    """Return 1 as the exit status if a seed failed, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=100, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--seed", type=int, help="one seed: its plan, its last events, what is wrong")
+    parser.add_argument("--seeds", type=int, default=100, help="number of seeds")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--seed", type=int, help="one seed: print its plan, its last events, its violations")
     parser.add_argument("--groups", action="store_true", help="histories of groups")
     parser.add_argument("--twice", action="store_true", help="play each twice and compare the traces")
     options = parser.parse_args()
@@ -28,15 +29,15 @@ def main() -> int:
     if options.seed is not None:
         return _one(kind, options.seed)
     failed: list[int] = []
-    began = time.perf_counter()  # what the user waits
+    began = time.perf_counter()  # real time
     for seed in range(options.first, options.first + options.seeds):
         outcome = kind.play(seed)
         wrong = list(outcome.wrong)
         if options.twice and kind.play(seed).trace_hash != outcome.trace_hash:
-            wrong.append("the second run was another one")
+            wrong.append("the second run differs")
         if wrong:
             failed.append(seed)
-            print(f"seed {seed}: {len(wrong)} wrong: {wrong[0][:300]}", flush=True)
+            print(f"seed {seed}: {len(wrong)} violations: {wrong[0][:300]}", flush=True)
     print(f"{options.seeds} seeds in {time.perf_counter() - began:.1f} s, {len(failed)} failed: {failed}")
     return 1 if failed else 0
 
@@ -47,7 +48,7 @@ def _one(kind: ModuleType, seed: int) -> int:
     outcome = kind.play(seed)
     print("\n".join(outcome.lines))
     print(f"{outcome.elapsed:.3f} s simulated, {outcome.turns} turns, {outcome.records} records, {outcome.trace_hash}")
-    print("\n".join(outcome.wrong) or "all is well")
+    print("\n".join(outcome.wrong) or "no violations")
     return 1 if outcome.wrong else 0
 
 

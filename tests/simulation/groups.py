@@ -1,8 +1,8 @@
-"""Random histories of a group: members that come, go, die, are cut off and change their minds, while brokers and
-coordinators move. What must hold: a partition has one owner in a generation; no record is passed over; no commit goes
-back; in the end everything was read, and that is committed.
+"""Random histories of a group, drawn from a seed, played on simulated time and checked throughout.
 
-A plan is drawn from a seed, played on simulated time, and judged while it goes on.
+Members join, leave, die, are cut off and change their subscriptions while brokers restart and
+coordinators move. A partition has one owner in a generation; no record is skipped; no committed
+offset decreases; in the end all records are read and committed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STRATEGIES: tuple[Any, ...] = (
     ["cooperative-sticky", "range"],
 )
 
-# Each member has a strategy of its own, as members of different clients have.
+# Each member has its own strategy, as members of different clients have.
 MIXED = "mixed"
 OF_CLIENTS: tuple[Any, ...] = (
     "auto",
@@ -53,7 +53,7 @@ DRAWN = 20  # members from this number on have a drawn strategy
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """Something that happens, when, to which member or for how long."""
+    """An event: when, which kind, to which member, for how long."""
 
     at: float
     kind: str
@@ -63,7 +63,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Everything about a history that is decided before it begins."""
+    """All choices of a history that are made before it begins."""
 
     seed: int
     protocol: str
@@ -75,14 +75,14 @@ class Plan:
     statics: bool
     events: tuple[Event, ...]
     cut: float
-    dawdles: bool  # listeners take their time
-    by_hand: bool  # commits by hand, too, where they are automatic
-    grows: tuple[float, ...]  # when the topic gets another partition
-    peaceful: bool = False  # no member loses anything: a partition has one owner at every moment
+    dawdles: bool  # listeners are slow
+    by_hand: bool  # the application commits too, besides the automatic commits
+    grows: tuple[float, ...]  # times when the topic gets another partition
+    peaceful: bool = False  # no member loses partitions: each has one owner at every moment
 
 
 def draw(seed: int) -> Plan:
-    """The plan of a seed."""
+    """Return the plan of a seed."""
     rng = random.Random(f"group {seed}")
     storm = rng.uniform(10, 60)
     kinds = ["join", "join", "leave", "kill", "cut off", "subscribe", "move", "restart", "crash", "evict", "slow"]
@@ -108,8 +108,11 @@ def draw(seed: int) -> Plan:
 
 
 def draw_mixed(seed: int) -> Plan:
-    """The plan of a seed with members of several clients, which come and go all the time beside some with the default
-    strategy; of every second seed one in which nothing breaks."""
+    """Return the plan of a seed with members of several clients.
+
+    They join and leave all the time, beside members with the default strategy. Even seeds are
+    peaceful.
+    """
     rng = random.Random(f"mixed {seed}")
     plan = dataclasses.replace(draw(seed), protocol="classic", strategy=MIXED, storm=rng.uniform(10, 25), grows=())
     events = [Event(0.0, "join", number, 0.0) for number in range(rng.randint(1, 3))]
@@ -124,15 +127,15 @@ def draw_mixed(seed: int) -> Plan:
 
 
 class Ledger:
-    """What all members together were handed, and what is wrong with it."""
+    """The records and partitions of all members, checked against the guarantees."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
         self.wrong: list[str] = []
-        self.read: dict[TopicPartition, int] = {}  # everything before it was handed over to somebody
+        self.read: dict[TopicPartition, int] = {}  # a member received every record before it
         self.committed: dict[TopicPartition, int] = {}
         self._owners: dict[tuple[int, TopicPartition], str] = {}
-        self._holders: dict[TopicPartition, str] = {}  # now
+        self._holders: dict[TopicPartition, str] = {}  # current owners
 
     def complain(self, what: str) -> None:
         self._loop.note("WRONG", what)
@@ -144,7 +147,7 @@ class Ledger:
             self.complain(f"{tp} belongs to {owner} and to {name} in generation {generation}")
 
     def takes(self, name: str, partitions: Collection[TopicPartition]) -> None:
-        """From now on they are handed over to it."""
+        """Record that a member owns these partitions from now on."""
         for tp in sorted(partitions):
             holder = self._holders.setdefault(tp, name)
             if holder != name:
@@ -156,24 +159,24 @@ class Ledger:
             if self._holders.get(tp) == name:
                 del self._holders[tp]
 
-    def saw(self, name: str, tp: TopicPartition, offset: int) -> None:
+    def received(self, name: str, tp: TopicPartition, offset: int) -> None:
         expected = self.read.get(tp, 0)
         if offset > expected:
-            self.complain(f"{name} was handed {tp} at {offset}, and nobody had {expected}")
+            self.complain(f"{name} received {tp} at {offset}, and no member received {expected}")
         self.read[tp] = max(expected, offset + 1)
 
     def look(self, broker: Broker) -> None:
-        """See what is committed now."""
+        """Check the committed offsets of now."""
         for tp, offset in broker.state.offsets.of_group(GROUP).items():
             before = self.committed.get(tp, 0)
             if offset.offset < before:
-                self.complain(f"the commit of {tp} went from {before} back to {offset.offset}")
+                self.complain(f"the committed offset of {tp} decreased from {before} to {offset.offset}")
             if offset.offset > self.read.get(tp, 0):
                 self.complain(f"{tp} is committed up to {offset.offset} and read up to {self.read.get(tp, 0)}")
             self.committed[tp] = offset.offset
 
     def look_back(self, broker: Broker) -> None:
-        """See every commit that there ever was, in the order in which they took effect."""
+        """Check all commits of the history, in the order in which they took effect."""
         before: dict[TopicPartition, int] = {}
         _, partition = broker.state.offsets.partition_of(GROUP)
         for record in broker.records(OFFSETS_TOPIC, partition):
@@ -182,20 +185,20 @@ class Ledger:
                 continue
             offset = decode_value(key, record.value).offset
             if offset < before.get(key.tp, 0):
-                self.complain(f"a commit of {key.tp} at {offset} came behind one at {before[key.tp]}")
+                self.complain(f"a commit of {key.tp} at {offset} followed one at {before[key.tp]}")
             before[key.tp] = offset
 
 
 class Member(RebalanceListener):
-    """An application: it reads, works, and commits."""
+    """An application that reads, works, and commits."""
 
     def __init__(self, loop: SimLoop, ledger: Ledger, plan: Plan, number: int) -> None:
         self.name = f"m{number}"
         self.host = f"10.0.2.{number}"
         self.scope = anyio.CancelScope()
-        self.topics: list[tuple[str, ...]] = []  # to change the subscription to
-        self._due = False  # there is something to commit
-        self.work = 0.0  # seconds on what it was handed last
+        self.topics: list[tuple[str, ...]] = []  # subscriptions to change to
+        self._due = False  # there are offsets to commit
+        self.work = 0.0  # seconds of work on the records received last
         self._loop = loop
         self._ledger = ledger
         self._plan = plan
@@ -238,7 +241,7 @@ class Member(RebalanceListener):
         await self._dawdle()
 
     def _owns(self, partitions: Collection[TopicPartition]) -> None:
-        """The generation is known only where commits are by hand: asking for it ends the automatic ones."""
+        """Record the owner, unless commits are automatic: `group_metadata()` would end those."""
         if not self._plan.automatic and self._consumer is not None:
             generation = self._consumer.group_metadata().generation
             for tp in sorted(partitions):
@@ -249,7 +252,7 @@ class Member(RebalanceListener):
             await anyio.sleep(self._rng.uniform(0, 2))
 
     async def run(self, topics: tuple[str, ...]) -> None:
-        """Until its scope is cancelled."""
+        """Run until the scope is cancelled."""
         with at_host(self.host), self.scope:
             consumer = self._consumer = await started(
                 lambda: Consumer(
@@ -274,7 +277,7 @@ class Member(RebalanceListener):
                 await consumer.subscribe(*self.topics.pop(), listener=self)
             records = await consumer.getmany(self._rng.randint(1, 40), timeout=self._rng.uniform(0.0, 1.0))
             for record in records:
-                self._ledger.saw(self.name, TopicPartition(record.topic, record.partition), record.offset)
+                self._ledger.received(self.name, TopicPartition(record.topic, record.partition), record.offset)
             self._owns({TopicPartition(record.topic, record.partition) for record in records})
             self._loop.note(self.name, "has", len(records))
             work, self.work = self.work or self._rng.expovariate(20), 0.0
@@ -286,13 +289,13 @@ class Member(RebalanceListener):
             elif self._plan.automatic and self._plan.by_hand and self._rng.random() < 0.3:
                 await self._commit_between(consumer, records)
         except KafkaError as error:
-            self._loop.note(self.name, "is told", type(error).__name__, error)
+            self._loop.note(self.name, "error", type(error).__name__, error)
             await anyio.sleep(0.1)
 
     async def _commit_between(
         self, consumer: Consumer[bytes, bytes], records: Collection[ConsumerRecord[bytes, bytes]]
     ) -> None:
-        """Commit by hand what the automatic commit would later: as far as some record, and then everything."""
+        """Commit before the automatic commit does: up to some of the records, then everything."""
         for record in records:
             if self._rng.random() < 0.3:
                 consumer.commit_nowait({TopicPartition(record.topic, record.partition): record.offset})
@@ -301,13 +304,13 @@ class Member(RebalanceListener):
 
 
 class GroupHistory:
-    """Plays a plan."""
+    """A history: the player of a plan."""
 
     def __init__(self, loop: SimLoop, plan: Plan) -> None:
         self.plan = plan
         self.ledger = Ledger(loop)
-        self.asked = 0  # records
-        self._partitions = plan.partitions  # of the topic, now
+        self.asked = 0  # records sent
+        self._partitions = plan.partitions  # current number of the topic
         self._loop = loop
         self._network = Network(loop)
         self._rng = random.Random(f"events {plan.seed}")
@@ -327,10 +330,10 @@ class GroupHistory:
             },
         )
         self._lock = anyio.Lock()  # one event of the broker's life at a time
-        self._members: list[Member] = []  # those that live
+        self._members: list[Member] = []  # the live ones
 
     async def play(self) -> list[str]:
-        """From the first boot to the last close; gives what was wrong."""
+        """Play from the first boot to the last close; return the violations."""
         await self._host.start()
         await self._host.broker.create_topic(OTHER, 3)
         self._network.weather = Weather(cut=self.plan.cut)
@@ -352,10 +355,10 @@ class GroupHistory:
             members.cancel_scope.cancel()
         self.ledger.look_back(self._host.broker)
         await self._host.stop()
-        await anyio.sleep(5)  # goodbyes arrive
+        await anyio.sleep(5)  # until closed connections are gone
         left = [f"timer left: {handle!r}" for handle in self._loop.pending_timers()]
         left += [f"connection left: {one!r}" for one in self._network.transports.values()]
-        return self.ledger.wrong + left + [f"told to the loop: {fault}" for fault in self._loop.faults]
+        return self.ledger.wrong + left + [f"reported to the loop: {fault}" for fault in self._loop.faults]
 
     def _is_done(self, ends: dict[TopicPartition, int]) -> bool:
         self.ledger.look(self._host.broker)
@@ -363,7 +366,7 @@ class GroupHistory:
         return all(ledger.read.get(tp, 0) >= end and ledger.committed.get(tp, 0) >= end for tp, end in ends.items())
 
     async def _write(self) -> None:
-        """Records, all the time."""
+        """Produce records for the length of the storm."""
         with at_host("10.0.1.1"):
             producer: Producer[bytes, bytes] = await started(
                 lambda: Producer(
@@ -389,7 +392,7 @@ class GroupHistory:
             if self._host.up:
                 self.ledger.look(self._host.broker)
 
-    # --- what happens -------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     async def _happen(self, event: Event, members: Any) -> None:
         await anyio.sleep(event.at)
@@ -403,7 +406,7 @@ class GroupHistory:
                 if self._host.up:
                     self._host.broker.faults.move_coordinator(GROUP, self._rng.choice(self._host.broker.nodes))
         elif self._members:
-            await self._befall(event, self._rng.choice(self._members))
+            await self._affect(event, self._rng.choice(self._members))
 
     def _join(self, members: Any, number: int) -> None:
         member = Member(self._loop, self.ledger, self.plan, number)
@@ -412,7 +415,7 @@ class GroupHistory:
         members.start_soon(member.run, topics)
 
     async def _grow(self, at: float) -> None:
-        """Another partition, which must be read from its start."""
+        """Add a partition, which must be read from its start."""
         await anyio.sleep(at)
         async with self._lock:
             if self._host.up:
@@ -429,11 +432,11 @@ class GroupHistory:
                 await anyio.sleep(min(event.duration, 4.0))
                 await self._host.revive()
 
-    async def _befall(self, event: Event, member: Member) -> None:
+    async def _affect(self, event: Event, member: Member) -> None:
         if event.kind == "leave":
             self._members.remove(member)
             member.scope.cancel()
-        elif event.kind == "kill":  # nobody hears of it, neither of what it says while it is put away
+        elif event.kind == "kill":  # without notice: the requests of its close do not arrive either
             self._members.remove(member)
             self._network.separate(member.host, BROKER_IP)
             member.scope.cancel()
@@ -460,7 +463,7 @@ class GroupHistory:
 
 
 def play(seed: int, make: Callable[[int], Plan] = draw) -> Outcome:
-    """Draw, play and judge the history of a seed."""
+    """Draw, play and check the history of a seed."""
     loop = SimLoop(seed)
     history = GroupHistory(loop, make(seed))
     try:

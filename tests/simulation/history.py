@@ -1,4 +1,4 @@
-"""One random history: a plan drawn from a seed, played on a simulated loop, judged at its end.
+"""One random history: a plan drawn from a seed, played on a simulated loop, checked at its end.
 
 storm (faults, work) -> calm (everything must arrive) -> close (nothing may be left)
 """
@@ -33,16 +33,16 @@ from tests.simulation.world import (
 )
 
 STORM = (1.0, 6.0)  # seconds
-MOST_RECORDS = 400  # of one producer
+MOST_RECORDS = 400  # per producer
 CALM = 120.0  # seconds within which everything must have arrived
-DELIVERY_TIMEOUT = 90.0  # longer than any storm: what is given up all the same is a fault of ours
-TURNS_PER_EVENT = 4  # turns of the loop that something which happens on the network may cause
-TURNS_PER_SECOND = 500  # beyond these, for each client: a spinning one makes many thousands
+DELIVERY_TIMEOUT = 90.0  # longer than any storm: a record that still fails is a fault of aiokwire
+TURNS_PER_EVENT = 4  # turns of the loop that one event of the network may cause
+TURNS_PER_SECOND = 500  # besides, per client; a spinning client causes many thousands
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong, when, for how long."""
+    """A fault: when, which kind, for how long."""
 
     at: float
     kind: str
@@ -51,12 +51,12 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Everything about a history that is decided before it begins."""
+    """All choices of a history that are made before it begins."""
 
     seed: int
     partitions: int
     storm: float
-    durable: bool  # answers wait for the disk, and power failures are among the faults
+    durable: bool  # responses wait for the disk, and power failures are among the faults
     broker: dict[str, Any]
     producers: list[dict[str, Any]]
     consumers: list[dict[str, Any]]
@@ -66,7 +66,7 @@ class Plan:
 
 
 def draw(seed: int) -> Plan:
-    """The plan of a seed."""
+    """Return the plan of a seed."""
     rng = random.Random(f"plan {seed}")
     storm = rng.uniform(*STORM)
     durable = rng.random() < 0.3
@@ -81,7 +81,8 @@ def draw(seed: int) -> Plan:
     producers = [_draw_producer(rng) for _ in range(rng.randint(1, 3))]
     consumers = [_draw_consumer(rng) for _ in range(rng.randint(1, 3))]
     if any(fault.kind == "power" for fault in faults):
-        for consumer in consumers:  # who goes on at a bare offset cannot know that its record was replaced
+        # A consumer that resumes at an offset alone cannot detect that its record was replaced.
+        for consumer in consumers:
             consumer["reopens"] = False
     return Plan(
         seed=seed,
@@ -93,7 +94,7 @@ def draw(seed: int) -> Plan:
         consumers=consumers,
         faults=sorted(faults, key=lambda fault: fault.at),
         cut=rng.choice((0.0, 0.1, 0.5)),
-        # Not sooner on average: a first contact of which all four connections break passes for a broker before 0.10.
+        # Not sooner on average: if the first four connections break, the client takes the broker for one before 0.10.
         cut_after=rng.choice((3_000, 10_000, 100_000)),
     )
 
@@ -131,7 +132,7 @@ def _draw_consumer(rng: random.Random) -> dict[str, Any]:
         "options": {
             "auto_offset_reset": "earliest",
             "fetch_max_wait_ms": rng.choice((40, 500)),
-            # More than a partition may give would wait out `fetch_max_wait_ms` for each batch: in Kafka, too.
+            # With more than a partition may return, each fetch would wait `fetch_max_wait_ms`, as in Kafka.
             "fetch_min_bytes": rng.choice((1, 1, 250)),
             "max_partition_fetch_bytes": rng.choice((300, 10_000, 1 << 20)),
             "fetch_memory": rng.choice((30_000, 100_000, 64 << 20)),
@@ -147,7 +148,7 @@ def _draw_consumer(rng: random.Random) -> dict[str, Any]:
 
 
 class ProducerActor:
-    """Sends for as long as the storm lasts, and writes down what it is told."""
+    """A producer that sends during the storm and records the results."""
 
     def __init__(self, loop: SimLoop, name: str, plan: dict[str, Any], partitions: int) -> None:
         self.journal = ProducerJournal(name, idempotent=plan["acks"] == "all", acks=-1 if plan["acks"] == "all" else 1)
@@ -161,7 +162,7 @@ class ProducerActor:
         self.complaints: list[str] = []
 
     async def run(self, host: str, until_time: float, calm: anyio.Event) -> None:
-        """The producer's life."""
+        """Produce from start to close."""
         with at_host(host):
             producer: Producer[bytes, bytes] = await started(
                 lambda: Producer(BOOTSTRAP, rng=random.Random(self._rng.random()), **self._plan["options"])
@@ -250,7 +251,7 @@ class ProducerActor:
 
 
 class ConsumerActor:
-    """Reads all partitions from their start until it has seen what is there at the end."""
+    """A consumer that reads all partitions from start to end."""
 
     def __init__(self, loop: SimLoop, name: str, plan: dict[str, Any], partitions: int) -> None:
         self.journal = ConsumerJournal(name)
@@ -267,7 +268,7 @@ class ConsumerActor:
         )
 
     async def run(self, host: str) -> None:
-        """Until cancelled."""
+        """Read until cancelled."""
         with at_host(host):
             while True:
                 consumer: Consumer[bytes, bytes] = await started(
@@ -288,7 +289,7 @@ class ConsumerActor:
                         await consumer.close(timeout=2)
 
     async def _read(self, consumer: Consumer[bytes, bytes]) -> None:
-        """Until cancelled, or until it is time to reopen."""
+        """Read until cancelled, or until it is time to reopen."""
         styles = ("iterate", "many", "one", "batches")
         while True:
             style = self._rng.choice(styles) if self._plan["style"] == "mixed" else self._plan["style"]
@@ -302,36 +303,36 @@ class ConsumerActor:
                     while True:
                         for record in await consumer.getmany(timeout=5):
                             assert record.topic_partition not in some if hasattr(record, "topic_partition") else True
-                            self._saw(record)
+                            self._received(record)
                 consumer.resume(*some)
             if self._plan["reopens"] and self._rng.random() < 0.1:
                 return
 
-    def _saw(self, record: Any) -> None:
+    def _received(self, record: Any) -> None:
         self._loop.note(self.journal.name, record.partition, record.offset)
-        self.journal.saw(record.partition, record.offset, record.value)
+        self.journal.received(record.partition, record.offset, record.value)
 
     async def _iterate(self, consumer: Consumer[bytes, bytes]) -> None:
         async for record in consumer:
-            self._saw(record)
+            self._received(record)
 
     async def _many(self, consumer: Consumer[bytes, bytes]) -> None:
         while True:
             for record in await consumer.getmany(self._rng.randint(1, 100), timeout=self._rng.uniform(0.0, 3.0)):
-                self._saw(record)
+                self._received(record)
 
     async def _one(self, consumer: Consumer[bytes, bytes]) -> None:
         while True:
-            self._saw(await consumer.getone())
+            self._received(await consumer.getone())
 
     async def _batches(self, consumer: Consumer[bytes, bytes]) -> None:
         async for batch in consumer.batches():
             for record in batch.records():
-                self._saw(record)
+                self._received(record)
 
 
 async def started(make: Callable[[], Any]) -> Any:
-    """A client that is started while the cluster may be away: as an application does it, with a new one each time."""
+    """Start a client while the cluster may be down, with a new client for each attempt."""
     last: KafkaError | None = None
     for _ in range(200):
         client = make()
@@ -350,7 +351,7 @@ async def started(make: Callable[[], Any]) -> Any:
 
 
 class History:
-    """Plays a plan."""
+    """A history: the player of a plan."""
 
     def __init__(self, loop: SimLoop, plan: Plan) -> None:
         self.plan = plan
@@ -367,7 +368,7 @@ class History:
         self.clients = [f"10.0.1.{index}" for index in range(len(self.producers) + len(self.consumers))]
 
     async def play(self) -> list[str]:
-        """From the first boot to the last close; gives what was wrong."""
+        """Play from the first boot to the last close; return the violations."""
         await self._host.start()
         self._network.weather = Weather(cut=self.plan.cut, cut_after=self.plan.cut_after, refuse=0.05, unresolved=0.02)
         calm = anyio.Event()
@@ -385,7 +386,7 @@ class History:
                     await anyio.sleep(self.plan.storm)
                 await self._calm()
                 calm.set()
-            await anyio.sleep(1)  # what was sent without asking for an answer arrives
+            await anyio.sleep(1)  # until records sent with acks=0 arrive
             goal = self._host.ends()
             for consumer in self.consumers:
                 consumer.goal = goal
@@ -414,12 +415,12 @@ class History:
         return found
 
     async def _left_over(self) -> list[str]:
-        await anyio.sleep(5)  # goodbyes arrive
+        await anyio.sleep(5)  # until closed connections are gone
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         found = [f"task left: {task!r}" for task in tasks]
         found += [f"timer left: {handle!r}" for handle in self._loop.pending_timers()]
         found += [f"connection left: {one!r}" for one in self._network.transports.values()]
-        return found + [f"told to the loop: {fault}" for fault in self._loop.faults]
+        return found + [f"reported to the loop: {fault}" for fault in self._loop.faults]
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
@@ -493,7 +494,7 @@ class Outcome:
 
 
 def play(seed: int) -> Outcome:
-    """Draw, play and judge the history of a seed."""
+    """Draw, play and check the history of a seed."""
     loop = SimLoop(seed)
     history = History(loop, draw(seed))
     try:

@@ -1,6 +1,7 @@
-"""An asyncio event loop whose time is simulated: it jumps to the next timer when nothing is left to do.
+"""An asyncio event loop with simulated time: it jumps to the next timer when the loop is idle.
 
-The network is `network.Network`'s; what leaves the loop by another way than the package's seams raises SeamBypassed.
+Its network is `network.Network`. Using threads, sockets or files other than by the package's seams
+raises SeamBypassed.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
 
-EPOCH = 1_767_225_600.0  # what the simulated wall clock shows at the loop's time 0
-BEGINNING = 5_000.0  # the loop's clock at the start: far from 0 and from the wall clock, so that a mix-up shows
-SAME_MOMENT = 20_000  # turns of the loop without any time passing: somebody spins
-LAST_LINES = 400  # of the trace, kept for people
+EPOCH = 1_767_225_600.0  # the simulated wall clock at the loop's time 0
+BEGINNING = 5_000.0  # the loop's clock at the start: far from 0 and from the wall clock, to expose mix-ups
+SAME_MOMENT = 20_000  # turns of the loop at one time: more mean that a task spins
+LAST_LINES = 400  # of the trace, kept for the report
 
 
 class SeamBypassed(BaseException):
-    """Something asked for a real thread, socket or file. No `except Exception` of the package hides it."""
+    """Code used a real thread, socket or file; no `except Exception` of the package hides it."""
 
 
 class Standstill(BaseException):
-    """Nothing is scheduled and the run is not over: somebody waits without a deadline for what never comes."""
+    """The run is not over and nothing is scheduled: a task waits forever, without a deadline."""
 
 
 class BusyLoop(BaseException):
-    """Turn after turn of the loop without time going on."""
+    """The loop turns and turns while time stands still."""
 
 
 class SimTask(asyncio.Task[Any]):
-    """A task whose hash is its number, so that sets of tasks (anyio has some) have the same order in every run."""
+    """A task hashed by its number: anyio's sets of tasks have the same order in every run."""
 
     def __init__(self, coro: Coroutine[Any, Any, Any], *, number: int, **options: Any) -> None:
         self._sim_number = number
@@ -56,7 +57,7 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimLoop(asyncio.BaseEventLoop):
-    """One loop, one seed."""
+    """A loop with simulated time, for one seed."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -65,12 +66,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self.network: Network | None = None
         self.turns = 0
         self.lines: deque[str] = deque(maxlen=LAST_LINES)
-        self.faults: list[str] = []  # what was told to the exception handler: a run must have none
+        self.faults: list[str] = []  # calls of the exception handler: a run must have none
         self._now = BEGINNING
         self._same_moment = 0
         self._tasks = 0
         self._digest = hashlib.blake2b(digest_size=16)
-        self._selector = self  # whom BaseEventLoop asks to wait
+        self._selector = self  # BaseEventLoop waits by it
         self.set_task_factory(self._make_task)
         self.set_exception_handler(self._on_fault)
 
@@ -91,7 +92,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return EPOCH + self._now
 
     def select(self, timeout: float | None) -> list[Any]:
-        """BaseEventLoop sleeps here, once in every turn."""
+        """Advance time where BaseEventLoop would sleep, once in every turn."""
         self.turns += 1
         if timeout is None:
             raise Standstill(f"nothing is scheduled at {self._now:.3f}")
@@ -105,7 +106,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:
-        """There are none: the network uses timers."""
+        """Do nothing: the network uses timers."""
 
     def _write_to_self(self) -> None:
         if threading.get_ident() != getattr(self, "_thread_id", None) and self.is_running():
@@ -114,7 +115,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # --- threads ------------------------------------------------------------------------------------------------------
 
     async def run_in_thread(self, func: Callable[[*Args], T], *args: *Args) -> T:
-        """The seam of `aiokwire.threads`: `func` runs on the loop, some moments later, uncancellably like a thread."""
+        """Run `func` on the loop, later and uncancellably, in place of `aiokwire.threads`."""
         await anyio.lowlevel.checkpoint()
         with anyio.CancelScope(shield=True):
             await anyio.sleep(self.rng.expovariate(2000))
@@ -151,7 +152,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # --- the trace ----------------------------------------------------------------------------------------------------
 
     def note(self, *what: object) -> None:
-        """Something observable happened: it counts in the run's hash."""
+        """Record an observable event in the trace and its hash."""
         line = f"{self._now - BEGINNING:.9f} {' '.join(map(str, what))}"
         self.lines.append(line)
         self._digest.update(line.encode())
@@ -162,17 +163,17 @@ class SimLoop(asyncio.BaseEventLoop):
 
     @property
     def elapsed(self) -> float:
-        """Simulated seconds since the start."""
+        """Return the simulated seconds since the start."""
         return self._now - BEGINNING
 
     def pending_timers(self) -> list[asyncio.TimerHandle]:
-        """Timers that would still fire."""
+        """Return the timers that would still fire."""
         scheduled: list[asyncio.TimerHandle] = getattr(self, "_scheduled")  # noqa: B009 - private in typeshed
         return [handle for handle in scheduled if not handle.cancelled()]
 
 
 class _Ordered(dict[CancelScope, None]):
-    """What anyio needs of a set of scopes, in the order in which they were added."""
+    """The methods of a set of scopes that anyio uses, in insertion order."""
 
     def add(self, scope: CancelScope) -> None:
         self[scope] = None
@@ -186,7 +187,7 @@ class _Ordered(dict[CancelScope, None]):
 
 @contextlib.contextmanager
 def _scopes_in_order() -> Iterator[None]:
-    """anyio keeps a scope's children in a set, by their addresses: which of them is cancelled first would be chance."""
+    """Order a scope's children: anyio keeps them in a set and would cancel them in random order."""
     original = CancelScope.__init__
 
     def ordered(scope: CancelScope, *args: Any, **options: Any) -> None:
@@ -199,7 +200,7 @@ def _scopes_in_order() -> Iterator[None]:
 
 
 def run(loop: SimLoop, main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on a loop that is closed afterwards."""
+    """Run `main` to the end and close the loop."""
     try:
         with _scopes_in_order():
             return loop.run_until_complete(main)
@@ -208,7 +209,7 @@ def run(loop: SimLoop, main: Coroutine[Any, Any, T]) -> T:
             task.cancel()
         leftovers = getattr(loop, "_ready")  # noqa: B009 - private in typeshed
         try:
-            for _ in range(50):  # what a failed run left ends here, so that it does not complain later
+            for _ in range(50):  # leftovers of a failed run end here and do not warn later
                 if not leftovers:
                     break
                 loop.call_soon(loop.stop)

@@ -1,7 +1,8 @@
-"""A network in memory: connections with latency, bandwidth, back-pressure and all the ways to break.
+"""A network in memory: connections with latency, bandwidth, back-pressure and failures.
 
-Bytes leave a transport's buffer as its window allows and are copied only then, as by uvloop and newer asyncio: who
-reuses a buffer too early shows. Each transport runs its protocol in the context it was made in, as asyncio does.
+Bytes are copied only when the window lets them leave the transport's buffer, as in uvloop and
+newer asyncio, so reusing a buffer too early corrupts data. Each transport runs its protocol in the
+context it was made in, as asyncio does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HERE: contextvars.ContextVar[str] = contextvars.ContextVar("simulated host", def
 
 @dataclasses.dataclass
 class Weather:
-    """How the network behaves now. Sizes in bytes, times in seconds, chances from 0 to 1."""
+    """How the network behaves now. Sizes are in bytes, times in seconds, chances from 0 to 1."""
 
     latency: tuple[float, float] = (0.0001, 0.002)
     bandwidth: float = 1e9
@@ -32,8 +33,8 @@ class Weather:
     window: int = 65_536
     refuse: float = 0.0
     unresolved: float = 0.0
-    cut: float = 0.0  # of a connection: it breaks after some bytes
-    cut_after: int = 30_000  # at most so many
+    cut: float = 0.0  # chance that a connection breaks after some bytes
+    cut_after: int = 30_000  # bytes, at most
 
 
 def _os_error(kind: type[OSError], number: int) -> OSError:
@@ -74,7 +75,7 @@ class SimServer(asyncio.AbstractServer):
         raise NotImplementedError("the broker does not use it")
 
     async def wait_closed(self) -> None:
-        """It is closed at once."""
+        """Return at once: `close` takes no time."""
 
 
 class SimTransport(asyncio.Transport):
@@ -92,18 +93,17 @@ class SimTransport(asyncio.Transport):
         self.protocol: Any = None
         self.closing = False
         self.lost = False  # connection_lost is due or done
-        self.told = False  # connection_lost was called
-        self.dead = False  # the host died: nothing goes out any more
+        self.dead = False  # the host died: no more bytes leave
         self.sent_to_the_dead = False
-        self.broken = False  # on the way: no bytes get through any more, the reset is coming
-        self.cut_after: int | None = None  # bytes that still go out before the connection breaks
+        self.broken = False  # no more bytes get through; the reset is on its way
+        self.cut_after: int | None = None  # bytes that still leave before the connection breaks
         self._out: deque[memoryview] = deque()
         self._out_size = 0
-        self._outstanding = 0  # bytes that the peer did not take yet
+        self._outstanding = 0  # bytes that the peer has not taken yet
         self._writing_paused = False
         self._high, self._low = 65_536, 16_384
         self._flight: deque[bytes | OSError | None] = deque()  # bytes, the end (None), a reset
-        self._held = 0  # arrivals that a partition of the network keeps
+        self._held = 0  # arrivals held by a partition of the network
         self._last_arrival = 0.0
         self._inbox: deque[bytes] = deque()
         self._peer_ended = False
@@ -161,7 +161,7 @@ class SimTransport(asyncio.Transport):
             return
         self.closing = True
         if not self._out:
-            self._say_goodbye()
+            self._send_end()
 
     def abort(self) -> None:
         self.closing = True
@@ -171,10 +171,10 @@ class SimTransport(asyncio.Transport):
 
     # --- out ----------------------------------------------------------------------------------------------------------
 
-    def _say_goodbye(self) -> None:
+    def _send_end(self) -> None:
         if self.lost:
             return
-        # A system answers with a reset when its program closes on unread bytes.
+        # The operating system sends a reset when a program closes with unread bytes.
         self._send(_os_error(ConnectionResetError, errno.ECONNRESET) if self._inbox else None)
         self.lose(None)
 
@@ -198,7 +198,7 @@ class SimTransport(asyncio.Transport):
             if broken:
                 self._network.break_connection(self)
         if self.closing and not self._out:
-            self._say_goodbye()
+            self._send_end()
 
     def _send(self, item: bytes | OSError | None) -> None:
         if self.dead:
@@ -223,7 +223,7 @@ class SimTransport(asyncio.Transport):
     # --- in -----------------------------------------------------------------------------------------------------------
 
     def _arrive(self) -> None:
-        """The next item of this end's flight reaches the other end."""
+        """Move the next item in flight to the other end."""
         self._network.events += 1
         if self._network.separated(self.host, self.peer.host):
             self._held += 1
@@ -236,7 +236,7 @@ class SimTransport(asyncio.Transport):
             self.peer._take(item)
 
     def release(self) -> None:
-        """The network is whole again."""
+        """Release held items: the partition of the network has ended."""
         held, self._held = self._held, 0
         for _ in range(held):
             self._loop.call_soon(self._arrive, context=self.peer.context)
@@ -281,23 +281,22 @@ class SimTransport(asyncio.Transport):
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def lose(self, error: OSError | None) -> None:
-        """This end is over."""
+        """End this end of the connection."""
         if self.lost:
             return
         self.lost = self.closing = True
         self._out.clear()
         self._out_size = 0
-        self._loop.call_soon(self._tell, error, context=self.context)
+        self._loop.call_soon(self._report_lost, error, context=self.context)
 
-    def _tell(self, error: OSError | None) -> None:
-        self.told = True
+    def _report_lost(self, error: OSError | None) -> None:
         self._network.gone(self)
         if self.protocol is not None:
             self.protocol.connection_lost(error)
 
 
 class Network:
-    """Hosts by their IP address, names, and what is wrong between them."""
+    """Hosts by their IP address, names, and the faults between them."""
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
@@ -308,15 +307,15 @@ class Network:
         self._servers: dict[tuple[str, int], SimServer] = {}
         self._silent: set[str] = set()  # hosts without power
         self._walls: set[frozenset[str]] = set()  # pairs of hosts that do not reach each other
-        self._waiting: list[asyncio.Future[None]] = []  # attempts to connect that get no answer
-        self.events = 0  # arrivals, and room that came back
+        self._waiting: list[asyncio.Future[None]] = []  # attempts to connect without a response
+        self.events = 0  # arrivals, and acknowledgements that free window
         self._numbers = 0
         self._ports = 40_000
 
     # --- the loop's side ----------------------------------------------------------------------------------------------
 
     async def resolve(self, name: str) -> str:
-        """A name's address, after a moment."""
+        """Return the address of a name, after a moment."""
         await self._moment()
         ip = self.names.get(name)
         if ip is None or self.loop.rng.random() < self.weather.unresolved:
@@ -371,25 +370,25 @@ class Network:
     # --- the transports' side -----------------------------------------------------------------------------------------
 
     def separated(self, one: str, other: str) -> bool:
-        """Whether nothing gets from one host to the other now."""
+        """Return whether two hosts cannot reach each other now."""
         return frozenset((one, other)) in self._walls
 
     def forget(self, server: SimServer) -> None:
-        """A server was closed."""
+        """Remove a closed server."""
         if self._servers.get(server.place) is server:
             del self._servers[server.place]
 
     def gone(self, transport: SimTransport) -> None:
-        """An end of a connection was told that it is over."""
+        """Remove an end of a connection whose protocol has been notified."""
         self.transports.pop(transport.number, None)
 
     def answer_for_the_dead(self, sender: SimTransport) -> None:
-        """Bytes came for a connection whose process is dead: its host says so, when it has power."""
+        """Reset a connection to a dead process, if its host has power."""
         if sender.peer.host not in self._silent and not sender.lost:
             self.loop.call_later(0.001, sender._take, _os_error(ConnectionResetError, errno.ECONNRESET))
 
     def break_connection(self, transport: SimTransport) -> None:
-        """Both ends hear of it, each after what was on its way to it."""
+        """Break a connection: each end receives a reset after the bytes in flight to it."""
         for end in (transport, transport.peer):
             if not end.broken:
                 end.broken = True
@@ -398,24 +397,24 @@ class Network:
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def break_some(self, chance: float) -> None:
-        """Break connections at once, wherever they stand."""
+        """Break some connections at once."""
         for transport in list(self.transports.values()):
             if transport.number % 2 == 0 and self.loop.rng.random() < chance:
                 self.break_connection(transport)
 
     def separate(self, one: str, other: str) -> None:
-        """Nothing gets through between two hosts; what they send is held until `join`."""
+        """Separate two hosts: what they send is held until `join`."""
         self._walls.add(frozenset((one, other)))
 
     def join(self) -> None:
-        """Every host reaches every other one again."""
+        """Let every host reach every other one again."""
         self._walls.clear()
         self._try_again()
         for transport in list(self.transports.values()):
             transport.release()
 
     def kill(self, ip: str, *, silent: bool) -> None:
-        """The programs of a host end at once. Its system ends their connections, unless it lost power (`silent`)."""
+        """Kill the programs of a host; its system resets their connections unless `silent`."""
         for place in [place for place in self._servers if place[0] == ip]:
             del self._servers[place]
         if silent:
@@ -428,7 +427,7 @@ class Network:
                 transport.lose(_os_error(ConnectionResetError, errno.ECONNRESET))
 
     def power_on(self, ip: str) -> None:
-        """A silent host is back, and knows nothing of its connections."""
+        """Bring a silent host back, without its connections."""
         self._silent.discard(ip)
         self._try_again()
         for transport in list(self.transports.values()):

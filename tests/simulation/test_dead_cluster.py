@@ -1,5 +1,7 @@
-"""Every broker is gone, refusing or silent: each await of a producer ends by its deadline, with default options, to the
-second, and with an error that names what it is."""
+"""While every broker refuses connections or is silent, each call of a producer meets its deadline.
+
+Options are the defaults, deadlines are met to the second, and the error names the failure.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ silent = pytest.mark.parametrize("silent", [False, True], ids=["refusing", "sile
 
 
 async def took(act: Act, producer: Bytes) -> tuple[float, object]:
-    """How long a call takes, and what it gives or raises."""
+    """Return the duration of a call, and its result or exception."""
     began = anyio.current_time()
     try:
         outcome = await act(producer)
@@ -52,7 +54,7 @@ async def send_to_a_new_topic(producer: Bytes) -> object:
     return await producer.send("new", b"a:1:")
 
 
-async def await_a_submitted_one(producer: Bytes) -> object:
+async def await_a_submitted_record(producer: Bytes) -> object:
     return await (await producer.submit(TOPIC, b"a:1:"))
 
 
@@ -92,8 +94,8 @@ async def flush(producer: Bytes) -> object:
     [
         (send, DeliveryFailed),
         (send_to_a_new_topic, DeliveryFailed),
-        (await_a_submitted_one, DeliveryFailed),
-        (submit_to_a_full_buffer, (BufferFullError, Delivery)),  # those before it may have ended first
+        (await_a_submitted_record, DeliveryFailed),
+        (submit_to_a_full_buffer, (BufferFullError, Delivery)),  # the records before it may have ended first
         (send_many, KafkaError),
         (send_many_to_a_new_topic, KafkaError),
         (partitions_for, (RequestTimedOut, ConnectionFailed)),
@@ -101,7 +103,7 @@ async def flush(producer: Bytes) -> object:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_call_ends_with_the_delivery_deadline(act: Act, kind: Any, silent: bool) -> None:
+def test_a_call_meets_the_delivery_deadline(act: Act, kind: Any, silent: bool) -> None:
     async def main(world: World) -> None:
         producer = world.producer(buffer_memory=50_000, max_request_size=10_000, batch_size=5000)
         await producer.start()
@@ -109,7 +111,7 @@ def test_a_call_ends_with_the_delivery_deadline(act: Act, kind: Any, silent: boo
         await world.host.die(power=silent)
         seconds, outcome = await took(act, producer)
         assert isinstance(outcome, kind), outcome
-        assert seconds <= DELIVERY + 1.01  # a batch that waits for metadata gets a second's grace
+        assert seconds <= DELIVERY + 1.01  # a batch that waits for metadata gets a second more
         seconds, _ = await took(lambda producer: producer.close(timeout=0), producer)
         assert seconds <= 1.01
         assert producer.buffered == 0
@@ -118,7 +120,7 @@ def test_a_call_ends_with_the_delivery_deadline(act: Act, kind: Any, silent: boo
 
 
 @silent
-def test_a_start_ends(silent: bool) -> None:
+def test_start_meets_its_deadline(silent: bool) -> None:
     async def main(world: World) -> None:
         await world.host.die(power=silent)
         for options in ({}, {"transactional_id": "x"}):
@@ -132,7 +134,7 @@ def test_a_start_ends(silent: bool) -> None:
 
 
 @silent
-def test_a_close_without_a_timeout_ends_with_the_delivery_deadline(silent: bool) -> None:
+def test_close_without_a_timeout_meets_the_delivery_deadline(silent: bool) -> None:
     async def main(world: World) -> None:
         producer = world.producer()
         await producer.start()
@@ -153,13 +155,13 @@ def test_a_close_without_a_timeout_ends_with_the_delivery_deadline(silent: bool)
 Die = Callable[[], Awaitable[None]]
 
 
-async def commit_of_nothing_delivered(producer: Bytes, die: Die) -> None:
+async def commit_with_undelivered_records(producer: Bytes, die: Die) -> None:
     async with producer.transaction():
         await die()
         await producer.submit(TOPIC, b"a:1:")
 
 
-async def commit_of_what_was_delivered(producer: Bytes, die: Die) -> None:
+async def commit_with_delivered_records(producer: Bytes, die: Die) -> None:
     async with producer.transaction():
         await producer.send(TOPIC, b"a:1:")
         await die()
@@ -188,15 +190,15 @@ async def send_offsets(producer: Bytes, die: Die) -> None:
 @pytest.mark.parametrize(
     ("act", "limit"),
     [
-        (commit_of_nothing_delivered, TRANSACTION + API),  # to deliver, then to abort
-        (commit_of_what_was_delivered, TRANSACTION),
+        (commit_with_undelivered_records, TRANSACTION + API),  # to deliver, then to abort
+        (commit_with_delivered_records, TRANSACTION),
         (send_within, TRANSACTION + API),
         (abort, API),
         (send_offsets, TRANSACTION + API),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_step_of_a_transaction_ends(
+def test_a_step_of_a_transaction_meets_its_deadline(
     act: Callable[[Bytes, Die], Awaitable[object]], limit: float, silent: bool
 ) -> None:
     async def main(world: World) -> None:
@@ -212,7 +214,7 @@ def test_a_step_of_a_transaction_ends(
         expected = DeliveryFailed if act is send_within else (TransactionAborted, TransactionFailed)
         assert isinstance(outcome, expected), outcome
         assert seconds <= limit + 0.01
-        with pytest.raises((TransactionFailed, TransactionStateError)):  # the latter where no broker had heard of it
+        with pytest.raises((TransactionFailed, TransactionStateError)):  # the latter if no broker had the transaction
             await producer.send(TOPIC, b"a:2:")
         seconds, left = await took(Producer.close, producer)
         assert (seconds <= 1.01, left) == (True, [])
@@ -221,11 +223,11 @@ def test_a_step_of_a_transaction_ends(
 
 
 @silent
-def test_closing_within_a_transaction_ends(silent: bool) -> None:
+def test_closing_within_a_transaction_meets_its_deadline(silent: bool) -> None:
     async def main(world: World) -> None:
         producer = world.producer(transactional_id="x")
         await producer.start()
-        with pytest.raises(TransactionFailed):  # how it ended could be told to nobody
+        with pytest.raises(TransactionFailed):  # no broker could store the outcome
             await close_within(producer, world)
 
     async def close_within(producer: Bytes, world: World) -> None:

@@ -1,4 +1,4 @@
-"""Random histories of groups; `python -m tests.simulation.explore --groups` plays thousands."""
+"""Random histories of groups. `python -m tests.simulation.explore --groups` plays thousands."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ SEEDS = [3, 34, 47, 1009, 3033, *range(200, 204)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_history_of_a_group_ends_with_every_promise_kept(seed: int) -> None:
+def test_a_history_of_a_group_keeps_every_guarantee(seed: int) -> None:
     outcome = play(seed)
     assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
 
 
 @pytest.mark.parametrize("seed", [4, 8, 12, 28, 34, 1, 3])
 def test_no_partition_has_two_owners_while_members_of_other_clients_switch_the_assignor(seed: int) -> None:
-    """Of the even ones each went wrong when the leader assigned what members with "auto" still owned."""
+    """Regression: even seeds failed when the leader assigned partitions still owned by others."""
     outcome = play(seed, draw_mixed)
     assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer", "auto"])
-def test_each_protocol_keeps_its_promises_in_the_same_history(protocol: str) -> None:
+def test_each_protocol_keeps_its_guarantees_in_the_same_history(protocol: str) -> None:
     def plan(seed: int) -> Plan:
         return dataclasses.replace(draw(seed), protocol=protocol, strategy="cooperative-sticky", automatic=False)
 
@@ -38,7 +38,7 @@ def test_each_protocol_keeps_its_promises_in_the_same_history(protocol: str) -> 
     assert not outcome.wrong, outcome.wrong
 
 
-def test_a_seed_gives_the_same_history_again() -> None:
+def test_the_same_seed_gives_the_same_history() -> None:
     assert play(7).trace_hash == play(7).trace_hash != play(8).trace_hash
 
 
@@ -60,8 +60,8 @@ def test_an_idle_member_hardly_wakes_the_loop_and_survives_a_long_outage(protoco
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer", None])
-def test_who_waits_for_records_through_an_outage_hardly_wakes_the_loop(protocol: str | None) -> None:
-    """Lanes, look-ups and heartbeats do not each try to reach the dead broker on their own."""
+def test_a_consumer_that_waits_for_records_through_an_outage_hardly_wakes_the_loop(protocol: str | None) -> None:
+    """Fetch lanes, lookups and heartbeats share their attempts to reach the dead broker."""
     options = {} if protocol is None else {"group_id": "g", "group_protocol": protocol}
 
     async def main(world: World) -> None:
@@ -83,7 +83,7 @@ def test_who_waits_for_records_through_an_outage_hardly_wakes_the_loop(protocol:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_what_is_added_is_read_within_seconds_however_old_the_metadata_may_become(protocol: str) -> None:
+def test_new_partitions_and_topics_are_assigned_within_seconds_despite_a_long_metadata_max_age(protocol: str) -> None:
     configs = {"group_consumer_heartbeat_interval_ms": 500, "group_consumer_min_heartbeat_interval_ms": 500}
 
     async def main(world: World) -> None:

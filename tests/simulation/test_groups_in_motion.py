@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol settle within moments, not within intervals of heartbeats."""
+"""Groups of the consumer protocol settle at once, not after several heartbeat intervals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aiokwire.protocol import ApiKey
 from tests.simulation.test_scenarios import World, simulate
 from tests.simulation.world import until
 
-INTERVAL = 5.0  # seconds: what the coordinator asks for
+INTERVAL = 5.0  # seconds, as set by the coordinator
 
 
-def test_two_that_start_at_once_share_long_before_their_second_heartbeat() -> None:
+def test_two_members_that_start_together_share_partitions_before_their_second_regular_heartbeat() -> None:
     async def main(world: World) -> None:
         async with (
             world.consumer(group_id="g", group_protocol="consumer") as one,
@@ -26,9 +26,11 @@ def test_two_that_start_at_once_share_long_before_their_second_heartbeat() -> No
     simulate(main)
 
 
-def test_news_in_an_answer_that_is_lost_are_asked_for_again() -> None:
-    """The coordinator tells a member its partitions once, and then only who says everything again. What the heartbeats'
-    thread repeats by itself, while the member still looks for its coordinator, does not."""
+def test_an_assignment_in_a_lost_response_is_requested_again() -> None:
+    """The coordinator sends an assignment once, and again only in response to a full heartbeat.
+
+    The heartbeats that the thread repeats while the member looks for its coordinator are not full.
+    """
 
     async def main(world: World) -> None:
         broker = world.host.broker
@@ -41,7 +43,7 @@ def test_news_in_an_answer_that_is_lost_are_asked_for_again() -> None:
                 beats = broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="one", times=None).observe()
                 broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="one").close_after()
                 await until(lambda: len(beats.requests) >= 2, within=3 * INTERVAL, what="the same heartbeat again")
-                assert beats.requests[1].subscribed_topic_names is None, "not everything"
+                assert beats.requests[1].subscribed_topic_names is None, "not a full heartbeat"
                 find.release()
                 await until(
                     lambda: len(one.assignment) == len(two.assignment) == 1,
@@ -52,7 +54,7 @@ def test_news_in_an_answer_that_is_lost_are_asked_for_again() -> None:
     simulate(main)
 
 
-def test_a_group_at_rest_beats_once_in_an_interval() -> None:
+def test_a_member_of_a_stable_group_sends_one_heartbeat_per_interval() -> None:
     async def main(world: World) -> None:
         async with world.consumer(group_id="g", group_protocol="consumer") as reader:
             await until(lambda: len(reader.assignment) == 2, within=INTERVAL, what="both partitions")

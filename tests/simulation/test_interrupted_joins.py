@@ -1,4 +1,4 @@
-"""A member that waits in JoinGroup or SyncGroup learns by another way that it waits in vain."""
+"""A member in JoinGroup or SyncGroup stops waiting when another response makes the wait useless."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from aiokwire.types import OffsetAndMetadata, TopicPartition
 from tests.simulation.test_scenarios import World, simulate
 from tests.simulation.world import TOPIC, until
 
-SOON = 5.0  # seconds: an eager heartbeat, and a join; the wait's own time-out is minutes
+SOON = 5.0  # seconds: an eager heartbeat, and a join; the wait itself has a timeout of minutes
 
 
-def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_unknown() -> None:
+def test_a_sync_is_abandoned_when_a_heartbeat_reports_an_unknown_member() -> None:
     async def main(world: World) -> None:
         broker = world.host.broker
         sync = broker.faults.on(ApiKey.SYNC_GROUP).hold()
@@ -29,7 +29,7 @@ def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_unkno
     simulate(main)
 
 
-def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_fenced() -> None:
+def test_a_sync_is_abandoned_when_a_heartbeat_reports_a_fenced_member() -> None:
     async def main(world: World) -> None:
         broker = world.host.broker
         sync = broker.faults.on(ApiKey.SYNC_GROUP).hold()
@@ -43,7 +43,7 @@ def test_a_sync_is_not_waited_for_once_a_heartbeat_says_that_the_member_is_fence
     simulate(main)
 
 
-def test_a_sync_is_not_waited_for_once_the_application_makes_no_progress() -> None:
+def test_a_sync_is_abandoned_when_max_poll_interval_expires() -> None:
     async def main(world: World) -> None:
         broker = world.host.broker
         async with world.consumer(group_id="g", max_poll_interval_ms=20_000) as reader:
@@ -53,12 +53,12 @@ def test_a_sync_is_not_waited_for_once_the_application_makes_no_progress() -> No
             await sync.arrived(timeout=5)
             await broker.faults.on(ApiKey.LEAVE_GROUP).observe().hit(timeout=20 + SOON)
             assert await reader.getmany(timeout=SOON) == []
-            assert len(reader.assignment) == 2, "it is back, since it reads"
+            assert len(reader.assignment) == 2, "reading makes it join again"
 
     simulate(main)
 
 
-def test_a_join_is_not_waited_for_once_a_commit_says_that_the_member_is_unknown() -> None:
+def test_a_join_is_abandoned_when_a_commit_reports_an_unknown_member() -> None:
     async def main(world: World) -> None:
         broker = world.host.broker
         place = {TopicPartition(TOPIC, 0): OffsetAndMetadata(0)}
@@ -74,7 +74,7 @@ def test_a_join_is_not_waited_for_once_a_commit_says_that_the_member_is_unknown(
             await commit.arrived(timeout=5)
             join = broker.faults.on(ApiKey.JOIN_GROUP).hold()
             broker.faults.rebalance("g")
-            await join.arrived(timeout=SOON)  # a join waits for commits for half a session, and then goes ahead
+            await join.arrived(timeout=SOON)  # a join waits for commits for half a session timeout, and is then sent
             (member,) = broker.faults.group("g").members
             broker.faults.evict("g", member)
             commit.release()
@@ -82,6 +82,6 @@ def test_a_join_is_not_waited_for_once_a_commit_says_that_the_member_is_unknown(
             await until(lambda: len(reader.assignment) == 2, within=SOON, what="a new generation")
             join.release()
             await anyio.sleep(60)
-            assert len(broker.faults.group("g").members) == 1, "a ghost"
+            assert len(broker.faults.group("g").members) == 1, "the abandoned join left no member"
 
     simulate(main)

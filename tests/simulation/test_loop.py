@@ -1,4 +1,4 @@
-"""The simulated loop itself: time that jumps, and runs that may not hang or spin."""
+"""The simulated loop: time jumps, and a run that hangs or spins fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokwire.threads import run_in_thread
 from tests.simulation.loop import BEGINNING, EPOCH, BusyLoop, SeamBypassed, SimLoop, Standstill, run
 
 
-def test_an_hour_passes_at_once_for_both_clocks() -> None:
+def test_an_hour_passes_instantly_on_both_clocks() -> None:
     async def main() -> tuple[float, int]:
         began = anyio.current_time(), wall_ms()
         await anyio.sleep(3600)
@@ -37,12 +37,12 @@ def test_deadlines_end_in_simulated_time() -> None:
     assert run(SimLoop(1), main()) == pytest.approx(BEGINNING + 10)
 
 
-def test_waiting_for_nothing_is_noticed() -> None:
+def test_waiting_forever_raises_standstill() -> None:
     with pytest.raises(Standstill):
         run(SimLoop(1), anyio.Event().wait())
 
 
-def test_spinning_is_noticed() -> None:
+def test_spinning_raises_busy_loop() -> None:
     async def main() -> None:
         while True:
             await anyio.lowlevel.checkpoint()
@@ -51,7 +51,7 @@ def test_spinning_is_noticed() -> None:
         run(SimLoop(1), main())
 
 
-def test_work_for_threads_is_done_on_the_loop_and_takes_time() -> None:
+def test_work_for_threads_runs_on_the_loop_and_takes_time() -> None:
     async def main() -> tuple[str, bool]:
         began = anyio.current_time()
         return await run_in_thread("{}{}".format, "a", "b"), anyio.current_time() > began
@@ -69,7 +69,7 @@ def test_an_executor_is_refused() -> None:
         run(SimLoop(1), main())
 
 
-def test_what_waits_is_cancelled_in_the_order_in_which_it_began() -> None:
+def test_waiting_tasks_are_cancelled_in_the_order_they_started() -> None:
     cancelled: list[int] = []
 
     async def wait(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The simulated network: what is sent comes in order, waits for slow readers, and breaks as real ones do."""
+"""The simulated network: bytes arrive in order, wait for slow readers, and connections break."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IP = "10.0.0.1"
 
 
 class Peer(asyncio.Protocol):
-    """Keeps what comes and tells what happened."""
+    """A protocol that records its data and events."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -62,7 +62,7 @@ def simulate(seed: int, main: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bytes_come_whole_and_in_order(seed: int) -> None:
+def test_bytes_arrive_complete_and_in_order(seed: int) -> None:
     async def main(network: Network) -> None:
         client, server = await connected(network)
         sent = bytes(index * 7 % 251 for index in range(100_000))
@@ -75,7 +75,7 @@ def test_bytes_come_whole_and_in_order(seed: int) -> None:
     simulate(seed, main)
 
 
-def test_a_reader_that_pauses_makes_the_writer_wait() -> None:
+def test_a_paused_reader_pauses_the_writer() -> None:
     async def main(network: Network) -> None:
         client, server = await connected(network)
         server.transport.pause_reading()
@@ -91,7 +91,7 @@ def test_a_reader_that_pauses_makes_the_writer_wait() -> None:
     simulate(1, main)
 
 
-def test_close_sends_what_was_written_and_abort_does_not() -> None:
+def test_close_sends_buffered_bytes_and_abort_does_not() -> None:
     async def main(network: Network) -> None:
         for closing, expected in (("close", ["end", "lost NoneType"]), ("abort", ["lost ConnectionResetError"])):
             client, server = await connected(network)
@@ -111,7 +111,7 @@ def test_close_sends_what_was_written_and_abort_does_not() -> None:
     simulate(1, main)
 
 
-def test_a_cut_connection_breaks_for_both_after_some_bytes() -> None:
+def test_a_cut_connection_breaks_for_both_ends_after_some_bytes() -> None:
     async def main(network: Network) -> None:
         network.weather = Weather(cut=1.0, cut_after=5_000)
         client, server = await connected(network)
@@ -124,7 +124,7 @@ def test_a_cut_connection_breaks_for_both_after_some_bytes() -> None:
     simulate(1, main)
 
 
-def test_a_partition_holds_everything_until_it_ends() -> None:
+def test_a_network_partition_holds_all_bytes_until_it_ends() -> None:
     async def main(network: Network) -> None:
         client, server = await connected(network)
         network.separate(client.transport.host, IP)

@@ -1,4 +1,4 @@
-"""Chosen situations on simulated time: long silences, long outages, deadlines to the second."""
+"""Scenarios on simulated time: long idle times, long outages, deadlines to the second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIENT_IP = "10.0.1.1"
 
 
 class World:
-    """A broker and room for clients."""
+    """A broker on a network, and its clients."""
 
     def __init__(self, loop: SimLoop, **configs: Any) -> None:
         self.loop = loop
@@ -35,7 +35,7 @@ class World:
         return Consumer(TOPIC, bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest", **options)
 
     async def turns_per_second(self, seconds: float) -> float:
-        """How often the loop turns while this goes on."""
+        """Return how often the loop turns per second."""
         before = self.loop.turns
         await anyio.sleep(seconds)
         return (self.loop.turns - before) / seconds
@@ -67,7 +67,7 @@ def test_idle_clients_hardly_wake_the_loop() -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "silent", "separated"])
-def test_clients_of_a_dead_broker_neither_spin_nor_stay_away_when_it_is_back(how: str) -> None:
+def test_clients_of_a_dead_broker_do_not_spin_and_resume_when_it_is_back(how: str) -> None:
     async def main(world: World) -> None:
         async with world.producer(delivery_timeout_ms=1_000_000) as producer, world.consumer() as consumer:
             await producer.send(TOPIC, b"a:0:")
@@ -79,18 +79,18 @@ def test_clients_of_a_dead_broker_neither_spin_nor_stay_away_when_it_is_back(how
             assert await world.turns_per_second(300) < 60
             world.network.join()
             await world.host.revive()
-            with anyio.fail_after(30):  # an open attempt to connect, then the longest backoff
+            with anyio.fail_after(30):  # an attempt to connect in progress, then the longest backoff
                 for delivery in deliveries:
                     await delivery
                 seen: set[bytes | None] = set()
                 while len(seen) < 100:
                     seen.update(record.value for record in await consumer.getmany(timeout=30))
 
-    simulate(main, log_flush_interval_messages=1)  # what lost power has what it acknowledged
+    simulate(main, log_flush_interval_messages=1)  # acknowledged records survive the power failure
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_what_cannot_be_delivered_fails_when_its_time_is_over(silent: bool) -> None:
+def test_an_undeliverable_record_fails_at_its_delivery_timeout(silent: bool) -> None:
     async def main(world: World) -> None:
         async with world.producer(delivery_timeout_ms=20_000, request_timeout_ms=5_000) as producer:
             await producer.send(TOPIC, b"a:0:")
@@ -105,7 +105,7 @@ def test_what_cannot_be_delivered_fails_when_its_time_is_over(silent: bool) -> N
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_flush_and_close_keep_their_deadlines_without_a_broker(silent: bool) -> None:
+def test_flush_and_close_meet_their_deadlines_without_a_broker(silent: bool) -> None:
     async def main(world: World) -> None:
         producer = world.producer()
         await producer.start()
@@ -123,7 +123,7 @@ def test_flush_and_close_keep_their_deadlines_without_a_broker(silent: bool) -> 
     simulate(main)
 
 
-def test_a_consumer_whose_broker_is_gone_ends_in_time() -> None:
+def test_a_consumer_of_a_dead_broker_closes_in_time() -> None:
     async def main(world: World) -> None:
         consumer = world.consumer()
         await consumer.start()
@@ -137,8 +137,8 @@ def test_a_consumer_whose_broker_is_gone_ends_in_time() -> None:
     simulate(main)
 
 
-def test_what_lost_power_and_was_not_flushed_is_read_anew_and_not_skipped() -> None:
-    """A consumer read three records; one was flushed; others take the offsets of the lost ones."""
+def test_records_that_replace_unflushed_ones_after_a_power_failure_are_not_skipped() -> None:
+    """Of three records that a consumer read, one was flushed; others take the lost offsets."""
 
     async def main(world: World) -> None:
         async with world.producer(enable_idempotence=False, acks=1) as producer, world.consumer() as consumer:

@@ -1,4 +1,4 @@
-"""Time, randomness, sockets, threads and files go through the seams: in the source, and while a cluster runs."""
+"""Time, randomness, sockets, threads and files are used through the seams only."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ OUTSIDE = (
     "cli/",
     "testing/",
     *(f"spark/{folder}/" for folder in ("archive", "audit", "jobs", "pipelines", "replay", "sql")),
-)  # programs for people; nothing of them runs within a client
+)  # programs; none of their code runs within a client
 
-# What only the modules named may say, and why they may.
+# Calls that are allowed in the named modules only.
 SEAMS = {
     r"\bimport time\b|\bfrom time import": {"clock.py"},
     r"\bto_thread\b|\brun_in_executor\b|\bThreadPool|\bThread\(|\bget_event_loop\(": {"threads.py"},
@@ -32,7 +32,7 @@ SEAMS = {
     r"\bos\.(open|read|write|stat|listdir|scandir|remove|unlink|rename|replace|fsync)\(": {"broker/log/storage.py"},
     r"\bos\.urandom|\buuid[14]\(|\bimport secrets|\brandom\.(?!Random\b)[a-z]\w*\(|\bSystemRandom": set(),
 }
-# Audit events of the interpreter that mean a bypass while a history is played.
+# Audit events of the interpreter that reveal a bypass while a history is played.
 FORBIDDEN = {
     *("open", "os.listdir", "os.remove", "os.rename", "os.mkdir"),
     *("socket.__new__", "socket.connect", "socket.bind", "socket.getaddrinfo"),
@@ -41,7 +41,7 @@ FORBIDDEN = {
 
 
 class _Watch:
-    """Whether somebody watches, and what was seen."""
+    """The state of the audit hook: whether it is active, and the events it saw."""
 
     installed = False
     on = False
@@ -56,9 +56,9 @@ def _audit(event: str, arguments: tuple[object, ...]) -> None:
 
 @contextmanager
 def no_bypass() -> Iterator[None]:
-    """Within, the interpreter refuses files, sockets and threads."""
+    """Refuse files, sockets and threads within the block."""
     if not _Watch.installed:
-        sys.addaudithook(_audit)  # cannot be taken away again: it sleeps
+        sys.addaudithook(_audit)  # cannot be removed, so it is only switched off
         _Watch.installed = True
     _Watch.seen.clear()
     _Watch.on = True
@@ -74,7 +74,7 @@ def _sources() -> list[Path]:
 
 
 @pytest.mark.parametrize("pattern", SEAMS)
-def test_the_source_uses_the_seams_only(pattern: str) -> None:
+def test_the_source_uses_only_the_seams(pattern: str) -> None:
     bypasses = []
     for path in _sources():
         name = path.relative_to(PACKAGE).as_posix()
@@ -87,10 +87,10 @@ def test_the_source_uses_the_seams_only(pattern: str) -> None:
     assert not bypasses
 
 
-def test_a_cluster_with_its_clients_touches_nothing_real() -> None:
+def test_a_simulated_cluster_uses_no_real_file_socket_or_thread() -> None:
     seeds = (1, 7)
     for seed in seeds:
-        play(seed)  # loads what is imported when first used
+        play(seed)  # loads the modules that are imported on first use
     for seed in seeds:
         with no_bypass():
             outcome = play(seed)
@@ -98,6 +98,6 @@ def test_a_cluster_with_its_clients_touches_nothing_real() -> None:
         assert not outcome.wrong, f"seed {seed}: {outcome.wrong}"
 
 
-def test_the_watch_notices_a_file() -> None:
+def test_the_audit_hook_detects_a_file() -> None:
     with no_bypass(), pytest.raises(SeamBypassed):
         open("nowhere")  # noqa: SIM115 - refused

@@ -1,4 +1,4 @@
-"""A node hangs (its connections stay open, and it says nothing) while its partitions get another leader."""
+"""A leader hangs (its connections stay open, it sends nothing) and its partitions get another."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from aiokwire.types import TopicPartition
 from tests.simulation.test_scenarios import World, simulate
 from tests.simulation.world import TOPIC
 
-NOTICED_AFTER = 9.0  # seconds: so long a cluster takes to have others lead what a silent node led
-SOON = 3.0  # an overdue answer, and what is to be asked of the new leader
+NOTICED_AFTER = 9.0  # seconds until a cluster elects other leaders for a silent node's partitions
+SOON = 3.0  # seconds: an overdue response, and the requests to the new leader
 
 ASKED = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH)
 
@@ -25,8 +25,8 @@ def lead(world: World, node: int, *partitions: int) -> None:
         world.host.broker.faults.move_leader(TOPIC, partition, node)
 
 
-def hush(world: World, node: int) -> Hold:
-    """Let a node say nothing more; what it is told to fetch, it may still answer one day."""
+def silence(world: World, node: int) -> Hold:
+    """Stop all responses of a node, and hold those to Fetch, which may be released later."""
     for api in ASKED:
         world.host.broker.faults.on(api, node=node, times=None).drop()
     return world.host.broker.faults.on(ApiKey.FETCH, node=node, times=None).hold()
@@ -40,8 +40,8 @@ async def values(reader: Consumer[Any, Any], count: int, within: float) -> list[
     return sorted(seen)
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["for ever", "and answers late"])
-def test_partitions_of_a_silent_leader_are_read_from_the_next_one_within_seconds(late: bool) -> None:
+@pytest.mark.parametrize("late", [False, True], ids=["never responds", "responds late"])
+def test_partitions_of_a_silent_leader_are_read_from_the_new_leader_within_seconds(late: bool) -> None:
     async def main(world: World) -> None:
         alive, silent = world.host.broker.nodes
         lead(world, silent, 0, 1)
@@ -49,7 +49,7 @@ def test_partitions_of_a_silent_leader_are_read_from_the_next_one_within_seconds
             for partition in (0, 1):
                 await producer.send(TOPIC, b"before %d" % partition, partition=partition)
             assert await values(reader, 2, within=5) == [b"before 0", b"before 1"]
-            fetch = hush(world, silent)
+            fetch = silence(world, silent)
             await fetch.arrived(timeout=5)
             await anyio.sleep(NOTICED_AFTER)
             lead(world, alive, 0, 1)
@@ -65,7 +65,7 @@ def test_partitions_of_a_silent_leader_are_read_from_the_next_one_within_seconds
     simulate(main, nodes=2)
 
 
-def test_what_a_silent_leader_keeps_reserved_is_given_back_when_it_leads_nothing_more() -> None:
+def test_memory_reserved_for_a_silent_leader_is_freed_when_it_leads_no_partition() -> None:
     async def main(world: World) -> None:
         alive, silent = world.host.broker.nodes
         lead(world, silent, 0, 1)
@@ -73,9 +73,9 @@ def test_what_a_silent_leader_keeps_reserved_is_given_back_when_it_leads_nothing
             await producer.send(TOPIC, b"before", partition=0)
             assert await values(reader, 1, within=5) == [b"before"]
             await anyio.sleep(1)
-            reader.seek(TopicPartition(TOPIC, 0), 0)  # while one lane waits, the other asks, and makes its connection
+            reader.seek(TopicPartition(TOPIC, 0), 0)  # while one lane waits, the other connects and fetches
             assert await values(reader, 1, within=5) == [b"before"]
-            fetch = hush(world, silent)
+            fetch = silence(world, silent)
             await fetch.arrived(timeout=5)
             reader.seek(TopicPartition(TOPIC, 0), 0)
             await fetch.arrived(2, timeout=5)
@@ -83,13 +83,13 @@ def test_what_a_silent_leader_keeps_reserved_is_given_back_when_it_leads_nothing
             lead(world, alive, 0, 1)
             assert await values(reader, 1, within=SOON) == [b"before"]
             await anyio.sleep(1)
-            assert reader.memory_in_use <= 100_000, "what one fetch may bring"
+            assert reader.memory_in_use <= 100_000, "the size of one fetch"
 
     simulate(main, nodes=2)
 
 
 @pytest.mark.parametrize("api", [ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH])
-def test_a_look_up_that_a_silent_leader_does_not_answer_goes_to_the_next_one(api: ApiKey) -> None:
+def test_a_lookup_without_a_response_from_a_silent_leader_is_sent_to_the_new_leader(api: ApiKey) -> None:
     async def main(world: World) -> None:
         alive, silent = world.host.broker.nodes
         async with world.producer() as producer, world.consumer() as reader:
@@ -101,7 +101,7 @@ def test_a_look_up_that_a_silent_leader_does_not_answer_goes_to_the_next_one(api
                 if api is ApiKey.LIST_OFFSETS:
                     tasks.start_soon(reader.seek_to_beginning, TopicPartition(TOPIC, 0))
                 await asked.arrived(timeout=5)
-                hush(world, silent)
+                silence(world, silent)
                 lead(world, alive, 0)
             async with world.producer() as another:
                 await another.send(TOPIC, b"after", partition=0)

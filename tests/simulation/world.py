@@ -1,6 +1,6 @@
-"""What takes part in a simulated history: a broker that dies and comes back, and the journals of its clients.
+"""Parts of a simulated history: a broker that dies and restarts, and its clients' journals.
 
-`judge` compares the journals with the log that is left.
+`judge` compares the journals with the log at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOPIC = "t"
 
 @contextlib.contextmanager
 def at_host(ip: str) -> Iterator[None]:
-    """What is started within runs on that host."""
+    """Run tasks started within the block on that host."""
     token = HERE.set(ip)
     try:
         yield
@@ -39,7 +39,7 @@ def at_host(ip: str) -> Iterator[None]:
 
 
 class BrokerHost:
-    """A machine with a disk, and a broker on it, most of the time."""
+    """A machine with a disk and, most of the time, a running broker."""
 
     def __init__(self, loop: SimLoop, network: Network, *, partitions: int, configs: dict[str, Any]) -> None:
         self._loop = loop
@@ -52,7 +52,7 @@ class BrokerHost:
         network.names[BROKER_NAME] = BROKER_IP
 
     async def start(self) -> None:
-        """Boot."""
+        """Boot the broker."""
         self._loop.note("broker starts")
         with at_host(BROKER_IP):
             broker = Broker(
@@ -67,7 +67,7 @@ class BrokerHost:
         self._broker = broker
 
     async def stop(self) -> None:
-        """Shut down as an administrator does."""
+        """Shut down in an orderly way."""
         self._loop.note("broker stops")
         assert self._broker is not None
         broker, self._broker = self._broker, None
@@ -77,7 +77,7 @@ class BrokerHost:
     async def die(self, *, power: bool) -> None:
         """End the process (kill -9), or the power of the whole machine.
 
-        The dead process's objects live on with a copy of the disk that nobody sees, so that they can be put away.
+        The dead process's objects get a private copy of the disk, so that they can be closed.
         """
         self._loop.note("broker dies", "power" if power else "kill")
         assert self._broker is not None
@@ -93,7 +93,7 @@ class BrokerHost:
             await broker.close()
 
     async def revive(self) -> None:
-        """Boot after whatever it was, as soon as there is room on the disk."""
+        """Boot after a stop or a death, as soon as there is room on the disk."""
         self._network.power_on(BROKER_IP)
         while self._broker is None:
             try:
@@ -106,7 +106,7 @@ class BrokerHost:
 
     @property
     def broker(self) -> Broker:
-        """The one that runs."""
+        """Return the running broker."""
         assert self._broker is not None
         return self._broker
 
@@ -115,7 +115,7 @@ class BrokerHost:
         return self._broker is not None
 
     def log(self) -> dict[int, dict[int, bytes]]:
-        """What the log has: value by offset by partition."""
+        """Return the log: value by offset by partition."""
         assert self._broker is not None
         found: dict[int, dict[int, bytes]] = {}
         for tp, log in self._broker.state.logs.logs.items():
@@ -133,7 +133,7 @@ class BrokerHost:
         return found
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Where the partitions end now."""
+        """Return the current ends of the partitions."""
         assert self._broker is not None
         return {tp: log.end_offset for tp, log in self._broker.state.logs.logs.items() if tp.topic == TOPIC}
 
@@ -142,13 +142,13 @@ class Sent(NamedTuple):
     """One record in a producer's journal."""
 
     number: int
-    partition: int | None  # as it was asked for
+    partition: int | None  # as given by the application
     offset: tuple[int, int] | None  # partition and offset, when it was acknowledged
-    error: str | None  # None and no offset: its fate was not looked at
+    error: str | None  # None and no offset: the result is unknown
 
 
 class ProducerJournal:
-    """What a producer was asked to send, and what it said about each record."""
+    """The records given to a producer, and the result of each."""
 
     def __init__(self, name: str, *, idempotent: bool, acks: int) -> None:
         self.name = name
@@ -163,7 +163,7 @@ class ProducerJournal:
 
 
 class ConsumerJournal:
-    """What a consumer saw, per partition, in order."""
+    """The records that a consumer received, per partition, in order."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -171,7 +171,7 @@ class ConsumerJournal:
         self.seen: dict[int, list[tuple[int, bytes]]] = {}
         self.errors: list[str] = []
 
-    def saw(self, partition: int, offset: int, value: bytes | None) -> None:
+    def received(self, partition: int, offset: int, value: bytes | None) -> None:
         assert value is not None
         self.seen.setdefault(partition, []).append((offset, value))
 
@@ -181,7 +181,7 @@ class ConsumerJournal:
 
 
 def author_of(value: bytes) -> tuple[str, int]:
-    """Whose record it is, and its number there."""
+    """Return the producer of a record, and its number there."""
     name, number, _ = value.split(b":", 2)
     return name.decode(), int(number)
 
@@ -193,9 +193,9 @@ def judge(
     *,
     unflushed_lost: bool,
 ) -> list[str]:
-    """What is wrong with a history; nothing, if all is well.
+    """Return the violations of a history.
 
-    `unflushed_lost`: the machine lost power at some time, so that a consumer may have seen what never became durable.
+    `unflushed_lost`: the machine lost power, so a consumer may have read records that were lost.
     """
     wrong: list[str] = []
     places: dict[tuple[str, int], list[tuple[int, int]]] = {}
@@ -223,14 +223,14 @@ def _judge_producer(journal: ProducerJournal, places: dict[tuple[str, int], list
     mine = {number: found for (name, number), found in places.items() if name == journal.name}
     for number, found in mine.items():
         if number in journal.refused:
-            wrong.append(f"{journal.name}:{number} was refused and is in the log at {found}")
+            wrong.append(f"{journal.name}:{number} was refused but is in the log at {found}")
         if number >= journal.asked:
-            wrong.append(f"{journal.name}:{number} was never asked for")
+            wrong.append(f"{journal.name}:{number} was never sent")
     return wrong + (_judge_idempotence(journal.name, mine) if journal.idempotent else [])
 
 
 def _judge_idempotence(name: str, mine: dict[int, list[tuple[int, int]]]) -> list[str]:
-    """Each record once, and per partition in the order in which they were sent."""
+    """Check that each record is stored once, and per partition in the order of sending."""
     wrong = [f"{name}:{number} is in the log at {found}" for number, found in mine.items() if len(found) > 1]
     in_log: dict[int, list[tuple[int, int]]] = {}
     for number, found in mine.items():
@@ -271,9 +271,9 @@ def _judge_consumer(
 
 
 async def until(condition: Any, *, within: float, what: str) -> None:
-    """Wait in simulated time until something holds."""
+    """Wait in simulated time until `condition` is true."""
     with anyio.move_on_after(within):
-        while not condition():  # noqa: ASYNC110 - it is told by nobody, and looking costs simulated time only
+        while not condition():  # noqa: ASYNC110 - no event reports it, and polling costs only simulated time
             await anyio.sleep(0.05)
         return
     raise AssertionError(f"not within {within} s: {what}")
