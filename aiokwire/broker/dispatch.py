@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
-from aiokwire.broker.error_responses import error_response
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import KafkaError
+from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.protocol import ApiKey, Request, Response, decode_request
 
 # What a handler gives back: the answer, None for no answer (acks=0), or something to wait for that ends so.
@@ -152,12 +151,34 @@ _handlers: dict[int, Handler] = {}
 
 
 def handler_of(api: Api) -> Handler:
-    """The function that answers an API; its module loads when first asked for."""
+    """Return the function that handles an API; its module loads at the first request."""
     handler: Handler | None = _handlers.get(api.key)
     if handler is None:
-        handler = import_module(f"aiokwire.broker.handlers.{api.module}").handle
-        _handlers[api.key] = handler
+        handler = _handlers[api.key] = _module_of(api.key).handle
     return handler
+
+
+def _module_of(key: ApiKey) -> Any:
+    return import_module(f"aiokwire.broker.handlers.{APIS[key].module}")
+
+
+def error_response(request: Request[Any], version: int, code: ErrorCode) -> Response:
+    """Return the response to a request that failed with this code.
+
+    A handler's module has `refuse` unless its response has one error code and nothing else to set.
+
+    Raises: InvalidArgument: the response has no error code for the whole request.
+    """
+    module = _module_of(request.API)
+    kind: Any = type(request).RESPONSE
+    response: Response
+    if hasattr(module, "refuse"):
+        response = module.refuse(request, version, code)
+    elif "error_code" in kind.__slots__:
+        response = kind(error_code=code)
+    else:
+        raise InvalidArgument(f"{kind.__name__} has no error code of its own: use respond(...)")
+    return response
 
 
 def read_call(
@@ -216,6 +237,6 @@ def _unsupported(
         has = f"only versions {api.served_from} to {api.last}" if api is not None else "no such API"
         raise CloseConnection(f"{known} version {version}: this broker has {has}")
     # KIP-511: the response to an unknown version has version 0 and lists the versions there are.
-    refuse: Callable[[], Response] = import_module("aiokwire.broker.handlers.api_versions").refuse
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-    return Call(state, api=key, version=0, correlation_id=correlation_id), refuse
+    call = Call(state, api=key, version=0, correlation_id=correlation_id)
+    return call, _module_of(ApiKey.API_VERSIONS).unsupported_version

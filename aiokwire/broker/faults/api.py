@@ -5,12 +5,12 @@ The part of `Broker` that `aiokwire.testing` documents; programs that only need 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, overload
 
-from aiokwire.broker.faults.group_view import GroupView, view_of
-from aiokwire.broker.faults.rules import Interceptor, On, match_of
-from aiokwire.broker.groups import Group
+from aiokwire.broker.faults.rules import Interceptor, On, Terms, match_of
+from aiokwire.broker.groups import ClassicGroup, Group
 from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.state import BrokerState
 from aiokwire.config import require_int, require_number
@@ -26,6 +26,23 @@ class Serving(NamedTuple):
 
     state: BrokerState
     listeners: Listeners
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupView:
+    """A group at one moment."""
+
+    group_id: str
+    protocol: str
+    """`classic` or `consumer`."""
+    state: str
+    """Its name in Kafka's tools: `Stable`, `Empty`, ..."""
+    generation: int
+    """In the consumer protocol the group's epoch."""
+    leader: str | None
+    """The member id of the leader; the consumer protocol has none."""
+    members: Mapping[str, str | None]
+    """The group instance ids by member id, in the order of joining."""
 
 
 class Faults:
@@ -93,7 +110,7 @@ class Faults:
         if node is not None and serving is not None:
             serving.state.nodes.get(node)
         match = match_of(api, topic=topic, partition=partition, node=node, client_id=client_id, when=when)
-        return On(self._interceptor, match, times=times, nth=nth)
+        return On(Terms(self._interceptor, match, times, nth))
 
     def clear_rules(self) -> None:
         """End every rule; requests that are held are handled now."""
@@ -163,7 +180,11 @@ class Faults:
 
         Raises: BrokerError: there is no such group.
         """
-        return view_of(self._group(group_id))
+        group = self._group(group_id)
+        members = {member_id: member.instance_id for member_id, member in group.members.items()}
+        if isinstance(group, ClassicGroup):
+            return GroupView(group_id, "classic", group.state.value, group.generation, group.leader, members)
+        return GroupView(group_id, "consumer", group.state.value, group.epoch, None, members)
 
     def evict(self, group_id: str, member_id: str) -> None:
         """End a member's session now, as if its heartbeats had stopped.

@@ -10,26 +10,37 @@ rules or a journal, and not at all otherwise. The first rule that matches a requ
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import anyio
 
-from aiokwire.broker.dispatch import APIS, WHOLE_TOPIC, Answer, Call, CloseConnection, FallSilent, Handler, Result
-from aiokwire.broker.error_responses import error_response
-from aiokwire.broker.faults.request_names import Name, names_of
+from aiokwire.broker.dispatch import (
+    APIS,
+    WHOLE_TOPIC,
+    Answer,
+    Call,
+    CloseConnection,
+    FallSilent,
+    Handler,
+    Result,
+    error_response,
+)
+from aiokwire.broker.faults.journal import PATIENCE
 from aiokwire.config import require_int, require_number
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import InvalidArgument
-from aiokwire.protocol import ApiKey, Request, Response, request_type
+from aiokwire.errors import InvalidArgument, KafkaError
+from aiokwire.protocol import ZERO_UUID, ApiKey, Request, Response, request_type
 
 if TYPE_CHECKING:
     from aiokwire.broker.faults.journal import Journal
+    from aiokwire.protocol.messages import fetch
 
 R = TypeVar("R", bound=Request[Any])
+Name = tuple[str, int]
 Work = Callable[[], Result]
+Act = Callable[[Request[Any], Call, Work], Result]
 
-PATIENCE = 5.0  # seconds that a test waits for a request unless it says otherwise
 # APIs whose handlers ask for the error of each topic or partition, so that the others are served.
 IN_PARTS = frozenset(
     {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.METADATA}
@@ -77,25 +88,36 @@ class Match:
         )
 
 
-class Rule:
-    """What becomes of the requests that it matches; `hits` counts them."""
+class Terms(NamedTuple):
+    """Which requests a rule applies to, and how often."""
 
-    def __init__(self, interceptor: Interceptor, match: Match, *, times: int | None, nth: int) -> None:
-        self._interceptor = interceptor
-        self.match = match
-        self._left = times
-        self._to_pass = nth - 1
+    interceptor: Interceptor
+    match: Match
+    times: int | None  # None: without a limit
+    nth: int
+
+
+class Rule:
+    """What happens to the requests that it matches; `hits` counts them."""
+
+    def __init__(self, terms: Terms, act: Act | None = None) -> None:
+        """`act` returns the result of a request; without it the request is handled as usual."""
+        self._interceptor = terms.interceptor
+        self.match = terms.match
+        self._left = terms.times
+        self._to_pass = terms.nth - 1
+        self._act = act
         self.hits = 0
         self._changed = anyio.Event()
 
     def remove(self) -> None:
-        """End it; requests that it holds or delays already stay so."""
+        """End the rule; requests that it holds or delays are not affected."""
         self._interceptor.remove(self)
 
     async def hit(self, count: int = 1, *, timeout: float = PATIENCE) -> None:
-        """Wait until it was applied `count` times since it was made.
+        """Wait until the rule has been applied `count` times.
 
-        Raises: TimeoutError: it was not, within `timeout` seconds.
+        Raises: TimeoutError: not within `timeout` seconds.
         """
         try:
             with anyio.fail_after(timeout):
@@ -107,7 +129,7 @@ class Rule:
     # --- for Interceptor ----------------------------------------------------------------------------------------------
 
     def passes(self) -> bool:
-        """Whether a request that it matches comes before the one that it waits for."""
+        """Return whether a matching request comes before the first one that the rule is for."""
         if self._to_pass == 0:
             return False
         self._to_pass -= 1
@@ -124,8 +146,8 @@ class Rule:
                 self.remove()
 
     def act(self, request: Request[Any], call: Call, work: Work) -> Result:
-        """Do what the rule says; `work` handles the request."""
-        return work()
+        """Apply the rule to a request; `work` handles the request."""
+        return work() if self._act is None else self._act(request, call, work)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.match.api.name}, {self.hits} hit(s)>"
@@ -139,199 +161,143 @@ async def _result(work: Work) -> Answer:
 async def _late_result(call: Call, work: Work) -> Answer:
     """Handle a request that waited."""
     if not call.node.running:
-        raise CloseConnection("its node was stopped meanwhile")
+        raise CloseConnection("its node has been stopped")
     return await _result(work)
 
 
 class ErrorRule(Rule):
-    """Answers an error."""
+    """Responds with an error."""
 
-    def __init__(self, interceptor: Interceptor, match: Match, code: ErrorCode, *, times: int | None, nth: int) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
+    def __init__(self, terms: Terms, code: ErrorCode) -> None:
+        super().__init__(terms, lambda request, call, work: error_response(request, call.version, code))
         self.code = code
-        self.in_parts = match.api in IN_PARTS and code not in OF_THE_WHOLE
-
-    def act(self, request: Request[Any], call: Call, work: Work) -> Result:
-        return error_response(request, call.version, self.code)
-
-
-class DelayRule(Rule):
-    """Waits."""
-
-    def __init__(
-        self, interceptor: Interceptor, match: Match, seconds: float, *, handled: bool, times: int | None, nth: int
-    ) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
-        self._seconds = seconds
-        self._handled = handled
-
-    async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
-        if self._handled:
-            answer = await _result(work)
-            await anyio.sleep(self._seconds)
-            return answer
-        await anyio.sleep(self._seconds)
-        return await _late_result(call, work)
-
-
-class DropRule(Rule):
-    """Answers nothing."""
-
-    def __init__(self, interceptor: Interceptor, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
-        self._handled = handled
-
-    async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
-        if self._handled:
-            await _result(work)
-        raise FallSilent("a rule dropped the request")
-
-
-class CloseRule(Rule):
-    """Closes the connection."""
-
-    def __init__(self, interceptor: Interceptor, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
-        self._handled = handled
-
-    async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
-        if self._handled:
-            await _result(work)
-        raise CloseConnection(f"a rule on {self.match.api.name} says so")
-
-
-class RespondRule(Rule):
-    """Answers what the test says."""
-
-    def __init__(
-        self,
-        interceptor: Interceptor,
-        match: Match,
-        response: Response | Callable[[Any], Response],
-        *,
-        times: int | None,
-        nth: int,
-    ) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
-        self._response = response
-
-    def act(self, request: Request[Any], call: Call, work: Work) -> Result:
-        return self._response if isinstance(self._response, Response) else self._response(request)
+        self.in_parts = terms.match.api in IN_PARTS and code not in OF_THE_WHOLE
 
 
 class Observation(Rule, Generic[R]):
-    """Looks on: every other rule applies all the same."""
+    """Records requests; every other rule still applies to them."""
 
-    def __init__(self, interceptor: Interceptor, match: Match, *, times: int | None, nth: int) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
+    def __init__(self, terms: Terms) -> None:
+        super().__init__(terms)
         self.requests: list[R] = []
-        """The requests seen, the oldest first."""
+        """The requests seen, oldest first."""
 
 
 class Hold(Rule):
-    """Keeps requests until the test releases them; their connections wait."""
+    """Holds requests until the test releases them; their connections wait."""
 
-    def __init__(self, interceptor: Interceptor, match: Match, *, handled: bool, times: int | None, nth: int) -> None:
-        super().__init__(interceptor, match, times=times, nth=nth)
+    def __init__(self, terms: Terms, *, handled: bool) -> None:
+        super().__init__(terms, self._hold)
         self._handled = handled
         self._released = anyio.Event()
         self._held = 0
-        self._came = anyio.Event()
+        self._arrival = anyio.Event()
 
     async def arrived(self, count: int = 1, *, timeout: float = PATIENCE) -> None:
-        """Wait until it holds a request, or has held `count`.
+        """Wait until the rule has held `count` requests.
 
-        Raises: TimeoutError: none came within `timeout` seconds.
+        Raises: TimeoutError: not within `timeout` seconds.
         """
         try:
             with anyio.fail_after(timeout):
                 while self._held < count:
-                    await self._came.wait()
+                    await self._arrival.wait()
         except TimeoutError:
             raise TimeoutError(f"{self!r} did not hold {count} request(s) within {timeout} s") from None
 
     def release(self) -> None:
-        """Let go of what it holds and hold nothing any more."""
+        """Release the held requests and end the rule."""
         self.remove()
         self._interceptor.released(self)
         self._released.set()
 
-    async def act(self, request: Request[Any], call: Call, work: Work) -> Answer:
+    async def _hold(self, request: Request[Any], call: Call, work: Work) -> Answer:
         answer = await _result(work) if self._handled else None
         self._held += 1
-        self._came.set()
-        self._came = anyio.Event()
+        self._arrival.set()
+        self._arrival = anyio.Event()
         await self._released.wait()
         return answer if self._handled else await _late_result(call, work)
 
 
 class On(Generic[R]):
-    """The requests that a rule will match; each verb makes the rule. Returned by `Faults.on`.
+    """Requests selected by `Faults.on`; each verb makes a rule for them.
 
-    With `handled=True` a verb handles the request first, and applies to its response.
+    With `handled=True` a verb handles the request first and applies to its response.
     """
 
-    def __init__(self, interceptor: Interceptor, match: Match, *, times: int | None, nth: int) -> None:
-        self._interceptor = interceptor
-        self._match = match
-        self._times = times
-        self._nth = nth
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
 
     def error(self, code: ErrorCode | int) -> Rule:
-        """Answer with an error, in the place that the API has for it: partition, topic or request.
+        """Respond with an error, in the place that the API has for it: partition, topic or request.
 
-        Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and Metadata serve the partitions that are not meant. In other
-        APIs the whole request gets the error.
+        Produce, Fetch, ListOffsets, OffsetForLeaderEpoch and Metadata serve the partitions that are not selected. In
+        other APIs the whole request gets the error.
 
         Raises: InvalidArgument: 0, or a number that no Kafka error has.
         """
         known = ErrorCode.of(code)
         if known != code or known is ErrorCode.NONE:
-            raise InvalidArgument(f"{code!r} is no error code of Kafka's")
-        return self._add(ErrorRule(self._interceptor, self._match, known, times=self._times, nth=self._nth))
+            raise InvalidArgument(f"{code!r} is not an error code of Kafka")
+        return self._add(ErrorRule(self._terms, known))
 
     def delay(self, seconds: float, *, handled: bool = False) -> Rule:
-        """Wait before the request is handled (or, with `handled`, before it is answered).
+        """Wait before the request is handled (or, with `handled`, before its response is sent).
 
         The connection's later requests wait too, as they do in Kafka; other connections do not.
         """
         require_number("seconds", seconds, minimum=0)
-        return self._add(
-            DelayRule(self._interceptor, self._match, seconds, handled=handled, times=self._times, nth=self._nth)
-        )
+
+        async def act(request: Request[Any], call: Call, work: Work) -> Answer:
+            answer = await _result(work) if handled else None
+            await anyio.sleep(seconds)
+            return answer if handled else await _late_result(call, work)
+
+        return self._add(Rule(self._terms, act))
 
     def drop(self, *, handled: bool = False) -> Rule:
-        """Swallow the request. Its connection stays open and is silent from then on, as that of a broker that hangs."""
-        return self._add(DropRule(self._interceptor, self._match, handled=handled, times=self._times, nth=self._nth))
+        """Do not respond. The connection stays open and silent, as if the broker hung."""
+        return self._fail(FallSilent, "a rule dropped the request", handled=handled)
 
     def close(self) -> Rule:
         """Close the connection before the request is handled."""
-        return self._add(CloseRule(self._interceptor, self._match, handled=False, times=self._times, nth=self._nth))
+        return self._fail(CloseConnection, f"by a rule on {self._terms.match.api.name}", handled=False)
 
     def close_after(self) -> Rule:
-        """Handle the request, then close the connection without an answer."""
-        return self._add(CloseRule(self._interceptor, self._match, handled=True, times=self._times, nth=self._nth))
+        """Handle the request, then close the connection without a response."""
+        return self._fail(CloseConnection, f"by a rule on {self._terms.match.api.name}", handled=True)
+
+    def _fail(self, kind: type[KafkaError], why: str, *, handled: bool) -> Rule:
+        async def act(request: Request[Any], call: Call, work: Work) -> Answer:
+            if handled:
+                await _result(work)
+            raise kind(why)
+
+        return self._add(Rule(self._terms, act))
 
     def respond(self, response: Response | Callable[[R], Response]) -> Rule:
-        """Answer this, or what the function makes of the request, without handling it.
+        """Send this response, or what the function returns for the request, without handling it.
 
         Raises: InvalidArgument: a response of another API.
         """
-        api = self._match.api
-        if isinstance(response, Response) and api != response.API:
+        if not isinstance(response, Response):
+            return self._add(Rule(self._terms, lambda request, call, work: response(cast("R", request))))
+        api = self._terms.match.api
+        if api != response.API:
             raise InvalidArgument(f"{type(response).__name__} does not answer {api.name}")
-        return self._add(RespondRule(self._interceptor, self._match, response, times=self._times, nth=self._nth))
+        return self._add(Rule(self._terms, lambda request, call, work: response))
 
     def hold(self, *, handled: bool = False) -> Hold:
-        """Keep the request until the rule's `release()`; its `arrived()` waits for it to come."""
-        return self._add(Hold(self._interceptor, self._match, handled=handled, times=self._times, nth=self._nth))
+        """Hold the request until the rule's `release()`; its `arrived()` waits for the request."""
+        return self._add(Hold(self._terms, handled=handled))
 
     def observe(self) -> Observation[R]:
-        """Note the requests in the rule's `requests`, and change nothing."""
-        return self._add(Observation[R](self._interceptor, self._match, times=self._times, nth=self._nth))
+        """Append the requests to the rule's `requests`, and change nothing."""
+        return self._add(Observation[R](self._terms))
 
     def _add(self, rule: AnyRule) -> AnyRule:
-        self._interceptor.add(rule)
+        self._terms.interceptor.add(rule)
         return rule
 
 
@@ -459,3 +425,57 @@ def match_of(
     if partition is not None:
         require_int("partition", partition, minimum=0)
     return Match(key, topic, partition, node, client_id, when)
+
+
+# --- the topics and partitions of a request ---------------------------------------------------------------------------
+
+# What the definitions call the same things in different requests.
+_LISTS_OF_TOPICS = ("topic_data", "topics", "topic_names", "v3_and_below_topics")
+_LISTS_OF_LISTS = ("groups", "transactions")
+_LISTS_OF_PARTITIONS = ("partition_data", "partitions", "partition_indexes")
+_NAMES = ("name", "topic")
+_INDICES = ("index", "partition", "partition_index")
+
+
+def names_of(request: Request[Any], call: Call) -> list[Name]:
+    """Topic and partition of everything that a request names, or that its fetch session does."""
+    names = list(_walk(request, call))
+    if call.api == ApiKey.METADATA and getattr(request, "topics", None) is None:
+        return [(topic.name, WHOLE_TOPIC) for topic in call.state.topics]
+    if call.api == ApiKey.FETCH:
+        rows = call.node.sessions.rows_after(cast("fetch.FetchRequest", request))
+        names += [(row.topic or _name_of_id(row.topic_id, call), row.index) for row in rows]
+    return names
+
+
+def _walk(holder: Any, call: Call) -> Iterator[Name]:
+    for attribute in _LISTS_OF_LISTS:
+        for inner in getattr(holder, attribute, None) or ():
+            if not isinstance(inner, str):
+                yield from _walk(inner, call)
+    for attribute in _LISTS_OF_TOPICS:
+        for topic in getattr(holder, attribute, None) or ():
+            yield from _of_topic(topic, call)
+
+
+def _of_topic(topic: Any, call: Call) -> Iterator[Name]:
+    if isinstance(topic, str):
+        yield topic, WHOLE_TOPIC
+        return
+    name = next((getattr(topic, one) for one in _NAMES if hasattr(topic, one)), "") or ""
+    if not name:
+        name = _name_of_id(getattr(topic, "topic_id", ZERO_UUID), call)
+    partitions = next((getattr(topic, one) for one in _LISTS_OF_PARTITIONS if hasattr(topic, one)), None)
+    if partitions is None:
+        yield name, WHOLE_TOPIC
+        return
+    for partition in partitions:
+        if isinstance(partition, int):
+            yield name, partition
+        else:
+            yield name, next(getattr(partition, one) for one in _INDICES if hasattr(partition, one))
+
+
+def _name_of_id(topic_id: bytes, call: Call) -> str:
+    topic = call.state.topics.by_id(topic_id)
+    return topic.name if topic is not None else ""

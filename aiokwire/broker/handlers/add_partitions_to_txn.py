@@ -30,19 +30,35 @@ Codes = dict[TopicPartition, ErrorCode]
 def handle(
     request: messages.AddPartitionsToTxnRequest, call: Call
 ) -> messages.AddPartitionsToTxnResponse | Awaitable[messages.AddPartitionsToTxnResponse]:
-    """Answer at once where the coordinator's log is there."""
+    """Respond at once if the coordinator's log is ready."""
     if call.version >= SEVERAL_SINCE:
         return _several(request, call)
-    one = messages.AddPartitionsToTxnTransaction(
-        transactional_id=request.v3_and_below_transactional_id,
-        producer_id=request.v3_and_below_producer_id,
-        producer_epoch=request.v3_and_below_producer_epoch,
-        topics=request.v3_and_below_topics,
-    )
+    one = _only(request)
     return call.state.transactions.run(
         one.transactional_id,
         lambda: _single(_codes(one, call)),
         lambda code: _single(_all(one, code)),
+    )
+
+
+def refuse(
+    request: messages.AddPartitionsToTxnRequest, version: int, code: ErrorCode
+) -> messages.AddPartitionsToTxnResponse:
+    """Return an error for each partition."""
+    if version < SEVERAL_SINCE:
+        return _single(_all(_only(request), code))
+    return messages.AddPartitionsToTxnResponse(
+        results_by_transaction=[_result(one, _all(one, code)) for one in request.transactions]
+    )
+
+
+def _only(request: messages.AddPartitionsToTxnRequest) -> messages.AddPartitionsToTxnTransaction:
+    """Return the one transaction of older versions."""
+    return messages.AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
     )
 
 
@@ -58,13 +74,12 @@ async def _several(request: messages.AddPartitionsToTxnRequest, call: Call) -> m
             partial(_codes, one, call),
             partial(_all, one),
         )
-        response.results_by_transaction.append(
-            messages.AddPartitionsToTxnResult(
-                transactional_id=one.transactional_id,
-                topic_results=_results(await codes if isinstance(codes, Awaitable) else codes),
-            )
-        )
+        response.results_by_transaction.append(_result(one, await codes if isinstance(codes, Awaitable) else codes))
     return response
+
+
+def _result(one: messages.AddPartitionsToTxnTransaction, codes: Codes) -> messages.AddPartitionsToTxnResult:
+    return messages.AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=_results(codes))
 
 
 def _partitions(one: messages.AddPartitionsToTxnTransaction) -> list[TopicPartition]:

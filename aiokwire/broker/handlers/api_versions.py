@@ -58,7 +58,7 @@ def handle(request: api_versions.ApiVersionsRequest, call: Call) -> api_versions
     )
 
 
-def refuse() -> api_versions.ApiVersionsResponse:
+def unsupported_version() -> api_versions.ApiVersionsResponse:
     """The answer to a version that the broker does not have, to be sent as version 0."""
     return api_versions.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys())
 

@@ -28,6 +28,15 @@ def handle(request: messages.ConsumerGroupDescribeRequest, call: Call) -> messag
     return messages.ConsumerGroupDescribeResponse(groups=groups)
 
 
+def refuse(
+    request: messages.ConsumerGroupDescribeRequest, version: int, code: ErrorCode
+) -> messages.ConsumerGroupDescribeResponse:
+    """Return an error for each group."""
+    return messages.ConsumerGroupDescribeResponse(
+        groups=[messages.DescribedGroup(error_code=code, group_id=group_id) for group_id in request.group_ids]
+    )
+
+
 def _describe(call: Call, group_id: str) -> messages.DescribedGroup:
     code = group_fault(call, group_id)
     if code is not ErrorCode.NONE:

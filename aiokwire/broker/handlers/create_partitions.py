@@ -5,8 +5,6 @@ Adds partitions to topics; each topic succeeds or fails by itself.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from aiokwire.broker.dispatch import Call
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -15,16 +13,10 @@ from aiokwire.protocol.messages import create_partitions
 MAX_PARTITIONS = 10_000
 
 
-def handle(
-    request: create_partitions.CreatePartitionsRequest, call: Call
-) -> Awaitable[create_partitions.CreatePartitionsResponse]:
-    """Answer once the partitions are written down."""
-    return _create(request, call)
-
-
-async def _create(
+async def handle(
     request: create_partitions.CreatePartitionsRequest, call: Call
 ) -> create_partitions.CreatePartitionsResponse:
+    """Respond once the partitions are stored."""
     results = []
     for wanted in request.topics:
         code, message = ErrorCode.NONE, None
@@ -41,6 +33,17 @@ async def _create(
         )
     await call.state.topics.save()
     return create_partitions.CreatePartitionsResponse(results=results)
+
+
+def refuse(
+    request: create_partitions.CreatePartitionsRequest, version: int, code: ErrorCode
+) -> create_partitions.CreatePartitionsResponse:
+    """Return an error for each topic."""
+    return create_partitions.CreatePartitionsResponse(
+        results=[
+            create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics
+        ]
+    )
 
 
 def _check(call: Call, wanted: create_partitions.CreatePartitionsTopic) -> None:

@@ -10,7 +10,6 @@ Version notes:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable
 
 from aiokwire.broker.configs import check_topic_configs, topic_keys
 from aiokwire.broker.dispatch import Call
@@ -22,12 +21,8 @@ from aiokwire.protocol.messages import create_topics
 MAX_PARTITIONS = 10_000
 
 
-def handle(request: create_topics.CreateTopicsRequest, call: Call) -> Awaitable[create_topics.CreateTopicsResponse]:
-    """Answer once the topics are written down."""
-    return _create(request, call)
-
-
-async def _create(request: create_topics.CreateTopicsRequest, call: Call) -> create_topics.CreateTopicsResponse:
+async def handle(request: create_topics.CreateTopicsRequest, call: Call) -> create_topics.CreateTopicsResponse:
+    """Respond once the topics are stored."""
     times = Counter(topic.name for topic in request.topics)
     results = []
     for name in dict.fromkeys(topic.name for topic in request.topics):
@@ -44,6 +39,13 @@ async def _create(request: create_topics.CreateTopicsRequest, call: Call) -> cre
             results.append(_fault(name, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     await call.state.topics.save()
     return create_topics.CreateTopicsResponse(topics=results)
+
+
+def refuse(
+    request: create_topics.CreateTopicsRequest, version: int, code: ErrorCode
+) -> create_topics.CreateTopicsResponse:
+    """Return an error for each topic."""
+    return create_topics.CreateTopicsResponse(topics=[_fault(topic.name, code, "") for topic in request.topics])
 
 
 async def _create_one(

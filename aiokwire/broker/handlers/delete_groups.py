@@ -5,24 +5,29 @@ Groups without members go, with their offsets.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._groups import group_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import delete_groups
 
 
-def handle(request: delete_groups.DeleteGroupsRequest, call: Call) -> Awaitable[delete_groups.DeleteGroupsResponse]:
-    """Answer once it is logged."""
-    return _delete(request, call)
-
-
-async def _delete(request: delete_groups.DeleteGroupsRequest, call: Call) -> delete_groups.DeleteGroupsResponse:
+async def handle(request: delete_groups.DeleteGroupsRequest, call: Call) -> delete_groups.DeleteGroupsResponse:
+    """Respond once the deletion is logged."""
     return delete_groups.DeleteGroupsResponse(
         results=[
             delete_groups.DeletableGroupResult(group_id=group_id, error_code=await _delete_one(call, group_id))
             for group_id in request.groups_names
+        ]
+    )
+
+
+def refuse(
+    request: delete_groups.DeleteGroupsRequest, version: int, code: ErrorCode
+) -> delete_groups.DeleteGroupsResponse:
+    """Return an error for each group."""
+    return delete_groups.DeleteGroupsResponse(
+        results=[
+            delete_groups.DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names
         ]
     )
 

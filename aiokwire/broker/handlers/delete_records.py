@@ -6,6 +6,7 @@ Moves the start of partitions up; -1 stands for their end.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.error_codes import ErrorCode
@@ -16,11 +17,25 @@ logger = logging.getLogger(__name__)
 
 
 def handle(request: delete_records.DeleteRecordsRequest, call: Call) -> delete_records.DeleteRecordsResponse:
-    """Answer at once; the files go with the next retention."""
+    """Respond at once; the next retention removes the files."""
+    return _response(request, lambda name, wanted: _partition(call, name, wanted))
+
+
+def refuse(
+    request: delete_records.DeleteRecordsRequest, version: int, code: ErrorCode
+) -> delete_records.DeleteRecordsResponse:
+    """Return an error for each partition."""
+    return _response(request, lambda name, wanted: _fault(wanted.partition_index, code))
+
+
+def _response(
+    request: delete_records.DeleteRecordsRequest,
+    result_of: Callable[[str, delete_records.DeleteRecordsPartition], delete_records.DeleteRecordsPartitionResult],
+) -> delete_records.DeleteRecordsResponse:
     return delete_records.DeleteRecordsResponse(
         topics=[
             delete_records.DeleteRecordsTopicResult(
-                name=topic.name, partitions=[_partition(call, topic.name, wanted) for wanted in topic.partitions]
+                name=topic.name, partitions=[result_of(topic.name, wanted) for wanted in topic.partitions]
             )
             for topic in request.topics
         ]

@@ -8,8 +8,6 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import find_topic
 from aiokwire.error_codes import ErrorCode
@@ -17,18 +15,28 @@ from aiokwire.errors import StorageError
 from aiokwire.protocol.messages import delete_topics
 
 
-def handle(request: delete_topics.DeleteTopicsRequest, call: Call) -> Awaitable[delete_topics.DeleteTopicsResponse]:
-    """Answer once the deletion is written down."""
-    return _delete(request, call)
+async def handle(request: delete_topics.DeleteTopicsRequest, call: Call) -> delete_topics.DeleteTopicsResponse:
+    """Respond once the deletion is stored."""
+    responses = [await _delete_one(call, topic) for topic in _wanted(request, call.version)]
+    return delete_topics.DeleteTopicsResponse(responses=responses)
 
 
-async def _delete(request: delete_topics.DeleteTopicsRequest, call: Call) -> delete_topics.DeleteTopicsResponse:
-    wanted = (
-        request.topics
-        if call.version >= 6
-        else [delete_topics.DeleteTopicState(name=name) for name in request.topic_names]
+def refuse(
+    request: delete_topics.DeleteTopicsRequest, version: int, code: ErrorCode
+) -> delete_topics.DeleteTopicsResponse:
+    """Return an error for each topic."""
+    return delete_topics.DeleteTopicsResponse(
+        responses=[
+            delete_topics.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code)
+            for topic in _wanted(request, version)
+        ]
     )
-    return delete_topics.DeleteTopicsResponse(responses=[await _delete_one(call, one) for one in wanted])
+
+
+def _wanted(request: delete_topics.DeleteTopicsRequest, version: int) -> list[delete_topics.DeleteTopicState]:
+    if version >= 6:
+        return request.topics
+    return [delete_topics.DeleteTopicState(name=name) for name in request.topic_names]
 
 
 async def _delete_one(call: Call, wanted: delete_topics.DeleteTopicState) -> delete_topics.DeletableTopicResult:

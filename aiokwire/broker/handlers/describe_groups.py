@@ -29,6 +29,13 @@ def handle(request: messages.DescribeGroupsRequest, call: Call) -> messages.Desc
     return messages.DescribeGroupsResponse(groups=groups)
 
 
+def refuse(request: messages.DescribeGroupsRequest, version: int, code: ErrorCode) -> messages.DescribeGroupsResponse:
+    """Return an error for each group."""
+    return messages.DescribeGroupsResponse(
+        groups=[messages.DescribedGroup(error_code=code, group_id=group_id) for group_id in request.groups]
+    )
+
+
 def _describe(call: Call, group_id: str) -> messages.DescribedGroup:
     code = group_fault(call, group_id)
     if code is not ErrorCode.NONE:

@@ -15,36 +15,41 @@ from aiokwire.protocol.messages import find_coordinator
 
 GROUP = 0
 TRANSACTION = 1
+SEVERAL_SINCE = 4
 
 
 def handle(request: find_coordinator.FindCoordinatorRequest, call: Call) -> find_coordinator.FindCoordinatorResponse:
-    """Answer at once."""
-    code, message = _verdict(request.key_type)
-    if call.version >= 4:
+    """Respond at once."""
+    if request.key_type not in {GROUP, TRANSACTION}:
+        message = f"this broker coordinates no keys of type {request.key_type}"
+        return refuse(request, call.version, ErrorCode.INVALID_REQUEST, message)
+    if call.version >= SEVERAL_SINCE:
         return find_coordinator.FindCoordinatorResponse(
-            coordinators=[_coordinator(key, call, code, message) for key in request.coordinator_keys]
+            coordinators=[_coordinator(key, call) for key in request.coordinator_keys]
         )
-    node, host, port = _place(request.key, call, code)
+    one = _coordinator(request.key, call)
     return find_coordinator.FindCoordinatorResponse(
-        error_code=code, error_message=message if call.version else "", node_id=node, host=host, port=port
+        error_message=None if call.version else "", node_id=one.node_id, host=one.host, port=one.port
     )
 
 
-def _coordinator(key: str, call: Call, code: ErrorCode, message: str | None) -> find_coordinator.Coordinator:
-    node, host, port = _place(key, call, code)
-    return find_coordinator.Coordinator(
-        key=key, node_id=node, host=host, port=port, error_code=code, error_message=message
+def refuse(
+    request: find_coordinator.FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None = None
+) -> find_coordinator.FindCoordinatorResponse:
+    """Return an error for each key."""
+    if version < SEVERAL_SINCE:
+        return find_coordinator.FindCoordinatorResponse(
+            error_code=code, error_message=message if version else "", node_id=-1, port=-1
+        )
+    return find_coordinator.FindCoordinatorResponse(
+        coordinators=[
+            find_coordinator.Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+            for key in request.coordinator_keys
+        ]
     )
 
 
-def _place(key: str, call: Call, code: ErrorCode) -> tuple[int, str, int]:
-    if code is not ErrorCode.NONE:
-        return -1, "", -1
+def _coordinator(key: str, call: Call) -> find_coordinator.Coordinator:
     node = call.state.nodes.coordinator(key)
-    return node.id, *call.advertised(node)
-
-
-def _verdict(key_type: int) -> tuple[ErrorCode, str | None]:
-    if key_type in {GROUP, TRANSACTION}:
-        return ErrorCode.NONE, None
-    return ErrorCode.INVALID_REQUEST, f"this broker coordinates no keys of type {key_type}"
+    host, port = call.advertised(node)
+    return find_coordinator.Coordinator(key=key, node_id=node.id, host=host, port=port, error_message=None)

@@ -70,5 +70,12 @@ def _response(answered: Answered, version: int) -> init_producer_id.InitProducer
     )
 
 
+def refuse(
+    request: init_producer_id.InitProducerIdRequest, version: int, code: ErrorCode
+) -> init_producer_id.InitProducerIdResponse:
+    """Return an error and no producer id."""
+    return _refusal(code)
+
+
 def _refusal(code: ErrorCode) -> init_producer_id.InitProducerIdResponse:
     return init_producer_id.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -18,6 +18,7 @@ from aiokwire._text import printable
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import Join, Joined
 from aiokwire.broker.handlers._groups import client_of
+from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import join_group
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,11 @@ def handle(
         lambda answer: _response(answer, call.version),
         lambda code: Joined(code, request.member_id),
     )
+
+
+def refuse(request: join_group.JoinGroupRequest, version: int, code: ErrorCode) -> join_group.JoinGroupResponse:
+    """Return an error in no generation."""
+    return _response(Joined(code, request.member_id), version)
 
 
 def _response(answer: Joined, version: int) -> join_group.JoinGroupResponse:

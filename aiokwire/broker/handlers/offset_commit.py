@@ -30,15 +30,17 @@ def handle(
     """Answer at once where the log of the offsets is there."""
     # A group may have an empty name here, as in Kafka: consumers of long ago that were in no group committed so.
     if too_long(request.group_id):
-        return _refusal(request, ErrorCode.INVALID_GROUP_ID)
-    return call.state.groups.run(request.group_id, lambda: _commit(request, call), lambda code: _refusal(request, code))
+        return refuse(request, call.version, ErrorCode.INVALID_GROUP_ID)
+    return call.state.groups.run(
+        request.group_id, lambda: _commit(request, call), lambda code: refuse(request, call.version, code)
+    )
 
 
 def _commit(request: offset_commit.OffsetCommitRequest, call: Call) -> offset_commit.OffsetCommitResponse:
     by = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, call.version)
     code = call.state.groups.commit_fault(request.group_id, by, _partitions(request, call))
     if code is not ErrorCode.NONE:
-        return _refusal(request, code)
+        return refuse(request, call.version, code)
     now = wall_ms()
     offsets: dict[TopicPartition, CommittedOffset] = {}
     response = offset_commit.OffsetCommitResponse()
@@ -69,7 +71,10 @@ def _partitions(request: offset_commit.OffsetCommitRequest, call: Call) -> Itera
             yield from (TopicPartition(topic.name, one.partition_index) for one in wanted.partitions)
 
 
-def _refusal(request: offset_commit.OffsetCommitRequest, code: ErrorCode) -> offset_commit.OffsetCommitResponse:
+def refuse(
+    request: offset_commit.OffsetCommitRequest, version: int, code: ErrorCode
+) -> offset_commit.OffsetCommitResponse:
+    """Return an error for each partition."""
     return offset_commit.OffsetCommitResponse(
         topics=[
             offset_commit.OffsetCommitResponseTopic(

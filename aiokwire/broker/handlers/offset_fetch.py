@@ -45,7 +45,7 @@ def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch
         )
     code = call.state.groups.load_fault(request.group_id)
     if code is not ErrorCode.NONE:
-        return _refusal(request, call, code)
+        return refuse(request, call.version, code)
     wanted = (
         None
         if request.topics is None
@@ -72,11 +72,18 @@ def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch
     )
 
 
-def _refusal(request: offset_fetch.OffsetFetchRequest, call: Call, code: ErrorCode) -> offset_fetch.OffsetFetchResponse:
-    """The error of a whole group, in each partition where the version has no other place for it."""
-    topics = request.topics or [] if call.version < WHOLE_SINCE else []
+def refuse(request: offset_fetch.OffsetFetchRequest, version: int, code: ErrorCode) -> offset_fetch.OffsetFetchResponse:
+    """Return an error for each group, or for each partition if the version has no other place for it."""
+    if version >= SEVERAL_SINCE:
+        return offset_fetch.OffsetFetchResponse(
+            groups=[
+                offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+                for group in request.groups
+            ]
+        )
+    topics = request.topics or [] if version < WHOLE_SINCE else []
     return offset_fetch.OffsetFetchResponse(
-        error_code=code if call.version >= WHOLE_SINCE else ErrorCode.NONE,
+        error_code=code if version >= WHOLE_SINCE else ErrorCode.NONE,
         topics=[
             offset_fetch.OffsetFetchResponseTopic(
                 name=topic.name,

@@ -34,8 +34,10 @@ def handle(
     """Answer at once where the log of the offsets is there."""
     code = _request_fault(request)
     if code is not ErrorCode.NONE:
-        return _refusal(request, code)
-    return call.state.groups.run(request.group_id, lambda: _stage(request, call), lambda code: _refusal(request, code))
+        return refuse(request, call.version, code)
+    return call.state.groups.run(
+        request.group_id, lambda: _stage(request, call), lambda code: refuse(request, call.version, code)
+    )
 
 
 def _request_fault(request: messages.TxnOffsetCommitRequest) -> ErrorCode:
@@ -74,7 +76,7 @@ def _stage(request: messages.TxnOffsetCommitRequest, call: Call) -> messages.Txn
         except BrokerError as error:
             code = error.code
     if code is not ErrorCode.NONE:
-        return _refusal(request, code)
+        return refuse(request, call.version, code)
     return _response(request, codes)
 
 
@@ -94,7 +96,8 @@ def _admit(request: messages.TxnOffsetCommitRequest, call: Call) -> ErrorCode:
     return code
 
 
-def _refusal(request: messages.TxnOffsetCommitRequest, code: ErrorCode) -> messages.TxnOffsetCommitResponse:
+def refuse(request: messages.TxnOffsetCommitRequest, version: int, code: ErrorCode) -> messages.TxnOffsetCommitResponse:
+    """Return an error for each partition."""
     return _response(
         request,
         {TopicPartition(topic.name, one.partition_index): code for topic in request.topics for one in topic.partitions},

@@ -376,8 +376,8 @@ async def test_rules_may_be_made_before_the_broker_starts() -> None:
         (lambda broker: broker.faults.on(ApiKey.FETCH, times=0), "times"),
         (lambda broker: broker.faults.on(ApiKey.FETCH, nth=0), "nth"),
         (lambda broker: broker.faults.on(ApiKey.FETCH, partition=-1), "partition"),
-        (lambda broker: broker.faults.on(ApiKey.FETCH).error(0), "no error code"),
-        (lambda broker: broker.faults.on(ApiKey.FETCH).error(9999), "no error code"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH).error(0), "not an error code"),
+        (lambda broker: broker.faults.on(ApiKey.FETCH).error(9999), "not an error code"),
         (lambda broker: broker.faults.on(ApiKey.FETCH).delay(-1), "seconds"),
     ],
 )
