@@ -1,18 +1,18 @@
-"""Clients and brokers that are killed, stopped and frozen while records flow, and an exact account of what is left.
+"""Kill, stop and freeze clients and brokers under load, and account for every record.
 
-faults   what befalls the broker, and when       ledger   where each record was acknowledged, or that it was not
-load     the producer under test                 stored   what a reader finds in the topic, as a ledger
-records  what the values look like               verdict  both ledgers side by side
-run      all of it, once
+faults   the broker's faults and their times      ledger   the offset of each acknowledged record, and failures
+load     the producer under test                 stored   the content of the topic, as a ledger
+records  the format of the values                verdict  the comparison of both ledgers
+run      one run of all of these
 
-transactions         read, work, write in transactions, and workers that are killed: each input counts once
-transactions_worker  the process that is killed
+transactions         read-process-write in transactions with killed workers: each input counts once
+transactions_worker  the worker process
 
-rolling  members of a group that are restarted one after the other     account  what members were handed
-consume  a group that reads while its broker goes and comes            moment   time, and waits for a core
-group    members, feed and verdict of both    member, feed  a consumer, a producer     apart  a member as a process
+rolling  members of a group restart one after the other     account  the records that members received
+consume  a group reads while its broker fails and returns     moment   times, and waits for a CPU core
+group    members, feed and verdict of both    member, feed  a consumer, a producer     apart  a member process
 rebalances  the group's generations
 
-`python -m integration.chaos produce`, and `.transactions`, `.rolling`, `.consume` behind `integration.chaos`, run it at
-full size, `make integration` small.
+`python -m integration.chaos produce` and `python -m integration.chaos.transactions` (`.rolling`,
+`.consume`) run at full size, `make integration` at a small one.
 """

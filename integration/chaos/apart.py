@@ -1,9 +1,8 @@
-"""A member in a process of its own, so that it can be killed: it says on its output what it is handed, and its parent
-enters that in the account.
+"""A member in its own process, so that it can be killed: it writes its records to stdout for the parent's account.
 
-A record is told before the member asks for more, so before it commits it: what a killed member had not told was not
-committed either, and comes again. The parent holds the child's input: a word lets it begin, and its end lets it leave,
-also when the parent is gone.
+A member reports a record before it polls again, and so before it commits it: records that a killed member has not
+reported are not committed either, and are delivered again. The parent controls the child's stdin: a line starts
+the member, and the end of the input stops it, even when the parent has died.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from integration.chaos.member import Member
 from integration.chaos.moment import Moment, now
 from integration.chaos.rebalances import Rebalances
 
-# What a line begins with.
+# The first item of a line.
 _READY: Final = "ready"
 _STARTED: Final = "started"
 _ASSIGNED: Final = "assigned"
@@ -43,14 +42,14 @@ _ERROR: Final = "error"
 
 _BEGIN: Final = b"begin\n"
 _PATIENCE: Final = 60.0  # seconds
-_BACKLOG_BYTES: Final = 1 << 20  # a parent that is slow to read stops no child
+_BACKLOG_BYTES: Final = 1 << 20  # a slow parent must not block the child
 
 
 class Apart:
-    """The parent's side; it has the shape of a `Member`."""
+    """The parent's side, with the interface of `Member`."""
 
     def __init__(self, name: str, topic: str, account: Account, *, log: Path | None = None, **options: Any) -> None:
-        """`log`: a directory to log in."""
+        """`log`: the directory for the member's log file."""
         self._name = name
         self.client_id = str(options["client_id"])
         self._account = account
@@ -61,20 +60,20 @@ class Apart:
         self._stopped = anyio.Event()
         self._killed = False
         self._owned: set[int] = set()
-        self.errors: list[str] = []  # what it was raised
+        self.errors: list[str] = []  # exceptions of its consumer
         self.lost_partitions = 0
-        self.generations: set[int] = set()  # that it joined, by the classic protocol
+        self.generations: set[int] = set()  # that it joined, with the classic protocol
 
     def __str__(self) -> str:
         return self._name
 
     @property
     def owned(self) -> frozenset[int]:
-        """The partitions that it reads, or read when it was killed."""
+        """The partitions that it reads, or that it read when it was killed."""
         return frozenset(self._owned)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until the process has ended; it has started when it can `begin`, with all that takes long behind it."""
+        """Run the process until it ends; it has started when its imports are done and it can `begin`."""
         try:
             async with await anyio.open_process(self._command, stdin=subprocess.PIPE, stderr=None) as process:
                 self._process = process
@@ -83,7 +82,7 @@ class Apart:
                 async for text in TextReceiveStream(process.stdout):
                     *lines, rest = (rest + text).split("\n")
                     for line in lines:
-                        self._take(*json.loads(line), task_status=task_status)
+                        self._handle(*json.loads(line), task_status=task_status)
                 code = await process.wait()
             if code and not self._killed:
                 self.errors.append(f"ended with {code}")
@@ -91,7 +90,7 @@ class Apart:
             self._stopped.set()
 
     async def begin(self) -> None:
-        """Returns when its consumer has started."""
+        """Start its consumer."""
         assert self._process is not None
         assert self._process.stdin is not None
         await self._process.stdin.send(_BEGIN)
@@ -99,106 +98,106 @@ class Apart:
             await self._started.wait()
 
     async def stop(self) -> None:
-        """Returns when it has committed, left and ended."""
+        """Let it commit, leave the group and end."""
         assert self._process is not None
         assert self._process.stdin is not None
         await self._process.stdin.aclose()
         await self._stopped.wait()
 
     async def kill(self) -> None:
-        """SIGKILL; returns when all is entered that it had told."""
+        """Send SIGKILL; return when all records that it reported are in the account."""
         assert self._process is not None
         self._killed = True
         self._process.kill()
         await self._stopped.wait()
 
-    def _take(self, kind: str, *said: Any, task_status: anyio.abc.TaskStatus[None]) -> None:
+    def _handle(self, kind: str, *values: Any, task_status: anyio.abc.TaskStatus[None]) -> None:
         if kind == _RECORD:
-            partition, number, sent_at, known_at, handed_at = said
-            self._enter(partition, number, Moment(*sent_at), Moment(*known_at), Moment(*handed_at))
+            partition, number, sent_at, known_at, handed_at = values
+            self._enter_record(partition, number, Moment(*sent_at), Moment(*known_at), Moment(*handed_at))
         elif kind == _ASSIGNED:
-            self._account.assigned(self, said[0])
-            self._owned.update(said[0])
+            self._account.assigned(self, values[0])
+            self._owned.update(values[0])
         elif kind == _GENERATION:
-            self.generations.add(said[0])
+            self.generations.add(values[0])
         elif kind == _ERROR:
-            self.errors.append(said[0])
+            self.errors.append(values[0])
         elif kind == _READY:
             task_status.started()
         elif kind == _STARTED:
             self._started.set()
         else:
-            self._owned.difference_update(said[0])
-            self.lost_partitions += len(said[0]) * (kind == _LOST)
+            self._owned.difference_update(values[0])
+            self.lost_partitions += len(values[0]) * (kind == _LOST)
 
-    def _enter(self, partition: int, number: int, sent_at: Moment, known_at: Moment, handed_at: Moment) -> None:
-        """Two processes waited for cores, that of the feed and the member's: both waits count, as the member's."""
+    def _enter_record(self, partition: int, number: int, sent_at: Moment, known_at: Moment, handed_at: Moment) -> None:
+        """Add a record; waits for a core of the feed's and of the member's process both count as the member's."""
         starved = known_at.starved - max(0.0, now().starved - sent_at.starved)
-        self._account.handed_over(self, partition, number, sent_at=Moment(sent_at.at, starved), now=handed_at)
+        self._account.received(self, partition, number, sent_at=Moment(sent_at.at, starved), now=handed_at)
 
 
-class _Teller:
-    """The member's sink."""
+class _OutputSink:
+    """The member's sink: writes records to stdout."""
 
     def __init__(self) -> None:
-        self._known_at = now()  # before the records that are told now
+        self._known_at = now()  # before the records that are reported now
 
     def assigned(self, member: object, partitions: Collection[int]) -> None:
         """See `Sink`."""
-        _say(_ASSIGNED, sorted(partitions))
+        _write(_ASSIGNED, sorted(partitions))
 
-    def handed_over(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
+    def received(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
         """See `Sink`."""
-        _say(_RECORD, partition, number, sent_at, self._known_at, now)
+        _write(_RECORD, partition, number, sent_at, self._known_at, now)
         self._known_at = now
 
 
 class _Child(Member):
-    """The member; it also says what its parent cannot see."""
+    """The member; it also reports the partitions it gives up."""
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
         """See `RebalanceListener`."""
-        _say(_GIVEN_UP, sorted(tp.partition for tp in partitions))
+        _write(_GIVEN_UP, sorted(tp.partition for tp in partitions))
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
         """See `RebalanceListener`."""
-        _say(_LOST, sorted(tp.partition for tp in partitions))
+        _write(_LOST, sorted(tp.partition for tp in partitions))
 
 
 def log_to(file: Path) -> None:
-    """Have all that this process's clients do written there."""
+    """Log everything that the clients of this process do to `file`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     logging.getLogger("aiokwire").setLevel(logging.DEBUG)
     logging.basicConfig(filename=file, format="%(asctime)s %(process)d %(name)s %(message)s")
 
 
-def _say(*what: object) -> None:
+def _write(*what: object) -> None:
     line = json.dumps(what).encode() + b"\n"
     while line:
         line = line[os.write(1, line) :]
 
 
-async def _live(name: str, topic: str, options: dict[str, Any]) -> None:
+async def _run_member(name: str, topic: str, options: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):  # asyncio's children have pipes, uvloop's have sockets
         fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, _BACKLOG_BYTES)
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(1)) as output:
         output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BACKLOG_BYTES)
-    _say(_READY)
+    _write(_READY)
     await anyio.wait_readable(0)
     if os.read(0, len(_BEGIN)):
-        member = _Child(name, topic, _Teller(), **options)
+        member = _Child(name, topic, _OutputSink(), **options)
         async with anyio.create_task_group() as tasks:
             await tasks.start(member.run)
-            _say(_STARTED)
-            await anyio.wait_readable(0)  # its end
+            _write(_STARTED)
+            await anyio.wait_readable(0)  # the end of the input
             await member.stop()
         for error in member.errors:
-            _say(_ERROR, error)
+            _write(_ERROR, error)
 
 
 if __name__ == "__main__":
-    logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # brokers that go away are the point here
+    logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # outages of brokers are expected
     if len(sys.argv) > 2:
         log_to(Path(sys.argv[2]))
-    with Rebalances(lambda number: _say(_GENERATION, number)):
-        uvloop.run(_live(*json.loads(sys.argv[1])))
+    with Rebalances(lambda number: _write(_GENERATION, number)):
+        uvloop.run(_run_member(*json.loads(sys.argv[1])))

@@ -1,10 +1,9 @@
-"""A group of three reads while its broker is killed, stopped and frozen at random, and its members are killed, too: it
-goes on by itself, always.
+"""A group of three reads while its broker and its members are killed, stopped and frozen: it always recovers.
 
-`python -m integration.chaos.consume` runs it for ten minutes and prints how long each resumption took;
-`test_consume.py` small. It ends with status 1 when a record was lost, left out or out of order, or came again after it
-was committed, or when it took longer than five seconds from the broker's return until every partition was read again.
-The partitions of a member that was killed have five seconds more than the session that has to end first.
+`python -m integration.chaos.consume` runs for ten minutes and prints how long each recovery took; `test_consume.py` is
+a small run. It exits with status 1 if a record was lost, skipped, out of order, or delivered again after it was
+committed, or if a partition was not read within five seconds of the broker's return. For the partitions of a killed
+member the limit is its session timeout plus five seconds.
 """
 
 from __future__ import annotations
@@ -38,50 +37,52 @@ RESUME_ALLOWED: Final = 5.0  # seconds
 OPTIONS: Final = {"session_timeout_ms": 10_000}  # shorter than some outages
 
 _BETWEEN_SECONDS: Final = 0.0, 3.0  # from one resumption to the next fault
-_AT_ONCE: Final = 0.25  # how many faults come before everything has resumed
+_AT_ONCE: Final = 0.25  # the share of faults that another fault follows before recovery
 _AT_ONCE_SECONDS: Final = 1.0
-_MEMBER_KILLED: Final = 0.25  # of how many disturbances a member is killed first, where members are processes
+_MEMBER_KILLED: Final = 0.25  # the share of disturbances that start with the kill of a member, if members are processes
 _SESSION: Final = OPTIONS["session_timeout_ms"] / 1000
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
-    resumptions: list[float] = field(default_factory=list)  # seconds from a return to the last partition
+    resumptions: list[float] = field(
+        default_factory=list
+    )  # seconds from the broker's return until every partition was read
     faults: int = 0
     killed: int = 0  # members
     records: int = 0
-    doubled: int = 0
+    duplicates: int = 0
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         taken = sorted(self.resumptions) or [0.0]
         return (
             f"{self.faults} faults, {len(self.resumptions)} resumptions: median {statistics.median(taken):.2f} s, "
-            f"longest {taken[-1]:.2f} s; {self.killed} members killed; {self.records:,} records handed over, "
-            f"{self.doubled:,} of them again"
+            f"longest {taken[-1]:.2f} s; {self.killed} members killed; {self.records:,} records received, "
+            f"{self.duplicates:,} of them more than once"
         )
 
 
 class Chaos:
-    """One run: a group under load, and what befalls its broker."""
+    """One run: a group under load, and the faults of its broker."""
 
     def __init__(
-        self, server: KafkaServer, group: Group, rng: random.Random, tell: Tell, kinds: list[Kind], *, apart: bool
+        self, server: KafkaServer, group: Group, rng: random.Random, report: Report, kinds: list[Kind], *, apart: bool
     ) -> None:
         self._server = server
         self._kinds = kinds
         self._apart = apart
         self._group = group
         self._rng = rng
-        self._tell = tell
+        self._report = report
         self._outcome = Outcome()
 
     async def run(self, seconds: float, longest: float, protocol: str) -> Outcome:
-        """Faults for so long, then the verdict. A broker is away for up to `longest` seconds."""
+        """Inflict faults for `seconds`, then check; each outage of the broker takes up to `longest` seconds."""
         group, outcome, options = self._group, self._outcome, OPTIONS | PROTOCOLS[protocol]
         for name in group.names:
             await group.start(name, options)
@@ -97,12 +98,12 @@ class Chaos:
             await group.finish()
         except GroupFailed as failed:
             outcome.wrong.append(str(failed))
-        outcome.records, outcome.doubled = group.account.records, group.account.doubled
+        outcome.records, outcome.duplicates = group.account.records, group.account.duplicates
         outcome.wrong += group.wrong()
         return outcome
 
     async def _kill_member(self, options: dict[str, Any]) -> frozenset[int]:
-        """Another takes its place at once; gives the partitions that it had."""
+        """Kill a member and start its replacement; return the partitions of the killed member."""
         name = self._rng.choice(self._group.names)
         orphans = await self._group.kill(name)
         await self._group.start(name, options)
@@ -111,22 +112,22 @@ class Chaos:
 
     async def _disturb(self, longest: float, orphans: frozenset[int]) -> None:
         rng = self._rng
-        told = ["a member is killed"] if orphans else []
-        while True:  # until one is let pass
+        events = ["a member is killed"] if orphans else []
+        while True:  # until a fault has no successor
             kind = rng.choice(self._kinds)
             fault = Fault(kind, 0, rng.uniform(*_BETWEEN_SECONDS), rng.uniform(0.0, longest))
             away = await inflict(self._server, fault)
             self._outcome.faults += 1
-            told.append(f"{kind.value}, away for {away:.1f} s")
+            events.append(f"{kind.value}, away for {away:.1f} s")
             if rng.random() >= _AT_ONCE:
                 break
             await anyio.sleep(rng.uniform(0.0, _AT_ONCE_SECONDS))
-        await self._resume("; ".join(told), orphans)
+        await self._resume("; ".join(events), orphans)
 
     async def _resume(self, what: str, orphans: frozenset[int]) -> None:
         account = self._group.account
         account.broker_returned(now().at)
-        orphans |= await self._group.held_by_the_dead()
+        orphans |= await self._group.assigned_to_killed()
         theirs = frozenset(range(PARTITIONS)) - orphans
         text = f"  {what}: "
         if theirs:
@@ -135,12 +136,12 @@ class Chaos:
             self._outcome.resumptions.append(slowest.after)
             self._check(what, every, RESUME_ALLOWED)
             text += f"resumed after {first.after:.2f} s, every partition after {slowest.after:.2f} s"
-            text += f" (its member waited {slowest.waited:.2f} s for a core since its last record)"
+            text += f" (its member waited {slowest.waited:.2f} s for a core since its previous record)"
         if orphans:
             dead = await self._all_of(orphans, what)
-            self._check(f"{what}, with the dead member's", dead, RESUME_ALLOWED + _SESSION)
-            text += f", those of the dead member after {max(each.after for each in dead):.2f} s"
-        self._tell(text)
+            self._check(f"{what}, partitions of the killed member", dead, RESUME_ALLOWED + _SESSION)
+            text += f", those of the killed member after {max(each.after for each in dead):.2f} s"
+        self._report(text)
 
     async def _all_of(self, partitions: frozenset[int], what: str) -> list[Resumed]:
         account = self._group.account
@@ -152,8 +153,8 @@ class Chaos:
         slowest = max(resumed)
         if slowest.after > allowed:
             self._outcome.wrong.append(
-                f"after {what} it took {slowest.after:.2f} s until every partition was read again; its member waited "
-                f"{slowest.waited:.2f} s for a core since its last record"
+                f"after {what}: the last partition was read after {slowest.after:.2f} s; its member waited "
+                f"{slowest.waited:.2f} s for a core since its previous record"
             )
 
 
@@ -165,34 +166,34 @@ async def run(
     longest: float = 15.0,
     rate: float = 50.0,
     seed: int = 1,
-    tell: Tell = print,
+    report: Report = print,
     kinds: list[Kind] | None = None,
     apart: bool = False,
     log: Path | None = None,
 ) -> Outcome:
-    """Everything, with a verdict. `apart`: members are processes, and are killed, too, and log in `log`."""
+    """Run the group and return the result. `apart`: members are processes, are killed, too, and log to `log`."""
     async with open_group(
         server.bootstrap_servers, partitions=PARTITIONS, size=MEMBERS, rate=rate, apart=apart, log=log
     ) as group:
-        chaos = Chaos(server, group, random.Random(seed), tell, kinds or list(Kind), apart=apart)
+        chaos = Chaos(server, group, random.Random(seed), report, kinds or list(Kind), apart=apart)
         return await chaos.run(seconds, longest, protocol)
 
 
 def main() -> int:
-    """At full size."""
+    """Run at full size."""
     parser = argparse.ArgumentParser(prog="python -m integration.chaos.consume", description=__doc__)
     parser.add_argument("--broker", default="embedded", help="embedded, or a release of Kafka")
     parser.add_argument("--protocol", default="cooperative", choices=PROTOCOLS)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--longest", type=float, default=15.0, help="seconds that a broker is away, at most")
-    parser.add_argument("--rate", type=float, default=50.0, help="records a second to each partition")
+    parser.add_argument("--longest", type=float, default=15.0, help="longest outage of the broker, in seconds")
+    parser.add_argument("--rate", type=float, default=50.0, help="records per second and partition")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", default=",".join(kind.name.lower() for kind in Kind), help="comma-separated")
-    parser.add_argument("--killed", action="store_true", help="members are processes, and are killed now and then")
-    parser.add_argument("--log", type=Path, help="a directory to keep what the clients log in, a file for each process")
+    parser.add_argument("--killed", action="store_true", help="run members as processes, and kill them now and then")
+    parser.add_argument("--log", type=Path, help="directory for the clients' logs, one file for each process")
     given = parser.parse_args()
     logger = logging.getLogger("aiokwire")
-    logger.setLevel(logging.CRITICAL)  # a broker that goes away is the point here
+    logger.setLevel(logging.CRITICAL)  # outages of the broker are expected
     if given.log is not None:
         log_to(given.log / "here.log")
     print(
@@ -206,17 +207,17 @@ def main() -> int:
             longest=given.longest,
             rate=given.rate,
             seed=given.seed,
-            tell=functools.partial(print, flush=True),
+            report=functools.partial(print, flush=True),
             kinds=[Kind[name.upper()] for name in given.faults.split(",")],
             apart=given.killed,
             log=given.log,
         )
         outcome = uvloop.run(work)
     print(outcome)
-    for told in outcome.wrong:
-        print(f"WRONG: {told}")
+    for fault in outcome.wrong:
+        print(f"WRONG: {fault}")
     if not outcome.wrong:
-        print("every record was handed over, in order, and reading resumed in time")
+        print("every record was received in order, and reading resumed in time")
     return 1 if outcome.wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""What befalls a broker during a run: drawn from a seed, due by the count of accepted records."""
+"""The faults of a broker during a run: drawn from a seed, due by the number of accepted records."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import anyio
 from aiokwire.threads import run_in_thread
 from integration.kafka import KafkaServer
 
-_PAUSE = 0.8, 2.0  # seconds that a broker is away, or frozen
-_JITTER = 0.05  # seconds from the record that a fault is due at to the signal: it may hit anything that is going on
+_PAUSE = 0.8, 2.0  # seconds that a broker is down, or frozen
+_JITTER = 0.05  # seconds between the due record and the signal, so that a fault may hit any activity
 
 
 class Kind(enum.Enum):
-    """How a broker is disturbed."""
+    """The kind of a fault."""
 
     KILL = "SIGKILL"
     STOP = "SIGTERM"
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One disturbance: due when `at` records were accepted, `delay` seconds later, for `pause` seconds."""
+    """One fault: starts `delay` seconds after `at` records were accepted, and lasts `pause` seconds."""
 
     kind: Kind
     at: int
@@ -35,7 +35,7 @@ class Fault:
 
 
 def plan(rng: random.Random, records: int, kinds: Sequence[Kind]) -> list[Fault]:
-    """The faults of a run, shuffled and spread over it: each somewhere around the middle of a part of its own."""
+    """Return the faults of a run in random order, each near the middle of its own part of the run."""
     shuffled = list(kinds)
     rng.shuffle(shuffled)
     part = records / len(shuffled)
@@ -48,7 +48,7 @@ def plan(rng: random.Random, records: int, kinds: Sequence[Kind]) -> list[Fault]
 
 
 async def inflict(server: KafkaServer, fault: Fault) -> float:
-    """Do it and undo it; gives the seconds from the signal until the broker answers again."""
+    """Inflict and undo a fault; return the seconds from the signal until the broker responds again."""
     await anyio.sleep(fault.delay)
     began = anyio.current_time()
     if fault.kind is Kind.FREEZE:

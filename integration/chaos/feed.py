@@ -1,4 +1,4 @@
-"""A producer at a steady rate, whose values say when they were sent; used by `rolling` and `consume`."""
+"""A producer at a steady rate, whose values contain their send time; used by `rolling` and `consume`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PADDING = bytes(76)  # to a hundred bytes
 
 
 def read_value(value: bytes | None) -> tuple[int, Moment]:
-    """The number of a record in its partition, and when it was sent.
+    """Return the number of a record in its partition, and when it was sent.
 
-    Raises: struct.error: no feed wrote this.
+    Raises: struct.error: the value was not written by a feed.
     """
     number, *moment = _VALUE.unpack_from(value or b"")
     return number, Moment(*moment)
 
 
 class Feed:
-    """One record for every partition, so often a second, until it is stopped."""
+    """Sends `rate` records per second to every partition, until it is stopped."""
 
     def __init__(self, producer: Producer[bytes, bytes], topic: str, partitions: int, *, rate: float) -> None:
         self._producer = producer
@@ -38,7 +38,7 @@ class Feed:
         self.failed: list[str] = []
 
     async def run(self) -> None:
-        """Ticks that were missed are made up for."""
+        """Send at the rate; missed ticks are caught up."""
         due = anyio.current_time()
         while not self._stopping.is_set():
             while due <= anyio.current_time():
@@ -52,7 +52,7 @@ class Feed:
         self._stopped.set()
 
     async def stop(self) -> None:
-        """No more; every record is acknowledged, or has failed, when this returns."""
+        """Stop sending; return when every record is acknowledged or has failed."""
         self._stopping.set()
         await self._stopped.wait()
 

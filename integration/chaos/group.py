@@ -1,7 +1,7 @@
-"""A group under a steady load: its members, what they were handed, and the verdict. Used by `rolling` and `consume`.
+"""A group under a steady load: its members, their records, and the checks. Used by `rolling` and `consume`.
 
-Members and producer live on one loop of one process: one clock says when a record was sent and when it was handed over,
-and two cores hold them beside a broker. Members that are to be killed have processes of their own, and the same clock.
+Members and producer share one loop and one clock, so that a record's latency is exact and two cores suffice for them
+and a broker. Members that will be killed run in their own processes, with the same clock.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from integration.chaos.feed import Feed, read_value
 from integration.chaos.member import Member
 from integration.chaos.moment import now
 
-# Longer than any outage: no record is given up.
+# Longer than any outage: no record fails.
 _DELIVERY_TIMEOUT_MS: Final = 600_000
 _LOOK_SECONDS: Final = 0.01
 _PATIENCE: Final = 60.0
 _POLL_SECONDS: Final = 1.0
-_ASK_SECONDS: Final = 0.3  # from one question for what is committed to the next
+_ASK_SECONDS: Final = 0.3  # between two requests for the committed offsets
 
 PROTOCOLS: Final[dict[str, dict[str, Any]]] = {
     "cooperative": {"partition_assignment_strategy": "cooperative-sticky"},
@@ -42,11 +42,11 @@ PROTOCOLS: Final[dict[str, dict[str, Any]]] = {
 
 
 class GroupFailed(AssertionError):
-    """Something took for ever."""
+    """A condition was not met in time."""
 
 
 class Group:
-    """`size` members by name, that share a topic with a feed."""
+    """`size` members, by name, that read the topic of a feed."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Group:
         apart: bool,
         log: Path | None,
     ) -> None:
-        """`apart`: each member has a process of its own, which logs in the directory `log`."""
+        """`apart`: each member runs in its own process, which logs to the directory `log`."""
         self._bootstrap = bootstrap
         self._apart = apart
         self._log = log
@@ -69,7 +69,7 @@ class Group:
         self.id = f"{topic}-group"
         self.names = [f"member-{number}" for number in range(size)]
         self.members: dict[str, Member | Apart] = {}
-        self.uncommitted = 0  # records that killed members had been handed, and had not committed
+        self.uncommitted = 0  # records that killed members had received and not committed
         self.account = account
         self.feed = feed
         self._topic = topic
@@ -80,14 +80,14 @@ class Group:
         self._dead: set[str] = set()  # client ids
 
     async def prepare(self, name: str, options: dict[str, Any]) -> None:
-        """Have a member that needs no time to come when it is let."""
+        """Start the process of a member, so that `start` takes no time."""
         member = self._prepared[name] = Apart(
             name, self._topic, self.account, log=self._log, **self._given(name, options)
         )
         await self._tasks.start(member.run)
 
     async def start(self, name: str, options: dict[str, Any]) -> None:
-        """Let a member come; returns when its consumer has started."""
+        """Start a member; return when its consumer has started."""
         if self._apart:
             if name not in self._prepared:
                 await self.prepare(name, options)
@@ -103,13 +103,13 @@ class Group:
         return given | {"bootstrap_servers": self._bootstrap, "group_id": self.id, "auto_offset_reset": "earliest"}
 
     async def stop(self, name: str) -> None:
-        """Let a member go."""
+        """Stop a member, which commits and leaves."""
         member = self.members.pop(name)
         self._gone.append(member)
         await member.stop()
 
     async def kill(self, name: str) -> frozenset[int]:
-        """SIGKILL; gives the partitions that it had. The broker has to be there."""
+        """Send SIGKILL to a member and return its partitions. Needs a running broker."""
         member = self.members.pop(name)
         assert isinstance(member, Apart)
         self._gone.append(member)
@@ -120,9 +120,12 @@ class Group:
         self.uncommitted += sum(self.account.end(number) - committed.get(number, 0) for number in member.owned)
         return member.owned
 
-    async def held_by_the_dead(self) -> frozenset[int]:
-        """What the coordinator keeps for killed members until their sessions end. It need not be what they read: one
-        that was killed as it joined was handed its share afterwards. The broker has to be there."""
+    async def assigned_to_killed(self) -> frozenset[int]:
+        """Return the partitions assigned to killed members until their sessions expire. Needs a running broker.
+
+        They may differ from those that the members read: a member that is killed as it joins gets its assignment
+        afterwards.
+        """
         if not self._dead:
             return frozenset()
         async with Admin(self._bootstrap) as admin:
@@ -131,7 +134,7 @@ class Group:
         return frozenset(tp.partition for member in dead for tp in (*member.assignment, *(member.target or ())))
 
     async def stand_by(self) -> None:
-        """Read everything as nobody's member, and have the account know when, until cancelled."""
+        """Read all partitions without a group, and report the times to the account, until cancelled."""
         partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         options: dict[str, Any] = {"bootstrap_servers": self._bootstrap, "auto_offset_reset": "earliest"}
         async with Consumer(partitions=partitions, **options) as consumer:
@@ -142,10 +145,10 @@ class Group:
                     self.account.seen(record.partition, read_value(record.value)[0], now=here)
 
     async def watch_commits(self) -> None:
-        """Have the account know what is committed, until cancelled."""
+        """Report committed offsets to the account, until cancelled."""
         async with Admin(self._bootstrap) as admin:
             while True:
-                with contextlib.suppress(KafkaError):  # brokers may be away
+                with contextlib.suppress(KafkaError):  # brokers may be down
                     await self._ask(admin)
                 await anyio.sleep(_ASK_SECONDS)
 
@@ -158,9 +161,9 @@ class Group:
         return committed
 
     async def settled(self, partitions: int) -> None:
-        """Every partition has one owner, and the members have equally many.
+        """Wait until each partition has an owner and all members have the same number of partitions.
 
-        Raises: GroupFailed: not so, for long.
+        Raises: GroupFailed: the group did not settle in time.
         """
         share = partitions // len(self.names)
 
@@ -171,9 +174,9 @@ class Group:
         await self.until(check, "an even share of every partition")
 
     async def until(self, check: Callable[[], bool], what: str) -> None:
-        """Raises: GroupFailed: it does not become true."""
+        """Wait until `check` returns True; raise GroupFailed if it does not."""
         with anyio.move_on_after(_PATIENCE):
-            while not check():  # noqa: ASYNC110 - nothing public tells when
+            while not check():  # noqa: ASYNC110 - there is no public event
                 await anyio.sleep(_LOOK_SECONDS)
             return
         owned = {name: sorted(member.owned) for name, member in self.members.items()}
@@ -187,25 +190,25 @@ class Group:
             await self.stop(name)
 
     def wrong(self) -> list[str]:
-        """Every promise that was not kept, of those that hold for any group."""
-        everybody = [*self._gone, *self.members.values()]
+        """Return the broken guarantees, of those that hold for any group."""
+        members = [*self._gone, *self.members.values()]
         lost = self.account.lost(self.feed.sent)
         return [
-            *([f"{lost} record(s) were handed to nobody"] if lost else []),
+            *([f"{lost} record(s) were received by no member"] if lost else []),
             *self.account.faults,
             *(f"the producer failed: {error}" for error in self.feed.failed[:5]),
-            *(f"{member} was raised {error}" for member in everybody for error in member.errors[:5]),
+            *(f"{member} raised {error}" for member in members for error in member.errors[:5]),
         ]
 
     @property
     def generations(self) -> frozenset[int]:
-        """Those that members with processes of their own have joined; of others, see `Rebalances`."""
-        everybody = [*self._gone, *self.members.values()]
-        return frozenset().union(*(member.generations for member in everybody if isinstance(member, Apart)))
+        """The generations that member processes have joined; for other members see `Rebalances`."""
+        members = [*self._gone, *self.members.values()]
+        return frozenset().union(*(member.generations for member in members if isinstance(member, Apart)))
 
     @property
     def lost_partitions(self) -> int:
-        """How many times a partition was lost, instead of given up."""
+        """How often a partition was lost instead of revoked."""
         return sum(member.lost_partitions for member in [*self._gone, *self.members.values()])
 
 
@@ -220,7 +223,7 @@ async def open_group(
     bystander: bool = False,
     log: Path | None = None,
 ) -> AsyncIterator[Group]:
-    """A new topic with its feed; the group has no member yet. `apart`: its members get processes of their own."""
+    """Create a topic with its feed, and a group without members. `apart`: members run in their own processes."""
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
     async with Admin(bootstrap) as admin:
         (await admin.create_topics([NewTopic(topic, partitions)])).check()

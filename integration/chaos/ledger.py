@@ -1,6 +1,6 @@
-"""Where the records of a run went, in little memory: runs of consecutive numbers at consecutive offsets.
+"""The offsets of a run's records in little memory: runs of consecutive numbers at consecutive offsets.
 
-A record is named by its partition and its number there: 0, 1, 2, ... in the order in which the records were accepted.
+A record is named by its partition and its number in it: 0, 1, 2, ... in the order in which records were accepted.
 """
 
 from __future__ import annotations
@@ -8,33 +8,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FAILED = -1  # the producer gave the record up: it may be stored or not
-NOWHERE = -2  # acknowledged, but the broker did not say where it lies
+FAILED = -1  # delivery failed: the record may be stored or not
+NOWHERE = -2  # acknowledged without an offset
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`count` records of a partition: `number`, `number + 1`, ... at `offset`, `offset + 1`, ..., or all at one of the
-    marks above."""
+    """`count` records of a partition: `number`, `number + 1`, ... at `offset`, `offset + 1`, ...
+
+    A negative `offset` is one of the marks above, and holds for all records.
+    """
 
     number: int
     offset: int
     count: int
 
     def continues(self, number: int, offset: int) -> bool:
-        """Whether the record belongs at the end of this run."""
+        """Whether the record extends this run."""
         wanted = self.offset if self.offset < 0 else self.offset + self.count
         return number == self.number + self.count and offset == wanted
 
 
 class Ledger:
-    """The runs of each partition, added to in the order of the numbers (the producer) or offsets (a reader)."""
+    """The runs of each partition, added in the order of numbers (producer) or offsets (consumer)."""
 
     def __init__(self, partitions: int) -> None:
         self.runs: list[list[Run]] = [[] for _ in range(partitions)]
 
     def add(self, partition: int, number: int, offset: int, count: int = 1) -> None:
-        """`count` records, from the one with this number on, lie at this offset and those behind it."""
+        """Add `count` records that start at this number and this offset."""
         runs = self.runs[partition]
         if runs and runs[-1].continues(number, offset):
             last = runs[-1]
@@ -43,7 +45,7 @@ class Ledger:
             runs.append(Run(number, offset, count))
 
     def add_all(self, partition: int, numbers: Sequence[int], offsets: Sequence[int]) -> None:
-        """Records one by one; those that follow each other in both are added in one go."""
+        """Add records; consecutive numbers at consecutive offsets become one run."""
         if not numbers:
             return
         count = len(numbers)
@@ -55,7 +57,7 @@ class Ledger:
             self.add(partition, number, offset)
 
     def count(self, *, failed: bool = False) -> int:
-        """How many records it has that were acknowledged or found; or that failed."""
+        """Return the number of acknowledged or stored records, or of those that failed."""
         return sum(run.count for runs in self.runs for run in runs if (run.offset == FAILED) is failed)
 
 

@@ -1,4 +1,4 @@
-"""The producer under test: numbered records by `submit`, and a ledger of every delivery."""
+"""The producer under test: submits numbered records and keeps a ledger of every delivery."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from aiokwire.errors import BufferFullError
 from integration.chaos.ledger import FAILED, NOWHERE, Ledger
 from integration.chaos.records import PADDING, PARTITION_SHIFT, word
 
-_PER_PARTITION = 200  # records of each partition between two looks at what was delivered
+_PER_PARTITION = 200  # records of each partition in a chunk; deliveries are checked after each chunk
 
-_SLOWLY = 0.1  # seconds between chunks while nothing gets through
+_SLOWLY = 0.1  # seconds between chunks while all records fail
 
-# Told how many records were accepted, before each chunk; the load goes on when it returns.
+# Called with the number of accepted records before each chunk, which is sent after it returns.
 Gate = Callable[[int], Awaitable[None]]
 
 
@@ -25,9 +25,9 @@ class Misplaced(Exception):
 
 
 class Load:
-    """Sends records round robin to explicit partitions; it holds the deliveries of those that are under way only.
+    """Sends records round robin to explicit partitions; keeps only the deliveries of pending records.
 
-    Like a program that must go on it sends at full speed, and slowly while all that it sends is given up.
+    Like a program that must not stop, it sends at full speed, and slowly while all its records fail.
     """
 
     def __init__(self, producer: Producer[bytes, bytes], topic: str, partitions: int) -> None:
@@ -35,23 +35,23 @@ class Load:
         self._topic = topic
         self._partitions = partitions
         self._chunk = _PER_PARTITION * partitions
-        self._pending: deque[tuple[int, list[Delivery]]] = deque()  # chunks, each from its first number on
+        self._pending: deque[tuple[int, list[Delivery]]] = deque()  # chunks with their first numbers
         self.account = Ledger(partitions)
         self.accepted = 0
-        self.refused = 0  # `submit` raised: there was no room within the delivery time-out
+        self.refused = 0  # `submit` raised: the buffer was full until the delivery timeout
         self.settled = 0
         self.errors: Counter[str] = Counter()
-        self._gets_through = True  # whether anything of the last chunk that was settled was acknowledged
+        self._gets_through = True  # whether a record of the last settled chunk was acknowledged
 
     async def run(self, records: int, gate: Gate) -> None:
-        """Send at least so many records, whole chunks, and wait until the fate of each is known."""
+        """Send whole chunks of at least `records` records, and wait until each is delivered or has failed."""
         while self.accepted < records:
             await gate(self.accepted)
             chunk = await self._submit_chunk(self.accepted // self._partitions)
             self._pending.append((self.accepted // self._partitions, chunk))
             self.accepted += len(chunk)
             self._settle()
-            # `submit` suspends only where there is no room
+            # `submit` suspends only while the buffer is full
             await anyio.sleep(0 if self._gets_through else _SLOWLY)
         await self._producer.flush()
         self._settle()
@@ -73,11 +73,11 @@ class Load:
 
     @property
     def pending(self) -> int:
-        """Records whose fate is not known yet."""
+        """The number of records that are neither delivered nor failed."""
         return sum(len(chunk) for _, chunk in self._pending)
 
     def _settle(self) -> None:
-        """Enter the oldest chunks, as far as all their records are done."""
+        """Add the oldest chunks to the ledger, as far as all their records are done."""
         while self._pending and all(map(Delivery.done, self._pending[0][1])):
             first, chunk = self._pending.popleft()
             self.settled += len(chunk)

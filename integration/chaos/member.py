@@ -1,4 +1,4 @@
-"""A member of the group under test: reads, enters all that it is handed in the account, commits as its options say."""
+"""A member of the group under test: reads, reports its records to a sink, and commits as configured."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ _POLL_SECONDS = 0.1
 
 
 class Sink(Protocol):
-    """Who is told what a member was handed (`Account`)."""
+    """Receives the records of a member (`Account`)."""
 
     def assigned(self, member: object, partitions: Collection[int]) -> None:
-        """It begins with these, where the group has committed."""
+        """The member starts to read these partitions at the committed offsets."""
 
-    def handed_over(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
-        """One record, that had been sent at `sent_at`."""
+    def received(self, member: object, partition: int, number: int, *, sent_at: Moment, now: Moment) -> None:
+        """The member received a record that was sent at `sent_at`."""
 
 
 class Member(RebalanceListener):
-    """One run of one member. What it was handed is worked on before it asks for more, so that nothing is in hand
-    when partitions go."""
+    """One run of a member, which processes its records before it polls again: none is pending at a revocation."""
 
     def __init__(self, name: str, topic: str, sink: Sink, **options: Any) -> None:
         self._name = name
@@ -36,7 +35,7 @@ class Member(RebalanceListener):
         self._consumer: Consumer[bytes, bytes] = Consumer(topic, listener=self, **options)
         self._stopping = anyio.Event()
         self._stopped = anyio.Event()
-        self.errors: list[str] = []  # what it was raised
+        self.errors: list[str] = []  # exceptions of its consumer
         self.lost_partitions = 0
 
     def __str__(self) -> str:
@@ -44,7 +43,7 @@ class Member(RebalanceListener):
 
     @property
     def owned(self) -> frozenset[int]:
-        """The partitions that it reads."""
+        """The assigned partitions."""
         return frozenset(tp.partition for tp in self._consumer.assignment)
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
@@ -59,7 +58,7 @@ class Member(RebalanceListener):
         self.lost_partitions += len(partitions)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Until it is stopped; then it commits all, and leaves."""
+        """Read until stopped, then commit and leave."""
         try:
             async with self._consumer as consumer:
                 task_status.started()
@@ -81,9 +80,9 @@ class Member(RebalanceListener):
         here = now()
         for record in records:
             number, sent_at = read_value(record.value)
-            self._sink.handed_over(self, record.partition, number, sent_at=sent_at, now=here)
+            self._sink.received(self, record.partition, number, sent_at=sent_at, now=here)
 
     async def stop(self) -> None:
-        """Returns when it has left."""
+        """Stop reading; return when the member has left."""
         self._stopping.set()
         await self._stopped.wait()

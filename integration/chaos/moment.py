@@ -1,6 +1,6 @@
-"""Points in time, and how long the machine had kept this process waiting for a core by then.
+"""Points in time, with the time that this process had waited for a CPU core by then.
 
-On a machine that others use too, a pause of the process is no pause of the program: both are told.
+On a shared machine, a pause of the process is not a pause of the program: both are measured.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-_SCHEDULER = Path("/proc/self/schedstat")  # of the main thread, whose loop is measured
+_SCHEDULER = Path("/proc/self/schedstat")  # of the main thread, which runs the loop
 
 
 class Moment(NamedTuple):
-    """Seconds."""
+    """A point in time, in seconds."""
 
     at: float
     starved: float = 0.0  # since the process began
 
 
 def now() -> Moment:
-    """This moment, as the main thread sees it; elsewhere than on Linux it never starves."""
+    """Return the current moment of the main thread; `starved` is 0 except on Linux."""
     starved = 0
     with contextlib.suppress(OSError):
         starved = int(_SCHEDULER.read_bytes().split()[1])

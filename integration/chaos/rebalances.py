@@ -1,4 +1,4 @@
-"""The classic group's generations, which members tell in the log and nobody else does."""
+"""The generations of a classic group, which are only reported in the members' log."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _LOGGER = "aiokwire.group.classic.member"
 
 
 class Rebalances(logging.Handler):
-    """While it is entered, `tell` is called with the number of each generation that a member of this process joins."""
+    """While entered, calls `report` with each generation that a member of this process joins."""
 
-    def __init__(self, tell: Callable[[int], None]) -> None:
+    def __init__(self, report: Callable[[int], None]) -> None:
         super().__init__(logging.INFO)
-        self._tell = tell
+        self._report = report
         self._logger = logging.getLogger(_LOGGER)
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler`."""
-        said = re.search(r"joined generation (\d+)", record.getMessage())
-        if said:
-            self._tell(int(said[1]))
+        match = re.search(r"joined generation (\d+)", record.getMessage())
+        if match:
+            self._report(int(match[1]))
 
     def __enter__(self) -> Rebalances:
         self._logger.addHandler(self)

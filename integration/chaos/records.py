@@ -1,8 +1,8 @@
-"""The values of a run: every one as long as the others, and naming its partition and its number there.
+"""The values of a run: all of the same size, each with its partition and its number in it.
 
-    word    partition and number           padding    the same word again, at the very end
+    word    partition and number           padding    the same word again, at the end
 
-Readers take the words out of whole columns of bytes at once, so that ten million records are looked at in seconds.
+Readers extract the words from whole columns of bytes at once, so that ten million records are checked in seconds.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ word = struct.Struct("=q").pack
 
 
 class Malformed(Exception):
-    """A value that no run wrote."""
+    """A value that was not written by a run."""
 
 
 class Names(NamedTuple):
-    """What a column of values says: the partition that all were for, and their numbers."""
+    """The contents of a column of values: their common partition, and their numbers."""
 
     partition: int
     numbers: list[int]
 
 
 def value_of(partition: int, number: int) -> bytes:
-    """The value of one record."""
+    """Return the value of one record."""
     name = word(partition << PARTITION_SHIFT | number)
     return name + PADDING + name
 
 
 def read_names(values: bytes | memoryview) -> Names:
-    """Values, one behind the other.
+    """Read concatenated values.
 
     Raises:
         Malformed: they are damaged, or not all for one partition.

@@ -1,14 +1,15 @@
-"""Six members of a group over 24 partitions are restarted one after the other, while records flow.
+"""Restart six members of a group over 24 partitions, one after the other, under load.
 
-`python -m integration.chaos.rolling` runs it with each protocol and prints a table, with `--killed` for members that
-are processes and get SIGKILL; `test_rolling.py` small. It ends with status 1 when a promise was not kept: no record
-lost, none handed over again but what a killed member had not committed, no partition that stays with its member stops
-for over 100 ms, and static members cause no rebalance, but for killed ones of KIP-848: the broker lets nobody have
-their name before their session ends.
+`python -m integration.chaos.rolling` runs with each protocol and prints a table; with `--killed`, members are processes
+and get SIGKILL; `test_rolling.py` is a small run. It exits with status 1 unless:
+- no record is lost, and only records that a killed member had not committed are delivered again;
+- no partition that stays with its member stops for more than 100 ms;
+- static members cause no rebalance, except killed ones of KIP-848: the broker refuses their instance id until their
+  session expires.
 
-A stop is told in three ways: as the clock has it; less the time in which the processes themselves waited for a core;
-and as the time by which a record came later to its member than to a reader that is in no group: what the group is to
-blame for. The promise is broken when the latter two are too long.
+A stop is measured in three ways: by the clock; minus the time in which the processes waited for a
+core; and as the delay of a record at its member after a reader without a group, which is the
+group's share. It is too long when the latter two are.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from integration.embedded import at_full_speed
 MEMBERS: Final = 6
 PARTITIONS: Final = 24
 STOP_ALLOWED: Final = 0.1  # seconds
-# The protocols whose members cause no rebalance, when they are closed and when they are killed.
+# The protocols in which closed (False) or killed (True) members cause no rebalance.
 NO_REBALANCE: Final = {False: ("static", "consumer-static"), True: ("static",)}
 
 _AWAY_SECONDS: Final = 0.3  # between the end of a member and its next start
 _DWELL_SECONDS: Final = 1.0  # after each restart
 
-# The shortest time after which brokers take a member for dead, so that a run with kills is short: as a member asks for
-# it, and as a broker has it for members of KIP-848.
+# The shortest session timeout, so that a run with kills is short: requested by a member of the classic protocol, and
+# configured in the broker for members of KIP-848.
 SOON: Final = {"session_timeout_ms": 6_000}
 SOON_BROKER: Final = {
     "group.consumer.min.session.timeout.ms": 6_000,
@@ -54,18 +55,18 @@ SOON_BROKER: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to; seconds, of all restarts together."""
+    """The result of a run; times in seconds, for all restarts together."""
 
     protocol: str
     restarts: int
     rebalances: int
     calm: Pauses  # before the restarts
     rolling: Pauses
-    starved: float  # seconds in which this process waited for a core during the restarts
+    starved: float  # seconds that this process waited for a core during the restarts
     seconds: float
     records: int
-    doubled: int
-    uncommitted: int  # what killed members had not committed
+    duplicates: int
+    uncommitted: int  # records that killed members had not committed
     wrong: list[str]
 
 
@@ -80,7 +81,7 @@ async def roll(
     stop_allowed: float = STOP_ALLOWED,
     log: Path | None = None,
 ) -> Outcome:
-    """One run with one protocol. `log`: a directory for what members log that are processes."""
+    """Run with one protocol. `log`: the directory for the logs of member processes."""
     seen: set[int] = set()
     with Rebalances(seen.add):
         size = {"partitions": PARTITIONS, "size": MEMBERS}
@@ -109,16 +110,17 @@ async def roll(
         ended.starved - began.starved,
         ended.at - began.at,
         account.records,
-        account.doubled,
+        account.duplicates,
         group.uncommitted,
         wrong,
     )
 
 
 async def _restart(group: Group, options: dict[str, Any], restarts: int, *, killed: bool) -> Pauses:
-    """One member after the other; the next only when all partitions are shared out again. Gives the pauses meanwhile.
+    """Restart one member after the other, each when all partitions are assigned again; return the pauses.
 
-    Processes that take the place of others are made before, as if elsewhere: that is not what is measured."""
+    Processes that replace killed ones are started before the kill: their start is not part of the measurement.
+    """
     rolling = group.account.new_phase()
     for number in range(restarts):
         name = group.names[number % MEMBERS]
@@ -138,7 +140,7 @@ async def _restart(group: Group, options: dict[str, Any], restarts: int, *, kill
 
 
 async def _epoch(bootstrap: str, group: Group, seen: set[int]) -> int:
-    """A number that grows by one with each rebalance."""
+    """Return a number that grows by one with each rebalance."""
     async with Admin(bootstrap) as admin:
         described = await admin.describe_groups([group.id])
     epoch = described[group.id].epoch
@@ -154,25 +156,25 @@ def _broken(
     if stopped:
         worst = max(stopped, key=stopped.__getitem__)
         wrong.append(
-            f"{len(stopped)} partition(s) stayed with their members, which were handed nothing for over "
-            f"{stop_allowed * 1e3:.0f} ms; the worst: {worst}, {stopped[worst] * 1e3:.0f} ms"
+            f"{len(stopped)} partition(s) stayed with their members, which received nothing for over "
+            f"{stop_allowed * 1e3:.0f} ms; the longest stop: partition {worst}, {stopped[worst] * 1e3:.0f} ms"
         )
-    if group.account.doubled > group.uncommitted:
-        wrong.append(f"{group.account.doubled} record(s) were handed over again, {group.uncommitted} were uncommitted")
+    if group.account.duplicates > group.uncommitted:
+        wrong.append(f"{group.account.duplicates} record(s) were received again, {group.uncommitted} were uncommitted")
     if group.lost_partitions:
-        wrong.append(f"{group.lost_partitions} time(s) a partition was lost, instead of given up")
+        wrong.append(f"partitions were lost instead of revoked {group.lost_partitions} time(s)")
     if rebalances_allowed is not None and rebalances > rebalances_allowed:
-        wrong.append(f"static members, and yet {rebalances} rebalance(s)")
+        wrong.append(f"static members caused {rebalances} rebalance(s)")
     return wrong
 
 
 def table_of(broker: str, outcomes: list[Outcome], *, killed: bool = False) -> Table:
-    """One line for each protocol."""
-    what = "killed and started again" if killed else "restarted"
-    title = f"{broker}: {MEMBERS} members, {PARTITIONS} partitions, members {what}; pauses in ms, the longest of each"
+    """Return a table with a line for each protocol."""
+    what = "killed and restarted" if killed else "restarted"
+    title = f"{broker}: {MEMBERS} members, {PARTITIONS} partitions, members {what}; longest pauses in ms"
     table = Table(title=title)
     columns = ("protocol", "restarts", "rebalances", "calm", "calm, own", "stayed", "stayed, own", "late")
-    for column in (*columns, "moved", "seconds", "starved, s", "records", "doubled", "uncommitted", "verdict"):
+    for column in (*columns, "moved", "seconds", "starved, s", "records", "duplicates", "uncommitted", "verdict"):
         table.add_column(column, justify="right")
     for each in outcomes:
         calm, rolling = each.calm, each.rolling
@@ -186,7 +188,7 @@ def table_of(broker: str, outcomes: list[Outcome], *, killed: bool = False) -> T
             f"{each.seconds:.1f}",
             f"{each.starved:.2f}",
             f"{each.records:,}",
-            str(each.doubled),
+            str(each.duplicates),
             str(each.uncommitted),
             "WRONG" if each.wrong else "kept",
         )
@@ -194,27 +196,27 @@ def table_of(broker: str, outcomes: list[Outcome], *, killed: bool = False) -> T
 
 
 def first_of(error: BaseException) -> BaseException:
-    """The first error in a group of them."""
+    """Return the first leaf of an exception group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def main() -> int:
-    """At full size."""
+    """Run at full size."""
     parser = argparse.ArgumentParser(prog="python -m integration.chaos.rolling", description=__doc__)
     parser.add_argument("--broker", default="embedded", help="embedded, or a release of Kafka")
     parser.add_argument("--protocols", default=",".join(PROTOCOLS), help="comma-separated")
-    parser.add_argument("--killed", action="store_true", help="members are processes, and get SIGKILL")
+    parser.add_argument("--killed", action="store_true", help="run members as processes that get SIGKILL")
     parser.add_argument("--restarts", type=int, default=MEMBERS)
-    parser.add_argument("--calm", type=float, default=5.0, help="seconds before the restarts, to compare with")
-    parser.add_argument("--rate", type=float, default=50.0, help="records a second to each partition")
-    parser.add_argument("--log", type=Path, help="a directory to keep what killed members log in")
+    parser.add_argument("--calm", type=float, default=5.0, help="seconds before the restarts, for comparison")
+    parser.add_argument("--rate", type=float, default=50.0, help="records per second and partition")
+    parser.add_argument("--log", type=Path, help="directory for the logs of killed members")
     given = parser.parse_args()
     logging.getLogger("aiokwire").setLevel(logging.ERROR)
     console = Console(width=None if sys.stdout.isatty() else 180)
     outcomes = []
-    broken = ""  # why a run could not be ended
+    broken = ""  # why a run could not finish
     try:
         with at_full_speed(given.broker, settings=SOON_BROKER if given.killed else None) as server:
             for protocol in given.protocols.split(","):
@@ -228,13 +230,13 @@ def main() -> int:
                     log=given.log,
                 )
                 outcomes.append(uvloop.run(work))
-    except* GroupFailed as failed:  # out of the group's tasks
+    except* GroupFailed as failed:  # raised in the group's tasks
         broken = f"{protocol}: {first_of(failed)}"
     finally:
         console.print(table_of(given.broker, outcomes, killed=given.killed))
     for outcome in outcomes:
-        for told in outcome.wrong:
-            console.print(f"WRONG: {outcome.protocol}: {told}")
+        for fault in outcome.wrong:
+            console.print(f"WRONG: {outcome.protocol}: {fault}")
     if broken:
         console.print(f"FAILED: {broken}", soft_wrap=True)
     return 1 if broken or any(outcome.wrong for outcome in outcomes) else 0

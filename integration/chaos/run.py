@@ -1,4 +1,4 @@
-"""One run: load, faults, and the verdict."""
+"""One run: load, faults, and the comparison of what was acknowledged with what is stored."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from integration.kafka import KafkaServer
 
 PARTITIONS = 6
 
-# Bytes of a request whose answer is awaited keep their room, also when their records were given up: so long at most.
+# A request without a response keeps its bytes in the buffer for up to this time, even when its records have failed.
 _ANSWER_SECONDS = 60.0
 _CHECK_SECONDS = 0.05
 
-# Between two faults lie at least 0.6 of a part of the run; while one lasts, fewer records than that are accepted. At
-# full size that is more than `buffer_memory` holds, so that the load comes to wait for room.
+# Two faults are at least 0.6 parts of the run apart; fewer records than that are accepted during a fault. At full size
+# that is more than `buffer_memory` holds, so that the load waits for buffer memory.
 _LEASH = 0.5
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
     topic: str
     load: Load
@@ -46,33 +46,33 @@ class Outcome:
 
     @property
     def faults(self) -> list[str]:
-        """Everything that was promised and not kept."""
+        """All broken guarantees."""
         faults = list(self.verdict.faults)
         if self.buffered:
-            faults.append(f"the producer counts {self.buffered} bytes in its buffer after everything was settled")
+            faults.append(f"the producer counts {self.buffered} bytes in its buffer after all deliveries are done")
         if self.load.pending:
             faults.append(f"{self.load.pending} record(s) are still pending after a flush")
         counted = self.verdict.acknowledged + self.verdict.failed
         if counted != self.load.accepted:
-            faults.append(f"{self.load.accepted} records were accepted, and the fate of {counted} is known")
+            faults.append(f"{self.load.accepted} records were accepted, but {counted} were delivered or failed")
         return faults
 
 
 class _Faults:
-    """Inflicts what is due; the load may run ahead of a fault that lasts only by so many records."""
+    """Inflicts due faults; during a fault it accepts a limited number of records of the load."""
 
-    def __init__(self, server: KafkaServer, faults: Sequence[Fault], records: int, tell: Tell) -> None:
+    def __init__(self, server: KafkaServer, faults: Sequence[Fault], records: int, report: Report) -> None:
         self._server = server
         self._due: Iterator[Fault] = iter(faults)
         self._next = next(self._due, None)
         self._leash = int(_LEASH * records / max(1, len(faults)))
         self._stop_at = 0
         self._over: anyio.Event | None = None
-        self._tell = tell
+        self._report = report
         self.load: Load | None = None
 
     async def gate(self, group: anyio.abc.TaskGroup, accepted: int) -> None:
-        """Before each chunk of the load."""
+        """Start a due fault before a chunk of the load; wait for its end when the limit is reached."""
         if self._over is not None and accepted >= self._stop_at:
             await self._over.wait()
             self._over = None
@@ -87,7 +87,7 @@ class _Faults:
         counts = f"{accepted:>12,} accepted, {self.load.settled:>12,} settled"
         name = f"{fault.kind.value} for {fault.pause:.2f} s"
         seconds = await inflict(self._server, fault)
-        self._tell(f"{counts}: {name}; answers after {seconds:.2f} s, {self.load.accepted:,} accepted by then")
+        self._report(f"{counts}: {name}; responds after {seconds:.2f} s, {self.load.accepted:,} accepted by then")
         over.set()
 
 
@@ -96,15 +96,15 @@ async def run(
     records: int,
     faults: Sequence[Fault],
     *,
-    tell: Tell = print,
+    report: Report = print,
     topic_configs: Mapping[str, object] | None = None,
     **options: Any,
 ) -> Outcome:
-    """Send `records` records through the faults, read the topic, compare. `options` are the producer's."""
+    """Send `records` records during the faults, read the topic, compare. `options` are the producer's."""
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
     async with Admin(server.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic(topic, PARTITIONS, configs=topic_configs or {})])
-    due = _Faults(server, faults, records, tell)
+    due = _Faults(server, faults, records, report)
     began, cpu = time.perf_counter(), time.process_time()
     async with Producer(server.bootstrap_servers, **options) as producer:
         load = Load(producer, topic, PARTITIONS)
@@ -119,14 +119,14 @@ async def run(
 
 
 async def _left_in(producer: Producer[bytes, bytes]) -> int:
-    """The bytes that a flushed producer still counts when every request has ended."""
+    """Return the bytes that a flushed producer still counts after all its requests."""
     with anyio.move_on_after(_ANSWER_SECONDS):
-        while producer.buffered:  # noqa: ASYNC110 - nothing public tells when
+        while producer.buffered:  # noqa: ASYNC110 - there is no public event
             await anyio.sleep(_CHECK_SECONDS)
     return producer.buffered
 
 
 def _peak_mib() -> float:
-    """The most memory that this process ever held."""
+    """Return the peak memory of this process."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024

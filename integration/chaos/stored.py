@@ -1,4 +1,4 @@
-"""What a topic holds in the end, as a ledger: read by our consumer in bulk, or by librdkafka record by record."""
+"""The final content of a topic as a ledger: read by our consumer in bulk, or by librdkafka record by record."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MANY = 10_000
 
 
 async def read(bootstrap: str, topic: str, partitions: int) -> Ledger:
-    """Every record up to the end that the topic has now, through Arrow's columns.
+    """Read every record up to the current end of the topic, as Arrow columns.
 
     Raises:
-        Malformed: a record is not one of a run's; TimeoutError: the records did not come.
+        Malformed: a value was not written by a run; TimeoutError: the records did not arrive.
     """
     found = Ledger(partitions)
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
@@ -52,10 +52,10 @@ def _enter(found: Ledger, batch: Batch[bytes, bytes]) -> None:
 
 
 def read_with_librdkafka(bootstrap: str, topic: str, partitions: int) -> Ledger:
-    """The same by another client; it blocks.
+    """Read the same with another client; blocks.
 
     Raises:
-        Malformed: a record is not one of a run's; TimeoutError: the records did not come.
+        Malformed: a value was not written by a run; TimeoutError: the records did not arrive.
     """
     import confluent_kafka as confluent
 
@@ -76,10 +76,10 @@ def read_with_librdkafka(bootstrap: str, topic: str, partitions: int) -> Ledger:
         missing = {partition for partition, end in enumerate(ends) if end > 0}
         left = sum(ends)
         while missing:
-            messages = consumer.consume(min(_MANY, left), timeout=_PATIENCE)  # it waits until it has so many
+            messages = consumer.consume(min(_MANY, left), timeout=_PATIENCE)  # waits for this number of records
             left -= len(messages)
             if not messages:
-                raise TimeoutError(f"nothing came for {_PATIENCE} s; missing are the partitions {sorted(missing)}")
+                raise TimeoutError(f"no record for {_PATIENCE} s; incomplete partitions: {sorted(missing)}")
             for message in messages:
                 if message.error() is not None:
                     raise confluent.KafkaException(message.error())

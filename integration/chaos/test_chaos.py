@@ -1,4 +1,4 @@
-"""The run, small: nothing acknowledged is lost, doubled or moved, on the embedded broker and on real Kafka."""
+"""Small runs on the embedded broker and on Kafka: each acknowledged record is stored once, at its offset."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from integration.embedded import EmbeddedProcess
 from integration.kafka import JavaTools, dump_faults
 
 SEED = 7
-SMALL_SEGMENTS = {"segment.bytes": 1 << 20}  # rolled often: indexes and snapshots of the producers' states
-BUFFER = 4 << 20  # small, so that records are acknowledged all along
+SMALL_SEGMENTS = {"segment.bytes": 1 << 20}  # rolled often: many indexes and snapshots of producer states
+BUFFER = 4 << 20  # small, so that records are acknowledged continuously
 
 Tools = Callable[[BrokerUnderTest], JavaTools]
 
 
 async def chaos(broker: BrokerUnderTest, records: int, kinds: list[Kind], **options: object) -> Outcome:
-    """A run whose promises were kept, as far as our own consumer sees."""
+    """Run, and check the result with our own consumer."""
     faults = plan(random.Random(SEED), records, kinds)
-    told: list[str] = []
+    messages: list[str] = []
     outcome = await run(
         broker.may_be_killed,
         records,
         faults,
-        tell=told.append,
+        report=messages.append,
         topic_configs=SMALL_SEGMENTS,
         buffer_memory=BUFFER,
         **options,
     )
-    assert outcome.faults == [], told
-    assert len(told) == len(faults)
+    assert outcome.faults == [], messages
+    assert len(messages) == len(faults)
     return outcome
 
 
-async def look_again(broker: BrokerUnderTest, outcome: Outcome) -> None:
-    """The same by another client's eyes."""
+async def check_with_librdkafka(broker: BrokerUnderTest, outcome: Outcome) -> None:
+    """Check the result with librdkafka."""
     found = await run_sync(read_with_librdkafka, broker.bootstrap_servers, outcome.topic, PARTITIONS)
     assert judge(outcome.load.account, found).faults == []
 
 
 def disturbances(broker: BrokerUnderTest) -> list[Kind]:
-    """Real Kafka takes some ten seconds to be back: it is killed once."""
+    """Return the faults for a broker; Kafka is killed only once, because its restart takes about ten seconds."""
     return [Kind.KILL, Kind.KILL, Kind.STOP, Kind.FREEZE] if broker.name == "embedded" else [Kind.KILL, Kind.FREEZE]
 
 
-async def test_every_acknowledged_record_is_there_once_and_in_order(modern_broker: BrokerUnderTest) -> None:
+async def test_every_acknowledged_record_is_stored_once_and_in_order(modern_broker: BrokerUnderTest) -> None:
     outcome = await chaos(modern_broker, 300_000, disturbances(modern_broker))
     assert outcome.verdict.acknowledged == outcome.verdict.stored == outcome.load.accepted
     assert outcome.load.refused == 0
-    await look_again(modern_broker, outcome)
+    await check_with_librdkafka(modern_broker, outcome)
 
 
-async def test_what_was_given_up_is_there_at_most_once(modern_broker: BrokerUnderTest) -> None:
+async def test_a_failed_record_is_stored_at_most_once(modern_broker: BrokerUnderTest) -> None:
     outcome = await chaos(modern_broker, 150_000, [Kind.KILL, Kind.FREEZE], delivery_timeout_ms=600)
     assert outcome.verdict.acknowledged
     assert outcome.verdict.failed
-    await look_again(modern_broker, outcome)
+    await check_with_librdkafka(modern_broker, outcome)
 
 
 @pytest.mark.parametrize("timeout_ms", [120_000, 400])
-async def test_the_embedded_brokers_files_have_no_fault_after_it(
+async def test_the_files_of_the_embedded_broker_are_valid_after_a_run(
     embedded: BrokerUnderTest, java: Tools, timeout_ms: int
 ) -> None:
     server = embedded.may_be_killed

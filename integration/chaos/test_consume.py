@@ -1,4 +1,4 @@
-"""The run, small: a group goes on by itself whatever befalls its broker, on the embedded broker and on real Kafka."""
+"""Small runs on the embedded broker and on Kafka: a group recovers from each outage of its broker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SEED = 4
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
-async def test_a_group_goes_on_after_each_outage(protocol: str, modern_broker: BrokerUnderTest) -> None:
+async def test_a_group_resumes_after_each_outage(protocol: str, modern_broker: BrokerUnderTest) -> None:
     seconds = 8.0 if modern_broker.name == "embedded" else 3.0
-    told: list[str] = []
+    messages: list[str] = []
     outcome = await run(
         modern_broker.may_be_killed,
         seconds=seconds,
@@ -23,21 +23,21 @@ async def test_a_group_goes_on_after_each_outage(protocol: str, modern_broker: B
         longest=2.0,
         rate=20.0,
         seed=SEED,
-        tell=told.append,
+        report=messages.append,
     )
-    assert outcome.wrong == [], told
-    assert len(told) == len(outcome.resumptions) > 0
+    assert outcome.wrong == [], messages
+    assert len(messages) == len(outcome.resumptions) > 0
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
-async def test_what_is_kept_for_a_killed_member_is_known(protocol: str, modern_broker: BrokerUnderTest) -> None:
+async def test_partitions_assigned_to_a_killed_member_are_known(protocol: str, modern_broker: BrokerUnderTest) -> None:
     servers = modern_broker.bootstrap_servers
     async with open_group(servers, partitions=PARTITIONS, size=2, rate=20.0, apart=True) as group:
         for name in group.names:
             await group.start(name, PROTOCOLS[protocol])
         await group.settled(PARTITIONS)
-        assert not await group.held_by_the_dead()
+        assert not await group.assigned_to_killed()
         owned = await group.kill(group.names[0])
         assert len(owned) == PARTITIONS // 2
-        assert await group.held_by_the_dead() == owned
+        assert await group.assigned_to_killed() == owned

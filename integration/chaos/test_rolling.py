@@ -1,6 +1,6 @@
-"""The rolling restart, small: nothing lost or doubled, and static members cause no rebalance.
+"""Small rolling restarts: no record is lost or duplicated, and static members cause no rebalance.
 
-How long partitions stop is for a machine that does nothing else: `python -m integration.chaos.rolling` measures it.
+`python -m integration.chaos.rolling` measures how long partitions stop, on an idle machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ SMALL: dict[str, Any] = {"restarts": 1, "calm": 0.1, "rate": 20.0, "stop_allowed
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_rolling_restart_loses_and_doubles_nothing(protocol: str, modern_broker: BrokerUnderTest) -> None:
+async def test_a_rolling_restart_neither_loses_nor_duplicates_records(
+    protocol: str, modern_broker: BrokerUnderTest
+) -> None:
     outcome = await roll(modern_broker.bootstrap_servers, protocol, **SMALL)
     assert outcome.wrong == []
     assert outcome.records > 0
@@ -27,14 +29,14 @@ async def test_a_rolling_restart_loses_and_doubles_nothing(protocol: str, modern
 
 
 @pytest.mark.timeout(180)
-async def test_a_static_member_that_is_killed_goes_on_where_it_had_committed(modern_broker: BrokerUnderTest) -> None:
+async def test_a_killed_static_member_resumes_at_its_committed_offsets(modern_broker: BrokerUnderTest) -> None:
     outcome = await roll(modern_broker.bootstrap_servers, "static", killed=True, **SMALL)
     assert outcome.wrong == []
     assert outcome.rebalances == 0
-    assert 0 < outcome.doubled <= outcome.uncommitted
+    assert 0 < outcome.duplicates <= outcome.uncommitted
 
 
-def test_a_group_that_does_not_settle_is_told_in_one_line_and_by_the_status(
+def test_a_group_that_does_not_settle_is_reported_in_one_line_and_by_the_exit_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(group, "_PATIENCE", 0.0)

@@ -1,4 +1,4 @@
-"""The run, small: whatever is killed, each input counts once, on the embedded broker and on real Kafka."""
+"""Small runs on the embedded broker and on Kafka: each input counts once, whatever is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The account and the verdict: each kind of broken promise is noticed."""
+"""Ledgers and their comparison: each kind of broken guarantee is detected."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from integration.chaos.verdict import judge
 
 
 def ledger(*runs: tuple[int, int, int]) -> Ledger:
-    """One partition with these runs."""
+    """Return a ledger of one partition with these runs."""
     made = Ledger(1)
     for number, offset, count in runs:
         made.add(0, number, offset, count)
     return made
 
 
-def test_what_was_acknowledged_and_found_is_faultless() -> None:
+def test_acknowledged_records_that_are_stored_are_not_a_fault() -> None:
     verdict = judge(ledger((0, 0, 100), (100, FAILED, 20), (120, 110, 30)), ledger((0, 0, 110), (120, 110, 30)))
     assert verdict.faults == []
     assert (verdict.stored, verdict.acknowledged, verdict.failed, verdict.failed_but_stored) == (140, 130, 20, 10)
@@ -32,24 +32,24 @@ def test_what_was_acknowledged_and_found_is_faultless() -> None:
     [
         ([(0, 0, 99)], "1 of 100 record(s) acknowledged from number 0 are LOST"),
         ([(0, 0, 40), (41, 41, 59)], "1 of 100 record(s) acknowledged from number 0 are LOST"),
-        ([(0, 0, 100), (90, 100, 10)], "10 of 100 record(s) from number 0 are there twice"),
-        ([(0, 0, 40), (60, 40, 40), (40, 80, 20)], "number 60 was acknowledged at 60 and lies at 40"),
-        ([(0, 0, 40), (60, 40, 40), (40, 80, 20)], "come after number 99: twice, or out of order"),
-        ([(0, 1, 100)], "number 0 was acknowledged at 0 and lies at 1"),
+        ([(0, 0, 100), (90, 100, 10)], "10 of 100 record(s) from number 0 are stored twice"),
+        ([(0, 0, 40), (60, 40, 40), (40, 80, 20)], "number 60 was acknowledged at offset 60, but is stored at 40"),
+        ([(0, 0, 40), (60, 40, 40), (40, 80, 20)], "follow number 99: duplicates, or out of order"),
+        ([(0, 1, 100)], "number 0 was acknowledged at offset 0, but is stored at 1"),
         ([(0, 0, 101)], "number 100 was never sent"),
         ([(0, 0, 50), (50, 49, 50)], "offset 49 was read after 49"),
     ],
 )
-def test_a_broken_promise_is_a_fault(stored: list[tuple[int, int, int]], fault: str) -> None:
-    assert any(fault in told for told in judge(ledger((0, 0, 100)), ledger(*stored)).faults)
+def test_a_broken_guarantee_is_a_fault(stored: list[tuple[int, int, int]], fault: str) -> None:
+    assert any(fault in found for found in judge(ledger((0, 0, 100)), ledger(*stored)).faults)
 
 
-def test_a_record_that_failed_and_is_there_twice_is_a_fault() -> None:
+def test_a_failed_record_that_is_stored_twice_is_a_fault() -> None:
     (fault,) = judge(ledger((0, 0, 10), (10, FAILED, 5)), ledger((0, 0, 15), (10, 15, 5))).faults
-    assert "from number 10 at offset 15 come after number 14" in fault
+    assert "from number 10 at offset 15 follow number 14" in fault
 
 
-def test_an_acknowledgement_without_an_offset_is_kept_where_the_record_is_there_once() -> None:
+def test_an_acknowledgement_without_an_offset_holds_if_the_record_is_stored_once() -> None:
     account = ledger((0, 0, 10), (10, NOWHERE, 5))
     verdict = judge(account, ledger((0, 0, 15)))
     assert (verdict.faults, verdict.acknowledged, verdict.acknowledged_nowhere) == ([], 15, 5)
@@ -64,7 +64,7 @@ def test_records_are_kept_as_runs() -> None:
     assert made.runs == [[Run(0, 0, 6), Run(6, FAILED, 2), Run(8, 6, 4)]]
 
 
-def test_numbers_with_a_gap_and_a_repetition_are_not_taken_for_a_run() -> None:
+def test_numbers_with_a_gap_and_a_repetition_are_not_one_run() -> None:
     made = Ledger(1)
     made.add_all(0, [0, 2, 2, 3], [0, 1, 2, 3])
     assert made.runs == [[Run(0, 0, 1), Run(2, 1, 1), Run(2, 2, 2)]]
@@ -79,13 +79,13 @@ def test_values_name_their_records() -> None:
 @pytest.mark.parametrize(
     "values", [value_of(1, 1)[:-8], value_of(1, 1)[:-1] + b"\x7f", value_of(1, 1) + value_of(2, 1)]
 )
-def test_a_value_that_no_run_wrote_is_refused(values: bytes) -> None:
+def test_a_value_of_another_format_is_refused(values: bytes) -> None:
     with pytest.raises(Malformed):
         read_names(values)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_plan_spreads_its_faults_and_is_made_again_by_its_seed(seed: int) -> None:
+def test_a_plan_spreads_its_faults_and_is_determined_by_its_seed(seed: int) -> None:
     kinds = [Kind.KILL] * 5 + [Kind.STOP, Kind.FREEZE]
     faults = plan(random.Random(seed), 7_000, kinds)
     assert faults == plan(random.Random(seed), 7_000, kinds)

@@ -1,6 +1,6 @@
-"""Read, work, write in transactions, while the worker and the broker are killed: each input counts once, in order.
+"""Read-process-write in transactions, while worker and broker are killed: each input counts once, in order.
 
-`python -m integration.chaos.transactions` runs it at full size and prints what happened; `test_transactions.py` small.
+`python -m integration.chaos.transactions` runs at full size and prints the counts; `test_transactions.py` is small.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from integration.kafka import KafkaServer, real_kafka
 
 KILL_WORKER: Final = "worker killed"
 KILL_BROKER: Final = "broker killed"
-OVERTAKE: Final = "worker overtaken"  # frozen, another one started, thawed
+OVERTAKE: Final = "worker overtaken"  # frozen, replaced by a new worker, then thawed
 DONE: Final = "done"
 ENDED: Final = "ended"  # by itself
 PARTITIONS: Final = 4
 
-# A fault comes so many seconds after its transaction at the latest: it may hit anything that is going on.
+# The longest delay of a fault after its transaction, so that it may hit any activity.
 _JITTER_SECONDS: Final = 0.05
-_STARTING_SECONDS: Final = 0.5  # how long a worker may live before the next fault, at the least
-_PATIENCE: Final = 60.0  # seconds without a line of the worker's
+_STARTING_SECONDS: Final = 0.5  # the shortest time from the start of a worker to the next fault
+_PATIENCE: Final = 60.0  # seconds without a line from the worker
 
 
 class ChaosFailed(AssertionError):
-    """Something did not hold."""
+    """A guarantee was broken."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to happen; drawn from the seed."""
+    """The size of a run and its faults, drawn from the seed."""
 
     transactions: int = 10_000
     worker_kills: int = 20
@@ -63,11 +63,11 @@ class Plan:
 
     @property
     def inputs(self) -> int:
-        """Of each partition."""
+        """The number of inputs of each partition."""
         return self.transactions * self.turn // PARTITIONS
 
     def faults(self, rng: random.Random) -> list[tuple[int, str]]:
-        """After how many transactions, what; each in a part of its own."""
+        """Return faults with the number of transactions before each, one in each part of the run."""
         kinds = [KILL_WORKER] * self.worker_kills + [OVERTAKE] * self.overtakes + [KILL_BROKER] * self.broker_kills
         rng.shuffle(kinds)
         part = self.transactions / (len(kinds) + 1)
@@ -75,7 +75,7 @@ class Plan:
 
 
 class Instance:
-    """A worker's process."""
+    """The process of a worker."""
 
     def __init__(self, process: anyio.abc.Process, errors: IO[bytes]) -> None:
         assert process.stdout is not None
@@ -91,34 +91,34 @@ class Instance:
         return cls(await anyio.open_process(command, stdin=subprocess.DEVNULL, stderr=errors), errors)
 
     async def line(self) -> str | None:
-        """The next line that it tells; None at its end.
+        """Return the next line of its output; None at the end.
 
-        Raises: ChaosFailed: it is silent.
+        Raises: ChaosFailed: there was no line in time.
         """
         with anyio.move_on_after(_PATIENCE):
             try:
                 return (await self._lines.receive_until(b"\n", 100)).decode()
             except anyio.IncompleteRead:
                 return None
-        raise ChaosFailed(f"the worker is silent for {_PATIENCE} s: {self._last_words()}")
+        raise ChaosFailed(f"the worker wrote nothing for {_PATIENCE} s: {self._stderr()}")
 
     def send(self, what: signal.Signals) -> None:
         self._process.send_signal(what)
 
     async def status(self) -> int:
-        """How it ended.
+        """Return its exit status.
 
-        Raises: ChaosFailed: it goes on.
+        Raises: ChaosFailed: it did not end in time.
         """
         with anyio.move_on_after(_PATIENCE):
             return await self._process.wait()
-        raise ChaosFailed(f"the worker goes on for {_PATIENCE} s: {self._last_words()}")
+        raise ChaosFailed(f"the worker did not end within {_PATIENCE} s: {self._stderr()}")
 
     async def must_end(self, *statuses: int) -> None:
-        """Raises: ChaosFailed: it does not, or ends otherwise."""
+        """Wait for its end; raise ChaosFailed if it does not end, or with another status."""
         status = await self.status()
         if status not in statuses:
-            raise ChaosFailed(f"the worker ended with {status}: {self._last_words()}")
+            raise ChaosFailed(f"the worker ended with status {status}: {self._stderr()}")
 
     async def close(self) -> None:
         with anyio.CancelScope(shield=True):
@@ -127,7 +127,7 @@ class Instance:
             await self._process.aclose()
         self._errors.close()
 
-    def _last_words(self) -> str:
+    def _stderr(self) -> str:
         self._errors.seek(0)
         return self._errors.read()[-3000:].decode(errors="replace")
 
@@ -148,11 +148,11 @@ class Run:
 
     @property
     def expected(self) -> list[list[bytes]]:
-        """By partition what a reader of the output must see."""
+        """The values that a reader of the output must see, by partition."""
         return [[b"%d-%d" % (place, number) for number in range(self._plan.inputs)] for place in range(PARTITIONS)]
 
     async def prepare(self) -> None:
-        """Topics and inputs."""
+        """Create the topics and produce the inputs."""
         async with Admin(self._server.bootstrap_servers) as admin:
             await admin.create_topics([NewTopic(self.source, PARTITIONS), NewTopic(self.target, PARTITIONS)])
         async with Producer(self._server.bootstrap_servers) as producer:
@@ -162,9 +162,9 @@ class Run:
             await producer.flush()
 
     async def copy(self) -> None:
-        """Workers, one after the other, until one of them says that all is done.
+        """Run workers, one after the other, until one reports that all is done.
 
-        Raises: ChaosFailed: a worker ended, or fell silent, for no reason that it should have.
+        Raises: ChaosFailed: a worker ended, or stopped writing, unexpectedly.
         """
         began = time.perf_counter()
         async with AsyncExitStack() as workers:
@@ -184,7 +184,7 @@ class Run:
                 elif ended == OVERTAKE:
                     worker.send(signal.SIGSTOP)
                     frozen = worker
-                else:  # one that was thawed took over before it noticed: the last one to start wins
+                else:  # a thawed worker took over before it was fenced: the last to initialize wins
                     await worker.must_end(FENCED)
         self.seconds = time.perf_counter() - began
 
@@ -207,15 +207,15 @@ class Run:
         return worker
 
     async def _thaw(self, frozen: Instance, worker: Instance) -> None:
-        """When the newer worker works, the older one must find out that it may not."""
+        """Thaw the older worker once the newer one has started; it must be fenced."""
         line = await worker.line()
         if line != "started":
-            raise ChaosFailed(f"a worker begins with {line!r}")
+            raise ChaosFailed(f"the first line of a worker is {line!r}")
         frozen.send(signal.SIGCONT)
         await frozen.must_end(FENCED)
 
     async def _follow(self, worker: Instance) -> str:
-        """Count what it tells, and do to the broker what is due, until it ends or is to be ended; why."""
+        """Count its transactions and inflict due faults, until it ends or must be ended; return the reason."""
         while True:
             line = await worker.line()
             if line is None or line == DONE:
@@ -231,10 +231,10 @@ class Run:
                 await run_in_thread(self._server.kill)
                 await run_in_thread(self._server.restart)
 
-    # --- the verdict --------------------------------------------------------------------------------------------------
+    # --- checks -------------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        """Raises: ChaosFailed: our own reader of committed records sees anything but each input once and in order."""
+        """Raise ChaosFailed unless our read_committed consumer sees each input once and in order."""
         places = [TopicPartition(self.target, number) for number in range(PARTITIONS)]
         found: list[list[bytes]] = [[] for _ in places]
         reader: Consumer[bytes, bytes] = Consumer(
@@ -249,7 +249,7 @@ class Run:
         self._judge(found, "our reader")
 
     async def check_with_librdkafka(self) -> None:
-        """The same by another client's eyes."""
+        """Check the same with librdkafka."""
         found = await run_in_thread(read_with_librdkafka, self._server.bootstrap_servers, self.target)
         self._judge(found, "librdkafka")
 
@@ -271,7 +271,7 @@ class Run:
 
 
 def read_with_librdkafka(bootstrap_servers: str, topic: str) -> list[list[bytes]]:
-    """By partition what its reader of committed records sees, to the end."""
+    """Return what librdkafka's read_committed consumer reads, by partition."""
     options = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": f"reader-{uuid.uuid4().hex[:8]}",
@@ -287,7 +287,7 @@ def read_with_librdkafka(bootstrap_servers: str, topic: str) -> list[list[bytes]
         while len(ended) < PARTITIONS:
             message = reader.poll(_PATIENCE)
             if message is None:
-                raise ChaosFailed(f"librdkafka reads no further after {sum(map(len, found))} records")
+                raise ChaosFailed(f"librdkafka stopped after {sum(map(len, found))} records")
             partition = message.partition() or 0
             if message.error() is None:
                 found[partition].append(message.value() or b"")
@@ -297,9 +297,9 @@ def read_with_librdkafka(bootstrap_servers: str, topic: str) -> list[list[bytes]
 
 
 async def run(server: KafkaServer, plan: Plan) -> Run:
-    """Everything, with a verdict.
+    """Copy all inputs and check the result with both clients.
 
-    Raises: ChaosFailed: something did not hold.
+    Raises: ChaosFailed: a guarantee was broken.
     """
     chaos = Run(server, plan)
     await chaos.prepare()
@@ -310,7 +310,7 @@ async def run(server: KafkaServer, plan: Plan) -> Run:
 
 
 def main() -> None:
-    """At full size."""
+    """Run at full size."""
     parser = argparse.ArgumentParser(prog="python -m integration.chaos.transactions", description=__doc__)
     parser.add_argument("--broker", default="embedded", help="embedded, or a release of Kafka")
     for field in dataclasses.fields(Plan):
@@ -324,7 +324,7 @@ def main() -> None:
     server.start()
     try:
         print(uvloop.run(run(server, plan)))
-        print("each input counts once, in order, for our reader of committed records and for librdkafka's")
+        print("each input counts once, in order, for the read_committed consumers of aiokwire and librdkafka")
     finally:
         server.close()
 

@@ -1,8 +1,7 @@
-"""The service under test of `transactions.py`: copies one topic to another in transactions, aborts at random, and may
-be killed at any moment.
+"""The service under test of `transactions.py`: copies a topic in transactions, aborts at random, may be killed.
 
-Gets its `Job` as JSON in its only argument. Tells on its standard output, a line each: "started", "committed",
-"aborted", and at the end "done". Ends with status 3 when a newer instance took over.
+Reads its `Job` as JSON from its only argument. Writes lines to stdout: "started", "committed", "aborted", and "done"
+at the end. Exits with status 3 when a newer instance has taken over.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ Records = list[ConsumerRecord[bytes, bytes]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Job:
-    """What a worker is told."""
+    """The work of a worker."""
 
     bootstrap_servers: str
     source: str
@@ -54,21 +53,21 @@ class Job:
 
 
 class GaveUp(Exception):
-    """A handler that fails."""
+    """The failure of a handler."""
 
 
 class Worker:
-    """One instance."""
+    """One instance of the service."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._rng = random.Random(job.seed)
         self._places = [TopicPartition(job.source, number) for number in range(job.partitions)]
-        self._turn: list[tuple[int, int]] = []  # what the turn before worked on
+        self._turn: list[tuple[int, int]] = []  # the records of the previous turn
         self._done = False
 
     async def run(self) -> None:
-        """Until all is copied.
+        """Run until all inputs are copied.
 
         Raises: FencedError, in a group: a newer instance took over.
         """
@@ -83,12 +82,12 @@ class Worker:
             while not self._done:
                 try:
                     async with Producer(job.bootstrap_servers, transactional_id=job.transactional_id) as producer:
-                        tell("started")
+                        report("started")
                         await self._work(reader, producer)
-                except* TransactionFailed as failed:  # the next producer settles what it left
+                except* TransactionFailed as failed:  # the next producer aborts the transaction it left
                     print(failed.exceptions, file=sys.stderr)
-        self._tell_turn([])
-        tell("done")
+        self._report_turn([])
+        report("done")
 
     async def _work(self, reader: Consumer[bytes, bytes], producer: Producer[bytes, bytes]) -> None:
         async with anyio.create_task_group() as tasks:
@@ -104,7 +103,7 @@ class Worker:
     async def _copy(
         self, records: Records, tx: Transaction, producer: Producer[bytes, bytes], scope: anyio.CancelScope
     ) -> None:
-        self._tell_turn([(record.partition, record.offset) for record in records])
+        self._report_turn([(record.partition, record.offset) for record in records])
         fails = self._rng.random() < self._job.abort_rate
         for record in records[: self._rng.randrange(len(records) + 1)] if fails else records:
             await producer.submit(self._job.target, record.value, key=record.key, partition=record.partition)
@@ -112,11 +111,11 @@ class Worker:
             await self._abort(tx, producer, scope)
 
     async def _abort(self, tx: Transaction, producer: Producer[bytes, bytes], scope: anyio.CancelScope) -> None:
-        """In one of the ways that a program has."""
+        """Abort in one of the ways that programs can."""
         if self._rng.random() < 0.5:
             await producer.flush()  # so that the broker has something to abort
         self._turn = []
-        tell("aborted")
+        report("aborted")
         way = self._rng.randrange(4)
         if way == 0:
             raise GaveUp
@@ -128,10 +127,10 @@ class Worker:
             scope.cancel()
             await anyio.sleep_forever()
 
-    def _tell_turn(self, turn: list[tuple[int, int]]) -> None:
-        """The turn before was committed, unless its records have come again."""
+    def _report_turn(self, turn: list[tuple[int, int]]) -> None:
+        """Report the previous turn as committed, unless its records are delivered again."""
         if self._turn and self._turn[0] not in turn:
-            tell("committed")
+            report("committed")
         self._turn = turn
 
     async def _end_when_done(self, reader: Consumer[bytes, bytes], scope: anyio.CancelScope) -> None:
@@ -144,8 +143,8 @@ class Worker:
         scope.cancel()
 
 
-def tell(what: str) -> None:
-    """To whoever started this process."""
+def report(what: str) -> None:
+    """Write a line for the parent process."""
     print(what, flush=True)
 
 
@@ -161,7 +160,7 @@ async def _main(job: Job) -> int:
 
 
 def main() -> int:
-    """The process."""
+    """Run the worker process."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(process)d %(name)s %(message)s")
     return uvloop.run(_main(Job(**json.loads(sys.argv[1]))))
 

@@ -1,4 +1,4 @@
-"""The producer's account beside what a reader found: a plain comparison of two ledgers."""
+"""A plain comparison of two ledgers: the producer's deliveries and the stored records."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 
 from integration.chaos.ledger import FAILED, NOWHERE, Ledger, Run
 
-_SHOWN = 20  # faults that are told of one partition
+_SHOWN = 20  # faults listed for one partition
 
 
 @dataclass(slots=True)
 class Verdict:
-    """What the comparison says; `faults` is empty when every promise was kept."""
+    """The result of the comparison; `faults` is empty if every guarantee holds."""
 
     stored: int = 0
     acknowledged: int = 0
-    acknowledged_nowhere: int = 0  # of those: without an offset, as a retry's answer may be
+    acknowledged_nowhere: int = 0  # of those: without an offset, which the response to a retry may lack
     failed: int = 0
     failed_but_stored: int = 0
     faults: list[str] = field(default_factory=list)
 
 
 def judge(account: Ledger, found: Ledger) -> Verdict:
-    """Every acknowledged record is there once, where the producer was told; a failed one at most once; all in order."""
+    """Check that acknowledged records are stored once at their offsets, failed ones at most once, all in order."""
     verdict = Verdict(stored=found.count(), acknowledged=account.count(), failed=account.count(failed=True))
     for partition, (promised, stored) in enumerate(zip(account.runs, found.runs, strict=True)):
         faults = [*_disorder(stored), *_foreign(promised, stored)]
@@ -40,7 +40,7 @@ def judge(account: Ledger, found: Ledger) -> Verdict:
 
 
 def _disorder(stored: list[Run]) -> list[str]:
-    """Numbers that do not grow along the offsets: a record that is there twice, or too late."""
+    """Return where numbers do not grow with the offsets: duplicates, and records out of order."""
     faults = []
     highest = position = -1
     for run in stored:
@@ -48,8 +48,8 @@ def _disorder(stored: list[Run]) -> list[str]:
             faults.append(f"offset {run.offset} was read after {position}")
         if run.number <= highest:
             faults.append(
-                f"{run.count} record(s) from number {run.number} at offset {run.offset} come after number {highest}: "
-                f"twice, or out of order"
+                f"{run.count} record(s) from number {run.number} at offset {run.offset} follow number {highest}: "
+                f"duplicates, or out of order"
             )
         highest = max(highest, run.number + run.count - 1)
         position = run.offset + run.count - 1
@@ -57,23 +57,23 @@ def _disorder(stored: list[Run]) -> list[str]:
 
 
 def _foreign(promised: list[Run], stored: list[Run]) -> list[str]:
-    """Numbers that nobody sent."""
+    """Return the numbers that were never sent."""
     end = promised[-1].number + promised[-1].count if promised else 0
     return [f"number {run.number + run.count - 1} was never sent" for run in stored if run.number + run.count > end]
 
 
 def _broken(run: Run, there: list[Run]) -> list[str]:
-    """What is wrong with an acknowledged run, given the parts of it that were found."""
+    """Return the faults of an acknowledged run, given its stored parts."""
     faults = []
     count = sum(part.count for part in there)
     if count < run.count:
         faults.append(f"{run.count - count} of {run.count} record(s) acknowledged from number {run.number} are LOST")
     if count > run.count:
-        faults.append(f"{count - run.count} of {run.count} record(s) from number {run.number} are there twice")
+        faults.append(f"{count - run.count} of {run.count} record(s) from number {run.number} are stored twice")
     if run.offset != NOWHERE:
         shift = run.offset - run.number
         faults += [
-            f"number {part.number} was acknowledged at {part.number + shift} and lies at {part.offset}"
+            f"number {part.number} was acknowledged at offset {part.number + shift}, but is stored at {part.offset}"
             for part in there
             if part.offset - part.number != shift
         ]
@@ -81,7 +81,7 @@ def _broken(run: Run, there: list[Run]) -> list[str]:
 
 
 def _overlaps(run: Run, stored: list[Run]) -> list[Run]:
-    """The parts of the stored runs that hold numbers of `run`."""
+    """Return the parts of the stored runs with numbers of `run`."""
     parts = []
     for other in stored:
         first = max(run.number, other.number)
