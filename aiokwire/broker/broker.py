@@ -19,12 +19,11 @@ import anyio
 from aiokwire.broker.adoption import INTERNAL
 from aiokwire.broker.configs import BrokerConfigs, check_topic_configs, static_configs
 from aiokwire.broker.faults import Faults, Interceptor, Journal, Serving
-from aiokwire.broker.listeners import Listeners
 from aiokwire.broker.log import DiskStorage, MemoryStorage, Storage
 from aiokwire.broker.maintenance import Maintenance
 from aiokwire.broker.nodes import Endpoint
 from aiokwire.broker.options import BrokerOptions
-from aiokwire.broker.server import parse_endpoint
+from aiokwire.broker.server import Listeners, parse_endpoint
 from aiokwire.broker.state import BrokerState
 from aiokwire.broker.topics import Topic, name_fault
 from aiokwire.config import require_bool, require_int

@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import anyio.lowlevel
 
-from aiokwire.broker.listeners import Listeners
-from aiokwire.broker.server import Server
+from aiokwire.broker.server import Listeners
 from aiokwire.broker.state import BrokerState, run_work
 from aiokwire.clock import wall_ms
 from aiokwire.errors import StorageError
@@ -28,9 +27,9 @@ EXPIRY_INTERVAL = 600.0  # Java: producer.id.expiration.check.interval.ms
 class Maintenance:
     """The chores of a broker and when each is due."""
 
-    def __init__(self, state: BrokerState, server: Server | Listeners) -> None:
+    def __init__(self, state: BrokerState, listeners: Listeners) -> None:
         self._state = state
-        self._server = server
+        self._listeners = listeners
         configs = state.configs
         self._idle = configs.integer("connections.max.idle.ms") / 1000
         self._chores: list[tuple[float, Callable[[], Awaitable[None]]]] = [
@@ -114,4 +113,4 @@ class Maintenance:
 
     async def _reap(self) -> None:
         if self._idle > 0:
-            self._server.close_idle(self._idle)
+            self._listeners.close_idle(self._idle)

@@ -11,13 +11,13 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.maintenance import Maintenance
-from aiokwire.broker.server import Server
+from aiokwire.broker.server import Listeners
 from aiokwire.errors import StorageError
 from tests.broker.raw import RawClient, batch, produce_one
 
 
 def _maintenance(broker: Broker) -> Maintenance:
-    return Maintenance(broker.state, Server(broker.state))
+    return Maintenance(broker.state, Listeners(broker.state))
 
 
 async def _produce(broker: Broker, *values: bytes) -> None:

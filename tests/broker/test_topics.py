@@ -21,6 +21,7 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.records import BatchBuilder
 from aiokwire.types import Compression
+from tests.broker.logs import flush
 
 NOW = 1_700_000_000_000
 
@@ -135,7 +136,7 @@ async def test_checkpoints_of_a_deleted_topic_do_not_harm_one_that_takes_its_nam
     topics, logs = _open(storage)
     old = topics.create("t", 1, {})
     _append(old, 10)
-    old.partitions[0].log.flush(NOW)
+    flush(old.partitions[0].log, NOW)
     old.partitions[0].log.delete_records(10)
     logs.checkpoint()
     if ends == "by request":
@@ -250,7 +251,7 @@ async def test_a_partition_that_lost_its_metadata_file_gets_its_topic_id_from_th
     topic = topics.create("t", 1, {})
     await topics.save()
     _append(topic, 3)
-    topic.partitions[0].log.flush(NOW)
+    flush(topic.partitions[0].log, NOW)
     logs.abandon()
     storage.unlock()
     del storage.files["t-0/partition.metadata"].data[:]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 from aiokwire.broker.faults.rules import Interceptor, On, Terms, match_of
 from aiokwire.broker.groups import ClassicGroup, Group
-from aiokwire.broker.listeners import Listeners
+from aiokwire.broker.server import Listeners
 from aiokwire.broker.state import BrokerState
 from aiokwire.config import require_int, require_number
 from aiokwire.error_codes import ErrorCode

@@ -2,16 +2,16 @@
 
 `coordinator` is the front.
 
-    classic protocol    classic (data), decisions (verdicts), classic_protocol (moves groups), classic_records
-    consumer protocol   consumer (data), heartbeat_validation (verdicts), reconciliation, assignors, consumer_protocol,
-                        consumer_records
-    both                requests, states, timers, context, records
+    classic protocol    classic_group (data), classic_decisions, classic_protocol (moves groups), classic_records
+    consumer protocol   consumer_group (data), consumer_decisions, reconciliation, assignors, consumer_protocol (moves
+                        groups), consumer_records
+    both                requests, states, timers, context
 """
 
-from aiokwire.broker.groups.classic import CONSUMER, ClassicGroup, ClassicMember
-from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
+from aiokwire.broker.groups.classic_group import CONSUMER, ClassicGroup, ClassicMember
+from aiokwire.broker.groups.consumer_decisions import Heartbeat, HeartbeatResult
+from aiokwire.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
 from aiokwire.broker.groups.coordinator import Group, GroupCoordinator
-from aiokwire.broker.groups.heartbeat_validation import Heartbeat, HeartbeatResult
 from aiokwire.broker.groups.requests import Client, Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicState, ConsumerState, ReconciliationState
 

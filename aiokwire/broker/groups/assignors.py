@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from aiokwire.broker.groups.consumer import NOTHING, Part, Parts
+from aiokwire.broker.groups.consumer_group import NOTHING, Part, Parts
 
 
 class Subscriber(NamedTuple):

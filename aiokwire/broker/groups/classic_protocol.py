@@ -12,11 +12,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from aiokwire.broker.groups import decisions
-from aiokwire.broker.groups.classic import ClassicGroup, ClassicMember
+from aiokwire.broker.groups import classic_decisions as decisions
+from aiokwire.broker.groups.classic_decisions import Rejoin
+from aiokwire.broker.groups.classic_group import ClassicGroup, ClassicMember
 from aiokwire.broker.groups.classic_records import encode_group, group_key
 from aiokwire.broker.groups.context import GroupContext
-from aiokwire.broker.groups.decisions import Rejoin
 from aiokwire.broker.groups.requests import Join, Joined, Leaver, Reply, Sync, Synced
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState
 from aiokwire.broker.groups.timers import Due, Key

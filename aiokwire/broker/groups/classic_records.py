@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from typing import Self
 
-from aiokwire.broker.groups.classic import ClassicGroup, ClassicMember
+from aiokwire.broker.groups.classic_group import ClassicGroup, ClassicMember
 from aiokwire.broker.groups.requests import Client
 from aiokwire.broker.groups.states import ClassicState
 from aiokwire.errors import CorruptRecord, ProtocolViolation

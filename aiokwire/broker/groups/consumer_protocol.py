@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 
 from aiokwire.broker.groups import consumer_records as records
 from aiokwire.broker.groups.assignors import ASSIGNORS, Subscriber
-from aiokwire.broker.groups.consumer import (
+from aiokwire.broker.groups.consumer_decisions import Fault, Heartbeat, HeartbeatResult, member_fault, updated
+from aiokwire.broker.groups.consumer_group import (
     JOINING,
     LEAVING_FOR_A_WHILE,
     NOTHING,
@@ -26,7 +27,6 @@ from aiokwire.broker.groups.consumer import (
 )
 from aiokwire.broker.groups.consumer_records import Row
 from aiokwire.broker.groups.context import GroupContext
-from aiokwire.broker.groups.heartbeat_validation import Fault, Heartbeat, HeartbeatResult, member_fault, updated
 from aiokwire.broker.groups.reconciliation import reconcile
 from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.broker.groups.timers import Due, Key

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
-from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
+from aiokwire.broker.groups.classic_records import KEY_TYPE as CLASSIC_KEY
+from aiokwire.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
 from aiokwire.broker.groups.requests import Client
 from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.errors import CorruptRecord, ProtocolViolation
@@ -245,11 +246,20 @@ def _key(key: ConsumerKey) -> bytes:
     return struct.pack(">h", key.type) + b"".join(struct.pack(">h", len(one.encode())) + one.encode() for one in names)
 
 
-def decode_key(kind: int, src: PlainReader) -> ConsumerKey | None:
-    """The rest of a key whose type is read; None for a record of another kind.
+def decode_key(key: bytes | None) -> str | ConsumerKey | None:
+    """Return the id of a classic group, the key of a consumer group's record, or None for other records.
 
-    Raises: ProtocolViolation.
+    Raises: CorruptRecord.
     """
+    try:
+        src = PlainReader(key or b"")
+        kind = src.int16()
+        return src.string() if kind == CLASSIC_KEY else _decode_key(kind, src)
+    except ProtocolViolation as error:
+        raise CorruptRecord(f"the key of a group's record is damaged: {error}") from error
+
+
+def _decode_key(kind: int, src: PlainReader) -> ConsumerKey | None:
     if kind not in set(KeyType):
         return None
     named = kind in {KeyType.MEMBER, KeyType.TARGET_MEMBER, KeyType.CURRENT, KeyType.REGEX}

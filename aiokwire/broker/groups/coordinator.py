@@ -17,16 +17,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from aiokwire.broker.configs import BrokerConfigs
-from aiokwire.broker.groups import consumer_records, decisions, heartbeat_validation
-from aiokwire.broker.groups.classic import ClassicGroup
+from aiokwire.broker.groups import classic_decisions, consumer_decisions, consumer_records
+from aiokwire.broker.groups.classic_group import ClassicGroup
 from aiokwire.broker.groups.classic_protocol import ClassicProtocol
 from aiokwire.broker.groups.classic_records import decode_group, group_key
-from aiokwire.broker.groups.consumer import JOINING, ConsumerGroup, Part
+from aiokwire.broker.groups.consumer_decisions import Heartbeat, HeartbeatResult
+from aiokwire.broker.groups.consumer_group import JOINING, ConsumerGroup, Part
 from aiokwire.broker.groups.consumer_protocol import ConsumerProtocol
-from aiokwire.broker.groups.consumer_records import Row
+from aiokwire.broker.groups.consumer_records import Row, decode_key
 from aiokwire.broker.groups.context import GroupContext
-from aiokwire.broker.groups.heartbeat_validation import Heartbeat, HeartbeatResult
-from aiokwire.broker.groups.records import decode_key
 from aiokwire.broker.groups.requests import Committer, Join, Joined, Leaver, Reply, Sync, Synced, too_long
 from aiokwire.broker.groups.states import ClassicEvent, ClassicState, ConsumerState
 from aiokwire.broker.groups.timers import Due, Key, Timers
@@ -228,7 +227,7 @@ class GroupCoordinator:
             return
         least = self._configs.integer("group.min.session.timeout.ms")
         most = self._configs.integer("group.max.session.timeout.ms")
-        code = decisions.timeout_fault(asked, least, most)
+        code = classic_decisions.timeout_fault(asked, least, most)
         if code is not ErrorCode.NONE:
             reply.give(Joined(code, asked.member_id))
             return
@@ -293,7 +292,7 @@ class GroupCoordinator:
 
         Raises: StorageError.
         """
-        fault = heartbeat_validation.request_fault(heartbeat)
+        fault = consumer_decisions.request_fault(heartbeat)
         if fault is not None:
             return HeartbeatResult(fault.code, fault.message)
         group = self._groups.get(heartbeat.group_id)
@@ -327,8 +326,8 @@ class GroupCoordinator:
         if isinstance(group, ConsumerGroup):
             topics = [(self._topics.get(tp.topic), tp.partition) for tp in partitions]
             parts = [Part(topic.id, index) for topic, index in topics if topic is not None]
-            return heartbeat_validation.commit_fault(group, by, parts)
-        code = decisions.commit_fault(group, by)
+            return consumer_decisions.commit_fault(group, by, parts)
+        code = classic_decisions.commit_fault(group, by)
         member = group.members.get(by.member_id)
         if code is ErrorCode.NONE and member is not None:
             self._classic.hear(group, member)
@@ -340,7 +339,7 @@ class GroupCoordinator:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         group = self._groups.get(group_id)
         return (
-            heartbeat_validation.fetch_fault(group, member_id, epoch)
+            consumer_decisions.fetch_fault(group, member_id, epoch)
             if isinstance(group, ConsumerGroup)
             else ErrorCode.NONE
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from aiokwire.broker.groups.consumer import ConsumerMember, Part, Parts
+from aiokwire.broker.groups.consumer_group import ConsumerMember, Part, Parts
 from aiokwire.broker.groups.states import ReconciliationState
 
 

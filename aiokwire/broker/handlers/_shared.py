@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
+from aiokwire.broker.groups import Client
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
@@ -11,6 +12,8 @@ from aiokwire.types import TopicPartition
 # Bits by ACL operation, as a broker without an authorizer answers: everything is allowed.
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+# On groups: read, delete, describe, describe and alter configs.
+GROUP_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 NOT_ASKED = -(2**31)
 
 # Resource types of the config APIs.
@@ -61,3 +64,16 @@ def offset_fault(call: Call, tp: TopicPartition, metadata: str | None) -> ErrorC
     if len((metadata or "").encode()) > call.state.configs.integer("offset.metadata.max.bytes"):
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
+
+
+def client_of(call: Call) -> Client:
+    """Who sends a request, as groups remember it; the host is written as Java does."""
+    return Client(call.client_id or "", f"/{call.peer.rpartition(':')[0]}")
+
+
+def group_fault(call: Call, group_id: str) -> ErrorCode:
+    """Why this node cannot say anything about a group, where a request names several."""
+    state = call.state
+    if state.plays_several and state.nodes.coordinator(group_id).id != call.node.id:
+        return ErrorCode.NOT_COORDINATOR
+    return state.groups.load_fault(group_id)

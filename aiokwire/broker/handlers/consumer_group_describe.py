@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import ConsumerGroup, ConsumerMember, Part, by_topic
-from aiokwire.broker.handlers._groups import GROUP_OPERATIONS, group_fault
-from aiokwire.broker.handlers._shared import NOT_ASKED
+from aiokwire.broker.handlers._shared import GROUP_OPERATIONS, NOT_ASKED, group_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import consumer_group_describe as messages
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import Heartbeat, HeartbeatResult, Part, by_topic
-from aiokwire.broker.handlers._groups import client_of
+from aiokwire.broker.handlers._shared import client_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import consumer_group_heartbeat as messages
 

@@ -6,7 +6,7 @@ Groups without members go, with their offsets.
 from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._groups import group_fault
+from aiokwire.broker.handlers._shared import group_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import delete_groups
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import ClassicGroup, ClassicState
-from aiokwire.broker.handlers._groups import GROUP_OPERATIONS, group_fault
-from aiokwire.broker.handlers._shared import NOT_ASKED
+from aiokwire.broker.handlers._shared import GROUP_OPERATIONS, NOT_ASKED, group_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_groups as messages
 

@@ -17,7 +17,7 @@ from collections.abc import Awaitable
 from aiokwire._text import printable
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import Join, Joined
-from aiokwire.broker.handlers._groups import client_of
+from aiokwire.broker.handlers._shared import client_of
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import join_group
 

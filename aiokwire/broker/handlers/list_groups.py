@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import CONSUMER, ClassicGroup
-from aiokwire.broker.handlers._groups import group_fault
+from aiokwire.broker.handlers._shared import group_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import list_groups
 

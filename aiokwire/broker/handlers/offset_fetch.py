@@ -15,8 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.handlers._groups import group_fault
-from aiokwire.broker.handlers._shared import find_topic
+from aiokwire.broker.handlers._shared import find_topic, group_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID

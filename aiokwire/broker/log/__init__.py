@@ -6,7 +6,7 @@ to a thread, `finish()` is called on the loop afterwards. No wall clock: `now_ms
 
     manager = LogManager(DiskStorage(path))             # or MemoryStorage()
     manager.open(now_ms)                                # locks; loads or repairs every partition
-    log = manager.create("orders", 0, topic_id, now_ms) # log.metadata_work() is due before the first append
+    log = manager.create("orders", 0, topic_id, now_ms) # takes appends after log.note_registered()
     log.append(batches, now_ms=now_ms)                  # verified v2 batches; offsets are patched in place
     log.read(offset, max_bytes).data                    # up to the high watermark, or `upto` the last stable offset
     manager.apply_retention(now_ms)                     # now and then, with flush_due, deletions_due, checkpoints
@@ -14,8 +14,8 @@ to a thread, `finish()` is called on the loop afterwards. No wall clock: `now_ms
 
 Files: `manager` (a data directory) has many `log` (a partition), each a row of `segment` with their `index`; `batches`
 reads headers, `lookup` finds times, `producers` and `epochs` hold what a log knows beside its batches, `recovery` opens
-a partition, `rolling` and `retention` decide when a segment is sealed and what goes, `flush` brings logs to the medium,
-`checkpoints` writes the text files, `storage` and `memory_storage` are all that touches files.
+a partition, `retention` decides which segments are removed, `work` brings logs to the medium, `checkpoints` writes the
+text files, `storage` and `memory_storage` are the only modules that touch files.
 """
 
 from aiokwire.broker.log.checkpoints import decode_id, encode_id, new_id

@@ -17,21 +17,18 @@ import anyio
 
 from aiokwire.broker.log.batches import read_marker
 from aiokwire.broker.log.config import LogConfig
-from aiokwire.broker.log.flush import Flush
 from aiokwire.broker.log.index import AbortedTransaction
-from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp, first_found
+from aiokwire.broker.log.lookup import Candidate, find_max_timestamp, find_timestamp
 from aiokwire.broker.log.producers import ProducerStates
 from aiokwire.broker.log.recovery import LoadedLog, delete_segment, load_log, log_cut, restore_producers
 from aiokwire.broker.log.retention import Removal, plan_retention
-from aiokwire.broker.log.rolling import must_roll
 from aiokwire.broker.log.segment import LOG, NO_TIMESTAMP, ReadResult, Segment
 from aiokwire.broker.log.storage import Storage
-from aiokwire.broker.log.work import Work
+from aiokwire.broker.log.work import Flush
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, OffsetOutOfRange, StorageError, error_for
 from aiokwire.records import RecordBatch, assign_offsets, scan_batches, set_log_append_time
 from aiokwire.threads import run_in_thread
-from aiokwire.types import OffsetAndTimestamp
 
 
 class AppendInfo(NamedTuple):
@@ -183,7 +180,7 @@ class PartitionLog:
             placed.append((header, end, last))
             end = last + 1
             latest = max(latest, header.max_timestamp)
-        if must_roll(self._active, self.config, len(data), latest, end - 1, now_ms):
+        if self._active.must_roll(self.config, len(data), latest, end - 1, now_ms):
             self.roll(now_ms)
         assign_offsets(data, base, leader_epoch, headers)
         self._active.write(data)
@@ -284,20 +281,6 @@ class PartitionLog:
 
     # --- look up by time ------------------------------------------------------------------------------------------
 
-    def offset_for_timestamp(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """The first record at or after `timestamp`, None when all are earlier.
-
-        Raises: CorruptRecord: the batch that may have it is damaged.
-        """
-        return first_found(self.candidates(timestamp))
-
-    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """The first record that has the greatest timestamp of all, None when there is none.
-
-        Raises: CorruptRecord: the batch that has it is damaged.
-        """
-        return first_found(self.candidates(None))
-
     def candidates(self, timestamp: int | None) -> Iterator[Candidate]:
         """The batches to look at for the first record at or after `timestamp`; None: for the greatest one."""
         if timestamp is None:
@@ -382,14 +365,6 @@ class PartitionLog:
                 await run_in_thread(work.run)
                 work.finish()
 
-    def flush(self, now_ms: int) -> None:
-        """Flush at once; waits for the medium.
-
-        Raises: StorageError.
-        """
-        if (work := self.prepare_flush(now_ms)) is not None:
-            work.do()
-
     # --- forget ---------------------------------------------------------------------------------------------------
 
     def delete_records(self, offset: int) -> int:
@@ -451,27 +426,7 @@ class PartitionLog:
         self._snapshots.delete_strays(list(self._bases), self.end_offset)
         restore_producers(self.producers, list(self._segments), self._snapshots, self.end_offset, rebuilt_from=None)
 
-    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget idle producers; gives how many."""
-        return self.producers.expire(now_ms, expiration_ms)
-
     # --- files ----------------------------------------------------------------------------------------------------
-
-    def metadata_work(self) -> Work | None:
-        """Work that makes a new log's topic id survive a power failure: due before its first append."""
-        metadata = self.metadata_to_sync
-        if metadata is None:
-            return None
-
-        def run() -> None:
-            self._storage.sync(metadata)
-            self._storage.sync_directory(self.directory)
-            self._storage.sync_directory("")
-
-        def finish() -> None:
-            self.metadata_to_sync = self._metadata_to_flush = None
-
-        return Work(f"flush the metadata of {self.topic}[{self.partition}]", run, finish)
 
     def note_registered(self) -> None:
         """The topic id is on the medium elsewhere, from where the next start restores it: appends may begin."""

@@ -58,12 +58,3 @@ def find_max_timestamp(segments: Sequence[Segment], log_start: int) -> Iterator[
     if batch is not None and batch.last_offset >= log_start:
         data = best.file.pread(batch.size, batch.position)
         yield Candidate(data, best.name, batch.leader_epoch, timestamp, log_start)
-
-
-def first_found(candidates: Iterator[Candidate]) -> OffsetAndTimestamp | None:
-    """What the first of the batches that has it says.
-
-    Raises: CorruptRecord: a batch is damaged.
-    """
-    found = (candidate.find() for candidate in candidates)
-    return next((one for one in found if one is not None), None)

@@ -26,11 +26,10 @@ from aiokwire.broker.log.checkpoints import (
     unpack_properties,
 )
 from aiokwire.broker.log.config import DAY_MS, LogConfig
-from aiokwire.broker.log.flush import flush_all
 from aiokwire.broker.log.log import PartitionLog
 from aiokwire.broker.log.retention import Removal
 from aiokwire.broker.log.storage import Storage, write_atomically
-from aiokwire.broker.log.work import Work
+from aiokwire.broker.log.work import Work, flush_all
 from aiokwire.errors import InvalidArgument, StorageError
 from aiokwire.types import TopicPartition
 
@@ -249,7 +248,7 @@ class LogManager:
     def create(
         self, topic: str, partition: int, topic_id: bytes, now_ms: int, config: LogConfig | None = None
     ) -> PartitionLog:
-        """Make the log of a new partition; its `metadata_work` is due before the first append.
+        """Create the log of a new partition; it takes appends after `note_registered`.
 
         Raises: InvalidArgument: it exists. StorageError: there is no room; nothing was made.
         """
@@ -415,7 +414,7 @@ class LogManager:
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget the producer ids that were idle for `producer.id.expiration.ms`; gives how many."""
-        return sum(log.expire_producers(now_ms, self._producer_expiration_ms) for log in self._logs.values())
+        return sum(log.producers.expire(now_ms, self._producer_expiration_ms) for log in self._logs.values())
 
     def release_idle(self) -> None:
         """Give back the file handles of segments that are no longer appended to; reads open them again."""

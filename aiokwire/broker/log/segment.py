@@ -9,6 +9,7 @@ from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from aiokwire.broker.log.batches import Damage, StoredBatch, diagnose, find, walk
+from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.index import OffsetIndex, TimeIndex, TransactionIndex
 from aiokwire.broker.log.storage import Buffer, Storage, StoredFile, append_exactly
 
@@ -190,6 +191,26 @@ class Segment:
         """What retention by time goes by: the greatest timestamp, or when the file was written."""
         timestamp = self.latest[0]
         return timestamp if timestamp >= 0 else self.storage.modified_ms(self.name + LOG)
+
+    def must_roll(self, config: LogConfig, incoming: int, latest: int, last_offset: int, now_ms: int) -> bool:
+        """Return whether an append of `incoming` bytes, up to `last_offset` and `latest`, needs a new segment.
+
+        `latest` is its greatest timestamp. The rules are Kafka's (Java: LogSegment.shouldRoll).
+        """
+        if self.size == 0:
+            return False
+        return (
+            self.size > config.segment_bytes - incoming
+            or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+            or len(self.offset_index) >= config.segment_index_bytes // OffsetIndex.ENTRY.size
+            or len(self.time_index) >= config.segment_index_bytes // TimeIndex.ENTRY.size - 1
+            or self._age_ms(latest, now_ms) > config.segment_ms - config.segment_jitter_ms
+        )
+
+    def _age_ms(self, latest: int, now_ms: int) -> int:
+        """Return the segment's age by its records' timestamps, or by the clock if they have none."""
+        first = self.first_timestamp
+        return latest - first if first >= 0 and latest >= 0 else now_ms - self.created_ms
 
     # --- append ---------------------------------------------------------------------------------------------------
 

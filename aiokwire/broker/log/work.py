@@ -1,8 +1,13 @@
-"""Work that waits for the medium, in two halves: one for a thread, one for the loop."""
+"""Work that waits for the medium, in two halves: one for a thread, one for the loop. Most of it is flushes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+
+from aiokwire.broker.log.epochs import LeaderEpochs
+from aiokwire.broker.log.storage import Storage
 
 
 class Work:
@@ -31,3 +36,45 @@ class Work:
         """Both at once, where waiting is no harm."""
         self.run()
         self.finish()
+
+
+class Flush(Work):
+    """The flush of one log."""
+
+    __slots__ = ("directories", "epochs", "lock", "paths", "storage")
+
+    def __init__(
+        self,
+        what: str,
+        storage: Storage,
+        paths: Sequence[str],
+        epochs: LeaderEpochs,
+        directories: Sequence[str],
+        lock: threading.Lock,
+        finish: Callable[[], None],
+    ) -> None:
+        """`paths` and `directories` are flushed, the file of `epochs` is brought up to date; `lock` is the log's."""
+        super().__init__(what, lambda: flush_all(storage, [self]), finish)
+        self.storage = storage
+        self.paths = paths
+        self.epochs = epochs
+        self.directories = directories
+        self.lock = lock
+
+
+def flush_all(storage: Storage, flushes: Sequence[Flush]) -> None:
+    """Do many flushes together, so that the medium gets their writes at the same time; `finish` is left to the caller.
+
+    Raises: StorageError: the first one; the other files were flushed nevertheless.
+    """
+    with contextlib.ExitStack() as locks:
+        for flush in flushes:
+            locks.enter_context(flush.lock)
+        renamed = [flush for flush in flushes if flush.epochs.write_temporary()]
+        paths = [path for flush in flushes for path in flush.paths]
+        storage.sync_all([*paths, *(flush.epochs.temporary for flush in renamed)])
+        for flush in renamed:
+            flush.epochs.replace()
+        directories = dict.fromkeys(path for flush in flushes for path in flush.directories)
+        directories.update(dict.fromkeys(flush.epochs.directory for flush in renamed))
+        storage.sync_directories(list(directories))

@@ -97,16 +97,13 @@ class Pattern:
 
         Raises: PatternTooExpensive.
         """
-        return [name for name in names if self._matches(name)]
+        return [name for name in names if self.fullmatch(name)]
 
     def fullmatch(self, name: str) -> bool:
-        """Whether the whole of a name matches.
+        """Return whether the whole name matches.
 
         Raises: PatternTooExpensive.
         """
-        return self._matches(name)
-
-    def _matches(self, name: str) -> bool:
         state = self._start
         for at, character in enumerate(name):
             following = state.following.get(character)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiokwire.broker.groups.assignors import ASSIGNORS, Subscriber, assign_range, assign_uniform
-from aiokwire.broker.groups.consumer import NOTHING, Part, Parts, by_topic
+from aiokwire.broker.groups.consumer_group import NOTHING, Part, Parts, by_topic
 
 T, U = b"t" * 16, b"u" * 16
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aiokwire.broker.groups.classic import CONSUMER, ClassicGroup, ClassicMember
+from aiokwire.broker.groups.classic_group import CONSUMER, ClassicGroup, ClassicMember
 from aiokwire.broker.groups.requests import Client, Joined, Reply, Synced
 from aiokwire.broker.groups.states import TRANSITIONS, ClassicEvent, ClassicState
 from aiokwire.error_codes import ErrorCode

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aiokwire.broker.groups import decisions
-from aiokwire.broker.groups.classic import CONSUMER
-from aiokwire.broker.groups.decisions import Rejoin
+from aiokwire.broker.groups import classic_decisions as decisions
+from aiokwire.broker.groups.classic_decisions import Rejoin
+from aiokwire.broker.groups.classic_group import CONSUMER
 from aiokwire.broker.groups.requests import Client, Committer, Join, Joined, Reply, Sync
 from aiokwire.broker.groups.states import ClassicState
 from aiokwire.error_codes import ErrorCode

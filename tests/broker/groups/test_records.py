@@ -8,9 +8,8 @@ import pytest
 
 from aiokwire.broker.groups import consumer_records as rows
 from aiokwire.broker.groups.classic_records import GroupLogValue, decode_group, encode_group, group_key
-from aiokwire.broker.groups.consumer import ConsumerGroup, ConsumerMember, Part
-from aiokwire.broker.groups.consumer_records import ConsumerKey, KeyType, Row
-from aiokwire.broker.groups.records import decode_key
+from aiokwire.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, Part
+from aiokwire.broker.groups.consumer_records import ConsumerKey, KeyType, Row, decode_key
 from aiokwire.broker.groups.requests import Client
 from aiokwire.broker.groups.states import ClassicState, ReconciliationState
 from aiokwire.errors import CorruptRecord

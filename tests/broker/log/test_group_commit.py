@@ -10,6 +10,7 @@ import pytest
 
 from aiokwire.broker.log import LogConfig, LogManager, MemoryStorage, PartitionLog
 from aiokwire.errors import StorageError
+from tests.broker.logs import flush
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -116,7 +117,7 @@ def test_what_a_group_commit_acknowledged_survives_a_power_failure_with_its_topi
 ) -> None:
     log.note_registered()
     log.append(make_batch(3), now_ms=NOW)
-    log.flush(NOW)
+    flush(log, NOW)
     storage.unlock()
     for file in storage.files.values():
         del file.data[file.synced :]

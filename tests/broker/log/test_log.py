@@ -11,6 +11,7 @@ from aiokwire.broker.log import LogManager, MemoryStorage, PartitionLog, Storage
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, InvalidArgument, OffsetOutOfRange, StorageError
 from aiokwire.records import read_batches
+from tests.broker.logs import first_at, flush
 
 NOW = 1_700_000_000_000
 MakeBatch = Callable[..., bytearray]
@@ -54,7 +55,7 @@ def test_log_append_time_replaces_the_timestamps(open_log: OpenLog, make_batch: 
     assert info.log_append_time == NOW
     [batch] = read_batches(log.read(0, 1 << 20).data, "orders", 0, check_crcs=True)
     assert {record.timestamp for record in batch.records()} == {NOW}
-    found = log.max_timestamp_offset()
+    found = first_at(log, None)
     assert found is not None
     assert found.timestamp == NOW
 
@@ -221,7 +222,7 @@ def test_sealed_segments_are_read_again_after_their_handles_were_given_back(
         log.append(make_batch(1, timestamp=NOW + i), now_ms=NOW)
     log.release_idle()
     assert offsets(log.read(3, 80).data) == [3]
-    found = log.offset_for_timestamp(NOW + 4)
+    found = first_at(log, NOW + 4)
     assert found is not None
     assert found.offset == 4
 
@@ -235,39 +236,39 @@ def test_a_timestamp_finds_the_first_record_at_or_after_it(open_log: OpenLog, ma
         log.append(make_batch(10, timestamp=NOW + 100 * i, step=10), now_ms=NOW, leader_epoch=3)
     assert len(log.segment_offsets) > 2
     for target in range(-5, 2000, 7):
-        found = log.offset_for_timestamp(NOW + target)
+        found = first_at(log, NOW + target)
         if target > 1990:
             assert found is None
         else:
             expected = max(-(-target // 10), 0)
             assert found == (expected, NOW + 10 * expected, 3)
-    assert log.offset_for_timestamp(NOW + 1991) is None
-    assert log.max_timestamp_offset() == (199, NOW + 1990, 3)
+    assert first_at(log, NOW + 1991) is None
+    assert first_at(log, None) == (199, NOW + 1990, 3)
 
 
 def test_times_that_do_not_rise_are_found_all_the_same(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log(index_interval_bytes=0, segment_bytes=300)
     for timestamp in (50, 90, 10, 20, 95, 30):
         log.append(make_batch(1, timestamp=timestamp), now_ms=NOW)
-    assert log.offset_for_timestamp(60) == (1, 90, 0)
-    assert log.offset_for_timestamp(91) == (4, 95, 0)
-    assert log.max_timestamp_offset() == (4, 95, 0)
+    assert first_at(log, 60) == (1, 90, 0)
+    assert first_at(log, 91) == (4, 95, 0)
+    assert first_at(log, None) == (4, 95, 0)
 
 
 def test_records_below_the_logs_start_are_not_found_by_time(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     log.append(make_batch(10, timestamp=100, step=1), now_ms=NOW)
     log.delete_records(5)
-    assert log.offset_for_timestamp(0) == (5, 105, 0)
+    assert first_at(log, 0) == (5, 105, 0)
     log.delete_records(-1)
-    assert log.offset_for_timestamp(0) is None
-    assert log.max_timestamp_offset() is None
+    assert first_at(log, 0) is None
+    assert first_at(log, None) is None
 
 
 def test_an_empty_log_has_no_times(open_log: OpenLog) -> None:
     log = open_log()
-    assert log.offset_for_timestamp(0) is None
-    assert log.max_timestamp_offset() is None
+    assert first_at(log, 0) is None
+    assert first_at(log, None) is None
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------
@@ -339,7 +340,7 @@ def test_a_flushed_log_has_nothing_to_flush(open_log: OpenLog, make_batch: MakeB
     log = open_log()
     assert log.prepare_flush(NOW) is None
     log.append(make_batch(1), now_ms=NOW)
-    log.flush(NOW)
+    flush(log, NOW)
     assert log.prepare_flush(NOW) is None
 
 

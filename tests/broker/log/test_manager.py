@@ -11,6 +11,7 @@ import pytest
 from aiokwire.broker.log import DiskStorage, LogConfig, LogManager, MemoryStorage, Storage
 from aiokwire.errors import ConfigurationError, InvalidArgument, StorageError
 from aiokwire.types import TopicPartition
+from tests.broker.logs import flush
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -70,13 +71,19 @@ def test_a_partition_exists_once(storage: Storage, open_manager: OpenManager) ->
         manager.create("orders", 0, TOPIC_ID, NOW)
 
 
-def test_the_topic_id_is_flushed_before_the_first_append(storage: Storage, open_manager: OpenManager) -> None:
+def test_the_topic_id_is_registered_before_the_first_append_and_flushed_with_it(
+    storage: Storage, open_manager: OpenManager, make_batch: MakeBatch
+) -> None:
     log = open_manager(storage).create("orders", 0, TOPIC_ID, NOW)
-    work = log.metadata_work()
+    metadata = "orders-0/partition.metadata"
+    assert log.metadata_to_sync == metadata
+    log.note_registered()
+    assert log.metadata_to_sync is None
+    log.append(make_batch(1), now_ms=NOW)
+    work = log.prepare_flush(NOW)
     assert work is not None
-    assert repr(work) == "<Work flush the metadata of orders[0]>"
-    work.do()
-    assert log.metadata_work() is None
+    assert repr(work) == "<Work flush orders[0] up to 1>"
+    assert metadata in work.paths
 
 
 def test_a_deleted_partition_frees_its_name_at_once_and_its_files_later(
@@ -226,10 +233,8 @@ def test_an_unclean_start_begins_an_epoch_that_no_lost_record_had(make_batch: Ma
         log = manager.get("orders", 0) or manager.create("orders", 0, TOPIC_ID, NOW)
         log.append(make_batch(1), now_ms=NOW, leader_epoch=manager.leader_epoch)
         if not epochs:
-            log.flush(NOW)
-            work = log.metadata_work()
-            assert work is not None
-            work.do()
+            log.note_registered()
+            flush(log, NOW)
         epochs.append(manager.leader_epoch)
         manager.abandon()
         for file in storage.files.values():  # the power fails: of every file only what was flushed is left
@@ -263,7 +268,7 @@ def test_a_log_that_never_had_a_record_may_lose_its_metadata_in_a_power_failure(
     again.close(NOW)
 
 
-def test_an_empty_log_of_an_earlier_run_has_its_metadata_flushed_before_its_first_append(
+def test_an_empty_log_of_an_earlier_run_has_its_metadata_flushed_with_its_first_append(
     make_batch: MakeBatch,
 ) -> None:
     """The run that made it was killed, the next one appends and flushes, then the power fails."""
@@ -276,11 +281,9 @@ def test_an_empty_log_of_an_earlier_run_has_its_metadata_flushed_before_its_firs
     manager = LogManager(storage, rng=random.Random(1))
     manager.open(NOW)
     log = manager.logs[TopicPartition("orders", 0)]
-    work = log.metadata_work()
-    assert work is not None
-    work.do()
+    log.note_registered()
     log.append(make_batch(3), now_ms=NOW)
-    log.flush(NOW)
+    flush(log, NOW)
     manager.abandon()
     for file in storage.files.values():
         del file.data[file.synced :]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aiokwire.broker.log import LogConfig, LogManager, MemoryStorage, PartitionLog, Storage
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.records import read_batches
+from tests.broker.logs import first_at, flush
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -51,7 +52,7 @@ def test_a_killed_broker_loses_nothing_that_it_wrote(
     log = reopened(storage, open_manager, segment_bytes=500)
     assert values_of(log) == [b"%d" % i for i in range(20)]
     assert log.leader_epochs.entries == [(0, 0), (1, 10), (2, 20)]  # the last by the new start
-    found = log.offset_for_timestamp(NOW + 13)
+    found = first_at(log, NOW + 13)
     assert found is not None
     assert found.offset == 13
     assert log.append(make_batch(1), now_ms=NOW).base_offset == 20
@@ -220,7 +221,7 @@ def test_gaps_that_compaction_left_are_no_damage(open_manager: OpenManager, make
     log = manager.create("orders", 0, TOPIC_ID, NOW)
     for _ in range(5):
         log.append(make_batch(1), now_ms=NOW)
-    log.flush(NOW)
+    flush(log, NOW)
     manager.checkpoint()
     manager.abandon()
     size = len(make_batch(1))
@@ -277,7 +278,7 @@ class Model:
         self.log.roll(NOW)
 
     def flush(self) -> None:
-        self.log.flush(NOW)
+        flush(self.log, NOW)
         self.flushed = self.log.end_offset
         if self.rng.random() < 0.7:
             self.manager.checkpoint()
@@ -292,7 +293,7 @@ class Model:
 
     def delete_records(self) -> None:
         start = self.log.delete_records(self.rng.randint(self.start, self.log.end_offset))
-        self.log.flush(NOW)
+        flush(self.log, NOW)
         self.flushed = self.log.end_offset
         self.manager.checkpoint()
         self.manager.apply_retention(NOW)

@@ -8,6 +8,7 @@ import pytest
 
 from aiokwire.broker.log import LogConfig, LogManager, MemoryStorage, PartitionLog, Storage
 from aiokwire.errors import OffsetOutOfRange
+from tests.broker.logs import flush
 
 NOW = 1_700_000_000_000
 MakeBatch = Callable[..., bytearray]
@@ -117,7 +118,7 @@ def test_the_start_survives_a_crash_once_it_is_in_the_checkpoint(
     log = manager.create("orders", 0, bytes(16), NOW)
     log.append(make_batch(10), now_ms=NOW)
     log.delete_records(4)
-    log.flush(NOW)
+    flush(log, NOW)
     manager.checkpoint()
     manager.abandon()
     again = open_manager(storage).get("orders", 0)

@@ -10,7 +10,7 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.broker.log import MemoryStorage
 from aiokwire.broker.maintenance import Maintenance
-from aiokwire.broker.server import Server
+from aiokwire.broker.server import Listeners
 from aiokwire.broker.transactions import TransactionState
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
@@ -90,7 +90,7 @@ async def test_the_chores_of_the_broker_abort_what_takes_too_long() -> None:
         await producer.send("t", b"a")
         with anyio.fail_after(5):
             while open_transactions(broker):
-                await Maintenance(broker.state, Server(broker.state)).do_all()
+                await Maintenance(broker.state, Listeners(broker.state)).do_all()
         assert await producer.end(commit=True) == ErrorCode.PRODUCER_FENCED
         await client.close()
 

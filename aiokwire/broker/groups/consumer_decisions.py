@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any, NamedTuple
 
 from aiokwire.broker.groups.assignors import ASSIGNORS
-from aiokwire.broker.groups.consumer import (
+from aiokwire.broker.groups.consumer_group import (
     JOINING,
     LEAVING,
     LEAVING_FOR_A_WHILE,

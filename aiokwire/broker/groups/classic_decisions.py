@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from aiokwire.broker.groups.classic import ClassicGroup, ClassicMember
+from aiokwire.broker.groups.classic_group import ClassicGroup, ClassicMember
 from aiokwire.broker.groups.requests import Committer, Join, Sync
 from aiokwire.broker.groups.states import ClassicState
 from aiokwire.error_codes import ErrorCode

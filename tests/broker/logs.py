@@ -1,0 +1,22 @@
+"""What tests do with a partition's log, and the broker leaves to its chores and handlers."""
+
+from __future__ import annotations
+
+from aiokwire.broker.log import PartitionLog
+from aiokwire.types import OffsetAndTimestamp
+
+
+def flush(log: PartitionLog, now_ms: int) -> None:
+    """Flush everything appended so far."""
+    work = log.prepare_flush(now_ms)
+    if work is not None:
+        work.do()
+
+
+def first_at(log: PartitionLog, timestamp: int | None) -> OffsetAndTimestamp | None:
+    """Return the first record at or after a timestamp; for None the first one with the greatest timestamp.
+
+    Raises: CorruptRecord: a batch is damaged.
+    """
+    found = (candidate.find() for candidate in log.candidates(timestamp))
+    return next((record for record in found if record is not None), None)
