@@ -1,4 +1,4 @@
-"""Members of groups with the defaults of their clients, in threads or processes of their own, behind one face."""
+"""Group members with the default options of their clients, each in a thread or process, with one interface."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place(Protocol):
 
 
 class DefaultMember(Protocol):
-    """A member that keeps what it reads, and what went wrong."""
+    """A member that keeps its values and errors."""
 
     values: list[bytes]
     faults: list[str]
@@ -48,15 +48,15 @@ class _Threaded:
     def _run(self) -> None:
         try:
             self._read()
-        except Exception as error:  # the test looks at it
+        except Exception as error:  # checked by the test
             self.faults.append(repr(error))
 
     def _read(self) -> None:
         raise NotImplementedError
 
-    def _tell(self, partitions: Collection[Any], *, came: bool) -> None:
+    def _record(self, partitions: Collection[Any], *, assigned: bool) -> None:
         numbers = [tp.partition for tp in partitions]
-        self._place.ownership.tell(f"{type(self).__name__} {id(self)}", numbers, came=came)
+        self._place.ownership.record(f"{type(self).__name__} {id(self)}", numbers, assigned=assigned)
 
     def stop(self) -> None:
         """Leave the group."""
@@ -78,10 +78,10 @@ class DefaultAiokafka(_Threaded):
 
         class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
             def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
-                member._tell(assigned, came=True)
+                member._record(assigned, assigned=True)
 
             def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
-                member._tell(revoked, came=False)
+                member._record(revoked, assigned=False)
 
         consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=self._place.bootstrap_servers,
@@ -95,7 +95,7 @@ class DefaultAiokafka(_Threaded):
                 for records in (await consumer.getmany(timeout_ms=50)).values():
                     self.values += [record.value for record in records]
                     await consumer.commit()
-            self._tell(consumer.assignment(), came=False)  # its listener is not told when it closes
+            self._record(consumer.assignment(), assigned=False)  # a close does not call its listener
 
 
 class DefaultKafkaPython(_Threaded):
@@ -108,10 +108,10 @@ class DefaultKafkaPython(_Threaded):
 
         class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
             def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
-                member._tell(assigned, came=True)
+                member._record(assigned, assigned=True)
 
             def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
-                member._tell(revoked, came=False)
+                member._record(revoked, assigned=False)
 
         consumer = kafka.KafkaConsumer(
             bootstrap_servers=self._place.bootstrap_servers,
@@ -126,7 +126,7 @@ class DefaultKafkaPython(_Threaded):
                     self.values += [record.value for record in records]
                     consumer.commit()
         finally:
-            self._tell(consumer.assignment(), came=False)
+            self._record(consumer.assignment(), assigned=False)
             consumer.close()
 
 
@@ -147,8 +147,8 @@ class DefaultLibrdkafka(_Threaded):
         )
         consumer.subscribe(
             [self._place.topic],
-            on_assign=lambda _consumer, partitions: self._tell(partitions, came=True),
-            on_revoke=lambda _consumer, partitions: self._tell(partitions, came=False),
+            on_assign=lambda _consumer, partitions: self._record(partitions, assigned=True),
+            on_revoke=lambda _consumer, partitions: self._record(partitions, assigned=False),
         )
         while not self._stop.is_set():
             message = consumer.poll(0.05)
@@ -163,7 +163,7 @@ class DefaultLibrdkafka(_Threaded):
 
 
 class DefaultJava:
-    """Java's console consumer: range, cooperative-sticky. It prints what it reads, not what it owns."""
+    """Java's console consumer: range, cooperative-sticky. It prints records, but not its assignment."""
 
     def __init__(self, place: Place) -> None:
         self.values: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Who had which partition when, told by members of whatever make: one owner at all times."""
+"""The owners of partitions over time, as reported by members of any client: at most one at all times."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from aiokwire.clock import wall_ms
 
 
 class Change(NamedTuple):
-    """A partition came or went; those that went at a time sort before those that came."""
+    """A partition was assigned or revoked; at the same time, revocations sort first."""
 
     at_ms: int
-    came: bool
+    assigned: bool
     partition: int
     member: str
 
 
 class Ownership:
-    """What members told, from whichever thread or process."""
+    """Collects assignments and revocations from any thread."""
 
     def __init__(self) -> None:
         self._changes: list[Change] = []
         self._lock = threading.Lock()
 
-    def tell(self, member: str, partitions: Iterable[int], *, came: bool, at_ms: int | None = None) -> None:
-        """`member` took partitions up, or is about to give them up."""
+    def record(self, member: str, partitions: Iterable[int], *, assigned: bool, at_ms: int | None = None) -> None:
+        """Record that `member` was assigned partitions, or that they are being revoked."""
         now = wall_ms() if at_ms is None else at_ms
         with self._lock:
-            self._changes += [Change(now, came, partition, member) for partition in partitions]
+            self._changes += [Change(now, assigned, partition, member) for partition in partitions]
 
     def check(self) -> None:
-        """Nobody took up what another had not given up."""
+        """Check that no partition was assigned while another member owned it."""
         owners: dict[int, str] = {}
         moves = 0
         for change in sorted(self._changes):
-            if not change.came:
+            if not change.assigned:
                 if owners.get(change.partition) == change.member:
                     del owners[change.partition]
                 continue
             owner = owners.setdefault(change.partition, change.member)
-            assert owner == change.member, f"{change}, and {owner} has it"
+            assert owner == change.member, f"{change}, but {owner} owns it"
             moves += 1
-        assert moves, "nobody told anything"
+        assert moves, "no partition was assigned"

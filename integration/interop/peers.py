@@ -1,4 +1,4 @@
-"""Other clients behind one face: produce messages to a partition, consume so many from it. All functions block."""
+"""Other clients with one interface: produce messages to a partition, consume a number of them. All calls block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a test sends and expects back."""
+    """A record that a test sends and expects to read."""
 
     key: bytes | None
     value: bytes | None
@@ -37,7 +37,7 @@ class Peer:
 
 
 def sample() -> list[Message]:
-    """Keys, headers, nulls, empty values, text beyond ASCII, and a value of 900 KB that compresses only in part."""
+    """Return keys, headers, nulls, empty values, non-ASCII text, and a 900 KB value that is partly compressible."""
     large = bytes(range(256)) * 1800 + b"\0" * 460_800
     return [
         Message(b"key", b"value"),
@@ -91,7 +91,7 @@ def _confluent_consume(bootstrap: str, topic: str, partition: int, count: int) -
         records: list[Message] = []
         while len(records) < count:
             got = consumer.consume(count - len(records), timeout=_SECONDS)
-            assert got, f"{len(records)} of {count} records came"
+            assert got, f"{len(records)} of {count} records were read"
             for record in got:
                 assert record.error() is None, record.error()
                 headers: Any = record.headers() or []
@@ -223,7 +223,7 @@ def _aiokwire_consume(bootstrap: str, topic: str, partition: int, count: int) ->
 
 
 def consume_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
-    """The first `count` records of all partitions together, read by aiokwire; in order within each partition."""
+    """Read the first `count` records of all partitions with aiokwire; in order within each partition."""
     assigned = [aiokwire.TopicPartition(topic, number) for number in range(partitions)]
     return asyncio.run(_aiokwire_read(bootstrap, assigned, count))
 

@@ -1,4 +1,4 @@
-"""Requests about a cluster of one node, for comparing the embedded broker's answers with Kafka's."""
+"""Requests about a cluster of one node, to compare the embedded broker's responses with Kafka's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aiokwire.protocol.messages import (
 
 TOPIC = "single"
 MISSING = "missing"
-ANY = 4711  # stands in answers for what differs between two brokers
+ANY = 4711  # replaces values that differ between two brokers
 
 
 def _log_dirs(*topics: describe_log_dirs.DescribableLogDirTopic) -> describe_log_dirs.DescribeLogDirsRequest:
@@ -51,7 +51,7 @@ def _move(path: str, *topics: tuple[str, list[int]]) -> Request:
 
 
 def requests(data_dir: str) -> dict[str, Request]:
-    """Each request by what it is about; its versions are all that both brokers serve."""
+    """Return the requests by name; each is sent in all versions that both brokers support."""
     topic = describe_log_dirs.DescribableLogDirTopic
     listed = list_partition_reassignments.ListPartitionReassignmentsTopics
     return {
@@ -92,7 +92,7 @@ def requests(data_dir: str) -> dict[str, Request]:
 
 
 def comparable(answer: Response) -> object:
-    """An answer as plain values, without what two brokers cannot have in common."""
+    """Return a response as plain values, without those that differ between two brokers."""
     return _plain(answer)
 
 
@@ -113,7 +113,7 @@ def _plain(value: object) -> object:
 
 
 def _kind(value: object) -> object:
-    """Whether there is one: a number above 0, a text, bytes that are not all zeros."""
+    """Return whether a value is set: a number above 0, a text, bytes that are not all zeros."""
     if isinstance(value, bytes):
         return any(value)
     return value > 0 if isinstance(value, int) else bool(value)

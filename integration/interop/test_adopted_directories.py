@@ -1,4 +1,4 @@
-"""A data directory that a real Kafka wrote, taken over by the embedded broker: nothing that Kafka kept is deleted."""
+"""A data directory of Kafka, opened by the embedded broker: records that Kafka would keep are not deleted."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ async def _fill(bootstrap: str) -> None:
 
 @pytest.fixture(scope="module", params=["log", "snapshot"])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what a Kafka 4.3.1 left, with its metadata in the log only or in a snapshot as well."""
+    """Copy the data of a Kafka 4.3.1, with its metadata in the log only or in a snapshot, too."""
     try:
         java()
         libs("4.3.1")
     except MissingPrerequisite as missing:
         pytest.skip(f"missing: {missing}")
-    # Kafka's own retention must not come first.
+    # Kafka's own retention must not run first.
     settings: dict[str, object] = {"log.retention.check.interval.ms": 3_600_000}
     if request.param == "snapshot":
         settings["metadata.log.max.record.bytes.between.snapshots"] = 500
@@ -63,7 +63,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def _await_snapshot(server: RealKafka) -> None:
-    """Change a config until Kafka has written a snapshot that has the topics' configs."""
+    """Change a config until Kafka has written a snapshot with the topics' configs."""
     tools = JavaTools(server.bootstrap_servers)
     deadline = time.perf_counter() + _SNAPSHOT_SECONDS
     while not _has_snapshot(server.data_dir) and time.perf_counter() < deadline:
@@ -87,7 +87,7 @@ def _kept(state: BrokerState) -> dict[str, int]:
     }
 
 
-async def test_a_topic_that_kafka_kept_for_ever_keeps_its_old_records(written: Path, tmp_path: Path) -> None:
+async def test_a_topic_without_retention_in_kafka_keeps_its_old_records(written: Path, tmp_path: Path) -> None:
     shutil.copytree(written, tmp_path / "data")
     async with Broker(tmp_path / "data") as broker:
         broker.state.logs.apply_retention(wall_ms())
@@ -95,7 +95,7 @@ async def test_a_topic_that_kafka_kept_for_ever_keeps_its_old_records(written: P
         assert {topic.name: topic.configs for topic in broker.state.topics} == _CONFIGS
 
 
-async def test_without_kafkas_metadata_everything_is_kept_until_the_operator_says_so(
+async def test_without_kafkas_metadata_records_are_kept_until_an_option_allows_retention(
     written: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(written, tmp_path / "data")

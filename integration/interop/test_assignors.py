@@ -1,5 +1,6 @@
-"""Our assignors beside Java's: the same results where Java's are determined, results as good where they are not, and
-the same bytes of user data, so that either may lead a mixed group.
+"""Our assignors compared with Java's: equal results where Java's are deterministic, equally good ones elsewhere.
+
+The user data is encoded in the same bytes, so that either client can lead a mixed group.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def random_members(rng: random.Random, topics: Topics, racked: bool) -> Group:
 
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
 @pytest.mark.parametrize("racked", [False, True])
-def test_the_same_assignment_as_javas(name: str, racked: bool) -> None:
+def test_the_assignment_equals_that_of_java(name: str, racked: bool) -> None:
     rng = random.Random(f"{name} {racked}")
     cases = []
     for _ in range(CASES):
@@ -131,8 +132,8 @@ def near(members: Group, topics: Topics, given: Given) -> int:
 
 
 @pytest.mark.parametrize("racked", [False, True])
-def test_sticky_is_as_even_as_javas_and_moves_no_more(racked: bool) -> None:
-    """Histories of three joins. Each starts from our last result, which Java reads from our user data."""
+def test_sticky_is_as_balanced_as_javas_and_moves_no_more_partitions(racked: bool) -> None:
+    """Histories of three joins, each starting from our last result, which Java reads from our user data."""
     rng = random.Random(f"sticky {racked}")
     questions, results = [], []
     for _ in range(CASES):
@@ -168,8 +169,8 @@ def test_sticky_is_as_even_as_javas_and_moves_no_more(racked: bool) -> None:
 
 
 @pytest.mark.parametrize(("first_lead", "then"), list(itertools.product(["ours", "Java"], repeat=2)))
-def test_a_cooperative_group_comes_to_rest_whoever_leads_it(first_lead: str, then: str) -> None:
-    """The leader changes after the first round. Rounds of many groups at once, so that Java is asked once a round."""
+def test_a_cooperative_group_becomes_stable_under_either_leader(first_lead: str, then: str) -> None:
+    """The leader changes after the first round; many groups share a round, so that it needs one call to Java."""
     rng = random.Random(f"cooperative {first_lead} {then}")
     groups: list[tuple[Group, Topics, Given]] = []
     for _ in range(CASES // 4):
@@ -179,7 +180,7 @@ def test_a_cooperative_group_comes_to_rest_whoever_leads_it(first_lead: str, the
         stay = rng.sample(sorted(first), rng.randint(0, len(first)))
         groups.append((random_members(rng, topics, racked=True) | {one: first[one] for one in stay}, topics, start))
     for round_number in itertools.count(1):
-        assert round_number < 12, f"{len(groups)} groups do not come to rest"
+        assert round_number < 12, f"{len(groups)} groups are not stable"
         asked = [
             (with_memory(members, before, "cooperative-sticky", round_number), topics, before)
             for members, topics, before in groups
@@ -193,7 +194,7 @@ def test_a_cooperative_group_comes_to_rest_whoever_leads_it(first_lead: str, the
         groups = []
         for (members, topics, before), after in zip(asked, given, strict=True):
             for (one, had), (other, gets) in itertools.product(before.items(), after.items()):
-                assert one == other or one not in members or not set(had) & set(gets), "given before it was taken"
+                assert one == other or one not in members or not set(had) & set(gets), "assigned before it was revoked"
             if any(set(before.get(one, ())) - set(after[one]) for one in members):
                 groups.append((members, topics, after))
             else:
@@ -205,7 +206,7 @@ def test_a_cooperative_group_comes_to_rest_whoever_leads_it(first_lead: str, the
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_members_remember_in_the_bytes_that_javas_do(name: str) -> None:
+def test_members_encode_their_assignment_in_the_same_bytes_as_java(name: str) -> None:
     had = [TopicPartition("t", 3), TopicPartition("t", 0), TopicPartition("one-topic", 12)]
     ours = ASSIGNORS[name]()
     ours.on_assignment(had[:2], 42)

@@ -1,4 +1,4 @@
-"""Ours and Kafka's TransactionalMessageCopier in a row: each reads what the other committed, on both brokers."""
+"""Our copier and Kafka's TransactionalMessageCopier in a chain, on both brokers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Records = list[ConsumerRecord[bytes, bytes]]
 
 
 class GaveUp(Exception):
-    """A program that fails."""
+    """The failure of a program."""
 
 
 async def write(broker: BrokerUnderTest, topic: str, *, transactions: int = 20, size: int = 10) -> list[bytes]:
-    """Ours writes in transactions, every third of which aborts; what was committed."""
+    """Write in transactions, every third of which aborts; return the committed values."""
     kept = []
     async with Producer(broker.bootstrap_servers, transactional_id=f"{topic}-writer") as producer:
 
@@ -51,7 +51,7 @@ async def write(broker: BrokerUnderTest, topic: str, *, transactions: int = 20, 
 
 
 def copy_with_java(tools: JavaTools, broker: BrokerUnderTest, source: str, target: str, count: int) -> None:
-    """Kafka's copier, in transactions of which some abort at random."""
+    """Copy with Kafka's tool, in transactions of which some abort at random."""
     who = ("--transactional-id", f"{target}-java", "--consumer-group", f"{target}-java")
     where = ("--broker-list", broker.bootstrap_servers, "--input-topic", source, "--output-topic", target)
     what = ("--input-partition", "0", "--max-messages", str(count), "--transaction-size", "15")
@@ -60,7 +60,7 @@ def copy_with_java(tools: JavaTools, broker: BrokerUnderTest, source: str, targe
 
 
 async def copy_with_ours(broker: BrokerUnderTest, source: str, target: str, last: bytes) -> None:
-    """`transform`, some of whose turns abort, until the last value was copied."""
+    """Copy with `transform`, aborting some turns, until the last value was copied."""
     group = f"{target}-ours"
     place = TopicPartition(source, 0)
     turns = 0
@@ -81,7 +81,7 @@ async def copy_with_ours(broker: BrokerUnderTest, source: str, target: str, last
             seen_last = records[-1].value == last
 
         async def end(reader: Consumer[bytes, bytes] = reader) -> None:
-            """When the offset behind the last value is committed."""
+            """End when the offset after the last value is committed."""
             while True:
                 await anyio.sleep(_LOOK_SECONDS)
                 stands = reader.positions()[place]
@@ -94,15 +94,17 @@ async def copy_with_ours(broker: BrokerUnderTest, source: str, target: str, last
 
 
 async def committed(broker: BrokerUnderTest, topic: str, count: int) -> list[bytes]:
-    """Partition 0 as our reader of committed records sees it: so many, and no more."""
+    """Read partition 0 with our read_committed consumer; expect exactly `count` records."""
     async with consumer(broker, [TopicPartition(topic, 0)], isolation_level="read_committed") as reader:
         records = await take(reader, count)
         assert await reader.getmany(timeout=0.3) == []
     return [record.value or b"" for record in records]
 
 
-async def test_copies_of_copies_have_each_record_once_and_in_order(modern_broker: BrokerUnderTest, java: Tools) -> None:
-    """Ours writes, Java's copies, ours copies that, Java's copies that."""
+async def test_a_chain_of_copiers_copies_each_record_once_and_in_order(
+    modern_broker: BrokerUnderTest, java: Tools
+) -> None:
+    """We produce; then Java's tool, ours and Java's copy in turn."""
     topics = [modern_broker.create(f"copy-{uuid.uuid4().hex[:6]}") for _ in range(4)]
     tools = java(modern_broker)
     with anyio.fail_after(_SECONDS):

@@ -1,4 +1,4 @@
-"""Our admin client and Kafka's group tool look at the same groups of Java's consumers, and at what the other did."""
+"""Our admin client and Kafka's group tool on the same groups of Java consumers, and on each other's changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAIN = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 class Group:
-    """A topic with records, and the name of a group that nobody else uses."""
+    """A topic with records, and a unique group name."""
 
     def __init__(self, broker: BrokerUnderTest, tools: JavaTools, protocol: str) -> None:
         self.name = f"g-{uuid.uuid4().hex[:10]}"
@@ -44,7 +44,7 @@ class Group:
                 await producer.submit(self.topic, b"value", partition=number % PARTITIONS)
 
     def ask(self, question: Callable[[Admin], Coroutine[Any, Any, T]]) -> T:
-        """Something of our admin client."""
+        """Run a call of our admin client."""
 
         async def main() -> T:
             async with Admin(self._broker.bootstrap_servers) as admin:
@@ -53,7 +53,7 @@ class Group:
         return asyncio.run(main())
 
     def tool(self, *arguments: str) -> str:
-        """kafka-consumer-groups; about this group, but for lists."""
+        """Run kafka-consumer-groups, for this group unless it lists groups."""
         where = ["--bootstrap-server", self._broker.bootstrap_servers]
         if "--list" not in arguments:
             where += ["--group", self.name]
@@ -62,13 +62,13 @@ class Group:
         return done.stdout
 
     def rows(self) -> list[list[str]]:
-        """What the tool prints about its offsets."""
+        """Return the offsets of the group as the tool prints them."""
         lines = [line.split() for line in self.tool("--describe").splitlines() if line.strip()]
         head = next(index for index, line in enumerate(lines) if line[0] == "GROUP")
         return sorted(lines[head + 1 :], key=lambda row: row[2])
 
     def committed(self) -> dict[int, int]:
-        """By the tool, in the order of partitions."""
+        """Return the committed offsets by partition, from the tool."""
         return {int(row[2]): int(row[3]) for row in self.rows()}
 
     def member(self) -> VerifiableConsumer:
@@ -77,7 +77,7 @@ class Group:
         )
 
     def read_all(self) -> None:
-        """A member reads everything, commits and leaves."""
+        """Read everything as a member, commit and leave."""
         consumer = self.member()
         try:
             until(lambda: consumer.consumed == PARTITIONS * EACH, "consumed", consumer)
@@ -87,11 +87,11 @@ class Group:
 
 @pytest.fixture(params=PROTOCOLS)
 def group(request: pytest.FixtureRequest, modern_broker: BrokerUnderTest, java: Java) -> Group:
-    """A group of the one protocol or the other."""
+    """A group of either protocol."""
     return Group(modern_broker, java(modern_broker), request.param)
 
 
-def test_members_are_seen_alike(group: Group) -> None:
+def test_the_admin_client_and_the_tool_describe_the_same_members(group: Group) -> None:
     with ExitStack() as stack:
         members = [group.member(), group.member()]
         for one in members:
@@ -120,7 +120,7 @@ def test_members_are_seen_alike(group: Group) -> None:
         stack.pop_all()
 
 
-def test_offsets_that_we_reset_are_those_that_the_tool_shows(group: Group, tmp_path: Path) -> None:
+def test_the_tool_shows_the_offsets_that_the_admin_client_resets(group: Group, tmp_path: Path) -> None:
     group.read_all()
     lag = group.ask(lambda admin: admin.group_lag(group.name))
     assert {tp.partition: (one.end, one.lag) for tp, one in lag.items()} == dict.fromkeys(range(PARTITIONS), (EACH, 0))
@@ -136,7 +136,7 @@ def test_offsets_that_we_reset_are_those_that_the_tool_shows(group: Group, tmp_p
     assert {tp.partition: one.offset for tp, one in offsets.items()} == dict.fromkeys(range(PARTITIONS), EACH)
 
 
-def test_what_we_delete_is_gone_for_the_tool(group: Group) -> None:
+def test_the_tool_does_not_list_what_the_admin_client_deleted(group: Group) -> None:
     group.read_all()
     forgotten = group.ask(lambda admin: admin.delete_group_offsets(group.name, group.every[:2]))
     assert list(forgotten.check()) == group.every[:2]
@@ -148,7 +148,7 @@ def test_what_we_delete_is_gone_for_the_tool(group: Group) -> None:
     assert gone.value.code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_member_that_we_remove_joins_again(group: Group) -> None:
+def test_a_removed_member_joins_again(group: Group) -> None:
     consumer = group.member()
     try:
         until(lambda: consumer.consumed == PARTITIONS * EACH, "consumed", consumer)

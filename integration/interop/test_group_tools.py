@@ -23,7 +23,7 @@ _TOOLS = "org.apache.kafka.tools"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[EmbeddedProcess]:
-    """A broker with a topic of four partitions and some records in each."""
+    """A broker with a topic of four partitions, each with records."""
     settings: dict[str, object] = {
         "num_partitions": PARTITIONS,
         "offsets_topic_num_partitions": 2,
@@ -42,7 +42,7 @@ def server(tmp_path: Path) -> Iterator[EmbeddedProcess]:
 
 
 def groups(server: EmbeddedProcess, *arguments: str) -> str:
-    """kafka-consumer-groups."""
+    """Run kafka-consumer-groups."""
     main = f"{_TOOLS}.consumer.group.ConsumerGroupCommand"
     done = (
         JavaTools(server.bootstrap_servers)
@@ -54,14 +54,14 @@ def groups(server: EmbeddedProcess, *arguments: str) -> str:
 
 
 def rows(printed: str) -> list[list[str]]:
-    """The lines of a table, its head left out."""
+    """Return the lines of a table without its header."""
     lines = [line.split() for line in printed.splitlines() if line.strip()]
     heads = next(index for index, line in enumerate(lines) if line[0] == "GROUP")
     return lines[heads + 1 :]
 
 
 def consume(server: EmbeddedProcess, group: str, protocol: str, count: int) -> list[str]:
-    """So many records by the console consumer, as a member of a group."""
+    """Read `count` records with the console consumer, as a member of a group."""
     main = f"{_TOOLS}.consumer.ConsoleConsumer"
     where = ("--bootstrap-server", server.bootstrap_servers, "--topic", TOPIC, "--group", group, "--from-beginning")
     what = ("--max-messages", str(count), "--timeout-ms", "30000", "--command-property", f"group.protocol={protocol}")
@@ -69,7 +69,7 @@ def consume(server: EmbeddedProcess, group: str, protocol: str, count: int) -> l
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_console_consumer_goes_on_where_its_group_was(server: EmbeddedProcess, protocol: str) -> None:
+def test_the_console_consumer_resumes_at_the_committed_offsets(server: EmbeddedProcess, protocol: str) -> None:
     lines = consume(server, "console", protocol, 150)
     server.kill()
     server.start()
@@ -132,7 +132,7 @@ def test_members_share_the_partitions_and_take_over(server: EmbeddedProcess, pro
         assert "not empty" in busy.stdout + busy.stderr
         if static:
             mine = set(second.owned)
-            second.stop()  # it comes back before its session ends
+            second.stop()  # it rejoins before its session expires
             second = start("b")
             stack.callback(second.kill)
             until(lambda: second.owned == mine, "back again", second)
@@ -143,7 +143,7 @@ def test_members_share_the_partitions_and_take_over(server: EmbeddedProcess, pro
             first.stop()
 
 
-def test_the_consumer_benchmark_runs_through(server: EmbeddedProcess) -> None:
+def test_the_consumer_benchmark_completes(server: EmbeddedProcess) -> None:
     for protocol in PROTOCOLS:
         options = ("--topic", TOPIC, "--group", f"perf-{protocol}", "--num-records", str(RECORDS))
         where = ("--bootstrap-server", server.bootstrap_servers, "--command-property", f"group.protocol={protocol}")
@@ -152,8 +152,8 @@ def test_the_consumer_benchmark_runs_through(server: EmbeddedProcess) -> None:
         assert int(figures[4]) == RECORDS
 
 
-def test_javas_copier_commits_as_a_member_of_a_group(server: EmbeddedProcess) -> None:
-    """Offsets in transactions, fenced by the group's generation (KIP-447)."""
+def test_javas_copier_commits_offsets_as_a_member_of_a_group(server: EmbeddedProcess) -> None:
+    """The copier commits offsets in transactions, fenced by the group's generation (KIP-447)."""
     create_by_asking(server.bootstrap_servers, "out", PARTITIONS)
     named = ("--transactional-id", "tx", "--consumer-group", "g", "--group-mode", "--use-group-metadata")
     topics = ("--input-topic", TOPIC, "--input-partition", "-1", "--output-topic", "out")
@@ -164,14 +164,14 @@ def test_javas_copier_commits_as_a_member_of_a_group(server: EmbeddedProcess) ->
     assert [row[3] for row in rows(groups(server, "--describe", "--group", "g"))] == ["100"] * PARTITIONS
 
 
-def test_a_group_changes_its_protocol_when_it_is_empty(server: EmbeddedProcess) -> None:
+def test_an_empty_group_can_change_its_protocol(server: EmbeddedProcess) -> None:
     for protocol, count in (("classic", 100), ("consumer", 100), ("classic", 200)):
         assert len(consume(server, "both", protocol, count)) == count
     described = rows(groups(server, "--describe", "--group", "both"))
     assert [row[3] for row in described] == ["100"] * PARTITIONS
 
 
-def test_kafka_finds_no_fault_in_what_is_kept_about_groups(server: EmbeddedProcess) -> None:
+def test_kafkas_tool_reads_the_stored_records_of_groups(server: EmbeddedProcess) -> None:
     tools = JavaTools(server.bootstrap_servers)
     for protocol in PROTOCOLS:
         consumer = VerifiableConsumer(server.bootstrap_servers, TOPIC, protocol, "--group-protocol", protocol)
@@ -184,7 +184,7 @@ def test_kafka_finds_no_fault_in_what_is_kept_about_groups(server: EmbeddedProce
     dumped = tools.dump(files, "--offsets-decoder")
     assert dump_faults(dumped) == []
     for kind in range(1, 9):
-        # 4 was what a Kafka before 4.1 wrote
+        # Kafka before 4.1 wrote type 4
         assert (f'"type":"{kind}"' in dumped) is (kind != 4), f"records of type {kind}"
     for content in ('"protocolType":"consumer"', '"subscribedTopicNames":["in"]', '"assignedPartitions":[{"topicId"'):
         assert content in dumped

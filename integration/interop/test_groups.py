@@ -1,4 +1,4 @@
-"""Groups of other Python clients on the embedded broker: every record once, one owner of each partition at a time."""
+"""Groups of other Python clients on the embedded broker: every record once, one owner per partition at a time."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Place(Protocol):
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where it listens."""
+        """The address of its listener."""
 
 
 def fill(server: Place, count: int, start: int = 0, topic: str = TOPIC) -> None:
-    """Write so many numbers, one after the other in every partition."""
+    """Write `count` consecutive numbers, round robin to the partitions."""
     producer = Producer({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
     for number in range(start, start + count):
         producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
@@ -54,7 +54,7 @@ def fill(server: Place, count: int, start: int = 0, topic: str = TOPIC) -> None:
 
 
 class Member:
-    """A consumer of librdkafka that polls in a thread of its own."""
+    """A consumer of librdkafka that polls in its own thread."""
 
     topic = TOPIC
 
@@ -96,7 +96,7 @@ class Member:
         self._consumer.close()
 
     def callbacks(self) -> dict[str, Any]:
-        """For its subscription."""
+        """Return the callbacks of its subscription."""
         return {}
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ class Member:
 
 
 def shared(*members: Member) -> Callable[[], bool]:
-    """Whether the members share all partitions evenly."""
+    """Return a check that the members share all partitions evenly."""
 
     def check() -> bool:
         owned = [set(one.owned) for one in members]
@@ -128,7 +128,7 @@ def shared(*members: Member) -> Callable[[], bool]:
     ],
     ids=lambda options: "-".join(options.values()),
 )
-def test_members_of_librdkafka_come_and_go(server: EmbeddedProcess, options: dict[str, str]) -> None:
+def test_members_of_librdkafka_join_and_leave(server: EmbeddedProcess, options: dict[str, str]) -> None:
     with ExitStack() as stack:
         first, second = Member(server, "g", **options), Member(server, "g", **options)
         for one in (first, second):
@@ -148,12 +148,12 @@ def test_members_of_librdkafka_come_and_go(server: EmbeddedProcess, options: dic
         until(lambda: sum(len(one.values) for one in every) >= 360, "all is read")
     counts = Counter(value for one in every for value in one.values)
     assert set(counts) == {b"%d" % number for number in range(360)}
-    assert set(counts.values()) == {1}, "each was committed before its partition moved"
+    assert set(counts.values()) == {1}, "a record was committed before its partition moved"
     assert not [fault for one in every for fault in one.faults]
 
 
 @pytest.mark.parametrize("options", [{}, {"group_protocol": "consumer"}], ids=["classic", "consumer"])
-def test_static_members_of_librdkafka_come_back_without_a_rebalance(
+def test_static_members_of_librdkafka_rejoin_without_a_rebalance(
     server: EmbeddedProcess, options: dict[str, str]
 ) -> None:
     with ExitStack() as stack:
@@ -169,7 +169,7 @@ def test_static_members_of_librdkafka_come_back_without_a_rebalance(
         assert members[0].rebalances == before
 
 
-def test_a_group_of_librdkafka_goes_on_when_the_broker_is_killed(server: EmbeddedProcess) -> None:
+def test_a_group_of_librdkafka_resumes_after_the_broker_is_killed(server: EmbeddedProcess) -> None:
     with ExitStack() as stack:
         members = [Member(server, "g"), Member(server, "g", group_instance_id="i")]
         for one in members:
@@ -185,7 +185,7 @@ def test_a_group_of_librdkafka_goes_on_when_the_broker_is_killed(server: Embedde
     assert {value for one in members for value in one.values} == {b"%d" % number for number in range(120)}
 
 
-def test_java_and_librdkafka_are_in_one_group(server: EmbeddedProcess) -> None:
+def test_java_and_librdkafka_share_a_group(server: EmbeddedProcess) -> None:
     for protocol, options in (("classic", {"partition_assignment_strategy": "range"}), ("consumer", {})):
         with ExitStack() as stack:
             java = VerifiableConsumer(
@@ -208,7 +208,7 @@ async def _read(consumer: Any, count: int, values: list[bytes]) -> None:
             values += [record.value for record in records]
 
 
-def test_members_of_aiokafka_share_and_commit(server: EmbeddedProcess) -> None:
+def test_members_of_aiokafka_share_partitions_and_commit(server: EmbeddedProcess) -> None:
     from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # it has no types
 
     def consumer() -> Any:
@@ -247,7 +247,7 @@ def test_members_of_aiokafka_share_and_commit(server: EmbeddedProcess) -> None:
     asyncio.run(run())
 
 
-def test_members_of_kafka_python_share_and_commit(server: EmbeddedProcess) -> None:
+def test_members_of_kafka_python_share_partitions_and_commit(server: EmbeddedProcess) -> None:
     from kafka import KafkaConsumer  # type: ignore[import-untyped]  # it has no types
 
     def consumer() -> Any:

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, through the embedded broker as through Kafka."""
+"""Kafka's command-line tools, against the embedded broker and Kafka."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_kafka_topics_creates_describes_grows_and_deletes(modern_broker: BrokerU
     assert name not in tools.topics("--list").split()
 
 
-def test_what_we_produce_is_printed_by_the_console_consumer(modern_broker: BrokerUnderTest, java: Tools) -> None:
+def test_the_console_consumer_prints_our_records(modern_broker: BrokerUnderTest, java: Tools) -> None:
     topic = modern_broker.create("console")
     sent: list[Message] = []
     for codec in CODECS:
@@ -49,14 +49,14 @@ def test_what_we_produce_is_printed_by_the_console_consumer(modern_broker: Broke
 
 
 def printed(message: Message, offset: int) -> str:
-    """A record as the console consumer shows it with these properties."""
+    """Return a record as the console consumer prints it with these properties."""
     headers = ",".join(f"{name}:{(value or b'').decode()}" for name, value in message.headers) or "NO_HEADERS"
     key = "NULL" if message.key is None else message.key.decode()
     value = "NULL" if message.value is None else message.value.decode()
     return "\t".join((f"CreateTime:{message.timestamp}", f"Offset:{offset}", headers, key, value))
 
 
-def test_what_the_console_producer_sends_is_read_by_us(modern_broker: BrokerUnderTest, java: Tools) -> None:
+def test_we_read_the_records_of_the_console_producer(modern_broker: BrokerUnderTest, java: Tools) -> None:
     topic = modern_broker.create("console")
     tools = java(modern_broker)
     expected: list[tuple[bytes | None, bytes | None]] = []
@@ -77,7 +77,7 @@ def test_what_the_console_producer_sends_is_read_by_us(modern_broker: BrokerUnde
     assert sorted(((message.key, message.value) for message in got), key=repr) == sorted(expected, key=repr)
 
 
-def test_producer_performance_runs_through(modern_broker: BrokerUnderTest, java: Tools) -> None:
+def test_producer_performance_completes(modern_broker: BrokerUnderTest, java: Tools) -> None:
     topic = modern_broker.create("performance")
     count = 200_000
     figures = java(modern_broker).producer_performance(topic, count, 100, "acks=all", "batch.size=65536", "linger.ms=5")

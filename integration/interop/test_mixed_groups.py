@@ -1,5 +1,7 @@
-"""Our members in one group with those of other clients, on the embedded broker and on Kafka: one owner of each
-partition at all times, every record once. docs/scenarios.md says who can share a group with whom.
+"""Our members in one group with those of other clients, on the embedded broker and on Kafka.
+
+Each partition has at most one owner at all times, and every record is read once. docs/scenarios.md lists the clients
+that can share a group.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ SETTINGS: dict[str, object] = {
 
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
-    """A broker whose members of KIP-848 beat often."""
+    """A broker with a short heartbeat interval for members of KIP-848."""
     with broker_with(request.config, request.param, SETTINGS) as started:
         yield started
 
@@ -55,19 +57,19 @@ def place(server: KafkaServer) -> Place:
 
 
 def on(*both: str, embedded: tuple[str, ...] = ()) -> pytest.MarkDecorator:
-    """Strategies on either broker, and those that on Kafka would show nothing more and cost time."""
+    """Parametrize with the strategies `both` on both brokers, and `embedded` on the embedded broker only."""
     cases = [(EMBEDDED, each) for each in (*both, *embedded)] + [(KAFKA, each) for each in both]
     return pytest.mark.parametrize(("server", "strategy"), cases, indirect=["server"])
 
 
 class Owner(Protocol):
-    """What is looked at of any member."""
+    """The assignment of a member of any client."""
 
     owned: set[int]
 
 
 class Place:
-    """A topic and a group of its own on a broker, and who had what there."""
+    """A new topic and group on a broker, with the owners of its partitions."""
 
     def __init__(self, server: KafkaServer) -> None:
         name = f"mixed-{uuid.uuid4().hex[:10]}"
@@ -77,31 +79,33 @@ class Place:
         create_by_asking(self.bootstrap_servers, name, PARTITIONS)
 
     def fill(self, count: int, start: int = 0) -> None:
-        """Write so many numbers, one after the other in every partition."""
+        """Write `count` consecutive numbers, round robin to the partitions."""
         fill(self, count, start, self.topic)
 
     def librdkafka(self, **options: str) -> Librdkafka:
-        """A consumer of librdkafka."""
+        """Start a consumer of librdkafka."""
         return Librdkafka(self, **options)
 
     def java(self, *arguments: str) -> VerifiableConsumer:
-        """One of Java's."""
+        """Start a Java consumer."""
         return VerifiableConsumer(self.bootstrap_servers, self.topic, self.group, *arguments)
 
     def check(self, *java: VerifiableConsumer) -> None:
-        """One owner of each partition at all times."""
+        """Check that each partition had one owner at all times."""
         for number, one in enumerate(java):
             one.look()
             for event in one.events:
                 if event["name"] in ("partitions_assigned", "partitions_revoked"):
                     partitions = [int(each["partition"]) for each in event["partitions"]]
-                    came = event["name"] == "partitions_assigned"
-                    self.ownership.tell(f"Java {number}", partitions, came=came, at_ms=int(event["timestamp"]))
+                    assigned = event["name"] == "partitions_assigned"
+                    self.ownership.record(
+                        f"Java {number}", partitions, assigned=assigned, at_ms=int(event["timestamp"])
+                    )
         self.ownership.check()
 
 
 class Librdkafka(Member):
-    """A consumer of librdkafka that tells what it has."""
+    """A consumer of librdkafka that records its assignments."""
 
     def __init__(self, place: Place, **options: str) -> None:
         self._place = place
@@ -109,18 +113,18 @@ class Librdkafka(Member):
         super().__init__(place, place.group, **options)
 
     def callbacks(self) -> dict[str, Any]:
-        return {"on_assign": self._told(True), "on_revoke": self._told(False), "on_lost": self._told(False)}
+        return {"on_assign": self._recorder(True), "on_revoke": self._recorder(False), "on_lost": self._recorder(False)}
 
-    def _told(self, came: bool) -> Callable[[Any, list[Any]], None]:
-        def tell(_consumer: Any, partitions: list[Any]) -> None:
+    def _recorder(self, assigned: bool) -> Callable[[Any, list[Any]], None]:
+        def record(_consumer: Any, partitions: list[Any]) -> None:
             numbers = [one.partition for one in partitions]
-            self._place.ownership.tell(f"librdkafka {id(self)}", numbers, came=came)
+            self._place.ownership.record(f"librdkafka {id(self)}", numbers, assigned=assigned)
 
-        return tell
+        return record
 
 
 class Ours(RebalanceListener):
-    """A consumer of ours in a thread of its own, which commits each record before the next."""
+    """Our consumer in its own thread; it commits each record before it reads the next."""
 
     def __init__(self, place: Place, **options: Any) -> None:
         self._options: dict[str, Any] = {
@@ -153,17 +157,17 @@ class Ours(RebalanceListener):
                 self.values += [record.value or b"" for record in records]
 
     async def assigned(self, partitions: frozenset[aiokwire.TopicPartition]) -> None:
-        self._tell(partitions, came=True)
+        self._record(partitions, assigned=True)
 
     async def revoked(self, partitions: frozenset[aiokwire.TopicPartition]) -> None:
-        self._tell(partitions, came=False)
+        self._record(partitions, assigned=False)
 
     async def lost(self, partitions: frozenset[aiokwire.TopicPartition]) -> None:
-        self._tell(partitions, came=False)
+        self._record(partitions, assigned=False)
 
-    def _tell(self, partitions: Collection[aiokwire.TopicPartition], *, came: bool) -> None:
+    def _record(self, partitions: Collection[aiokwire.TopicPartition], *, assigned: bool) -> None:
         numbers = [tp.partition for tp in partitions]
-        self._place.ownership.tell(f"ours {id(self)}", numbers, came=came)
+        self._place.ownership.record(f"ours {id(self)}", numbers, assigned=assigned)
 
     def stop(self) -> None:
         """Leave the group."""
@@ -173,7 +177,7 @@ class Ours(RebalanceListener):
 
 
 class Aiokafka:
-    """A consumer of aiokafka, alike."""
+    """A consumer of aiokafka in its own thread."""
 
     def __init__(self, place: Place, assignor: str = "Range") -> None:
         self._place = place
@@ -193,14 +197,14 @@ class Aiokafka:
             roundrobin,
         )
 
-        place, told = self._place, f"aiokafka {id(self)}"
+        place, name = self._place, f"aiokafka {id(self)}"
 
         class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # it has no types
             def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
-                place.ownership.tell(told, [tp.partition for tp in assigned], came=True)
+                place.ownership.record(name, [tp.partition for tp in assigned], assigned=True)
 
             def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
-                place.ownership.tell(told, [tp.partition for tp in revoked], came=False)
+                place.ownership.record(name, [tp.partition for tp in revoked], assigned=False)
 
         assignors = {"Range": by_range.RangePartitionAssignor, "RoundRobin": roundrobin.RoundRobinPartitionAssignor}
         consumer = aiokafka.AIOKafkaConsumer(
@@ -217,8 +221,8 @@ class Aiokafka:
                     self.values += [record.value for record in records]
                     await consumer.commit()
                 self.owned = {tp.partition for tp in consumer.assignment()}
-            # its listener is not told when it closes
-            place.ownership.tell(told, [tp.partition for tp in consumer.assignment()], came=False)
+            # a close does not call its listener
+            place.ownership.record(name, [tp.partition for tp in consumer.assignment()], assigned=False)
 
     def stop(self) -> None:
         self._stop.set()
@@ -227,7 +231,7 @@ class Aiokafka:
 
 
 def shared(*members: Owner) -> Callable[[], bool]:
-    """Whether the members share all partitions, each of them some."""
+    """Return a check that the members share all partitions, each with at least one."""
 
     def check() -> bool:
         owned = [set(one.owned) for one in members]
@@ -237,18 +241,18 @@ def shared(*members: Owner) -> Callable[[], bool]:
 
 
 def read_by(*readers: Any) -> int:
-    """How many records these were handed."""
+    """Return the number of records that the readers received."""
     return sum(len(one.values) for one in readers)
 
 
 def check_values(count: int, *readers: Any) -> None:
     counts = Counter(value for one in readers for value in one.values)
     assert set(counts) == {b"%d" % number for number in range(count)}
-    assert set(counts.values()) == {1}, "each was committed before its partition moved"
+    assert set(counts.values()) == {1}, "a record was committed before its partition moved"
 
 
 @on("range", "cooperative-sticky", embedded=("roundrobin",))
-def test_ours_and_librdkafkas_share_a_group_and_lead_it_in_turn(place: Place, strategy: str) -> None:
+def test_aiokwire_and_librdkafka_share_a_group_and_lead_it_in_turn(place: Place, strategy: str) -> None:
     with ExitStack() as stack:
         other = place.librdkafka(partition_assignment_strategy=strategy)
         stack.callback(other.stop)
@@ -265,7 +269,7 @@ def test_ours_and_librdkafkas_share_a_group_and_lead_it_in_turn(place: Place, st
         stack.callback(again.stop)
         until(shared(again, *ours), "librdkafka follows")
         place.fill(120, 120)
-        until(lambda: read_by(other, again, *ours) >= 240, "read on")
+        until(lambda: read_by(other, again, *ours) >= 240, "read the rest")
     check_values(240, other, again, *ours)
     place.check()
     assert not [fault for one in ours for fault in one.faults]
@@ -276,7 +280,7 @@ NAMES = {"Range": "range", "RoundRobin": "roundrobin", "Sticky": "sticky", "Coop
 
 
 @on("CooperativeSticky", "Sticky", embedded=("Range", "RoundRobin"))
-def test_ours_and_javas_share_a_group_and_lead_it_in_turn(place: Place, strategy: str) -> None:
+def test_aiokwire_and_java_share_a_group_and_lead_it_in_turn(place: Place, strategy: str) -> None:
     assignor = f"org.apache.kafka.clients.consumer.{strategy}Assignor"
     with ExitStack() as stack:
         ours = Ours(place, partition_assignment_strategy=NAMES[strategy])
@@ -293,7 +297,7 @@ def test_ours_and_javas_share_a_group_and_lead_it_in_turn(place: Place, strategy
         stack.callback(again.stop)
         until(shared(again, java), "Java leads", java)
         place.fill(120, 120)
-        until(lambda: len(ours.values) + len(again.values) + java.consumed >= 240, "read on", java)
+        until(lambda: len(ours.values) + len(again.values) + java.consumed >= 240, "read the rest", java)
         java.stop()
         until(lambda: len(again.owned) == PARTITIONS, "alone again")
     assert len(ours.values) + len(again.values) + java.consumed == 240
@@ -302,7 +306,7 @@ def test_ours_and_javas_share_a_group_and_lead_it_in_turn(place: Place, strategy
 
 
 @on("Range", embedded=("RoundRobin",))
-def test_ours_and_aiokafkas_share_a_group(place: Place, strategy: str) -> None:
+def test_aiokwire_and_aiokafka_share_a_group(place: Place, strategy: str) -> None:
     with ExitStack() as stack:
         first = Aiokafka(place, strategy)
         stack.callback(first.stop)
@@ -318,7 +322,7 @@ def test_ours_and_aiokafkas_share_a_group(place: Place, strategy: str) -> None:
         stack.callback(second.stop)
         until(shared(second, ours), "ours lead")
         place.fill(60, 60)
-        until(lambda: read_by(first, second, ours) >= 120, "read on")
+        until(lambda: read_by(first, second, ours) >= 120, "read the rest")
     check_values(120, first, second, ours)
     place.check()
     assert not ours.faults
@@ -333,24 +337,24 @@ CLIENTS: dict[str, Callable[[Place], DefaultMember]] = {
 
 
 @pytest.mark.parametrize("server", [EMBEDDED, KAFKA], indirect=True)
-def test_with_default_options_ours_share_a_group_with_any_client_that_comes_first_or_second(
+def test_aiokwire_shares_a_group_with_each_client_by_default_options_in_any_join_order(
     server: KafkaServer,
 ) -> None:
-    """All clients side by side, each in a group of its own with ours."""
+    """Runs all clients in parallel, each in its own group with ours."""
     with ThreadPoolExecutor(len(CLIENTS)) as pool:
-        played = {name: pool.submit(_play_defaults, Place(server), make) for name, make in CLIENTS.items()}
-    faults = {name: fault for name, future in played.items() if (fault := future.exception()) is not None}
+        runs = {name: pool.submit(_share_with_defaults, Place(server), make) for name, make in CLIENTS.items()}
+    faults = {name: fault for name, future in runs.items() if (fault := future.exception()) is not None}
     assert not faults, faults
 
 
-def _play_defaults(place: Place, make: Callable[[Place], DefaultMember]) -> None:
+def _share_with_defaults(place: Place, make: Callable[[Place], DefaultMember]) -> None:
     with ExitStack() as stack:
         ours = Ours(place)
         stack.callback(ours.stop)
         until(lambda: len(ours.owned) == PARTITIONS, "ours alone")
         other = make(place)
         stack.callback(other.stop)
-        until(lambda: 0 < len(ours.owned) < PARTITIONS, "the other came second")
+        until(lambda: 0 < len(ours.owned) < PARTITIONS, "the other joins second")
         place.fill(60)
         until(lambda: read_by(ours, other) >= 60, "shared")
         assert ours.values
@@ -361,7 +365,7 @@ def _play_defaults(place: Place, make: Callable[[Place], DefaultMember]) -> None
         until(lambda: len(other.values) == alone + 60, "the other alone")
         again = Ours(place)
         stack.callback(again.stop)
-        until(lambda: 0 < len(again.owned) < PARTITIONS, "ours came second")
+        until(lambda: 0 < len(again.owned) < PARTITIONS, "ours joins second")
         place.fill(60, 120)
         until(lambda: read_by(ours, other, again) >= 180, "shared again")
         assert again.values
@@ -373,8 +377,8 @@ def _play_defaults(place: Place, make: Callable[[Place], DefaultMember]) -> None
 
 
 @pytest.mark.parametrize("server", [EMBEDDED, KAFKA], indirect=True)
-def test_ours_javas_and_librdkafkas_share_a_group_that_the_coordinator_leads(place: Place) -> None:
-    """KIP-848. Members come in one after the other, and leave in the same order."""
+def test_aiokwire_java_and_librdkafka_share_a_group_of_the_consumer_protocol(place: Place) -> None:
+    """KIP-848: members join one after the other, and leave in the same order."""
     with ExitStack() as stack:
         ours = Ours(place, group_protocol="consumer")
         stack.callback(ours.stop)
@@ -395,7 +399,9 @@ def test_ours_javas_and_librdkafkas_share_a_group_that_the_coordinator_leads(pla
         other.stop()
         until(shared(again, java), "without librdkafka", java)
         place.fill(120, 120)
-        until(lambda: sum(len(one.values) for one in (ours, again, other)) + java.consumed >= 240, "read on", java)
+        until(
+            lambda: sum(len(one.values) for one in (ours, again, other)) + java.consumed >= 240, "read the rest", java
+        )
         java.stop()
         until(lambda: len(again.owned) == PARTITIONS, "ours alone")
     assert sum(len(one.values) for one in (ours, again, other)) + java.consumed == 240

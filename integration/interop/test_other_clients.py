@@ -1,4 +1,4 @@
-"""Our client and the other Python clients read what the other wrote, on the embedded broker and on Kafka."""
+"""Our client and other Python clients read each other's records, on the embedded broker and on Kafka."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ def carried(producer: Peer, consumer: Peer, broker: BrokerUnderTest, codec: str)
 
 
 def _short(message: Message) -> Message:
-    """So that a difference can be read."""
+    """Shorten a message, so that a difference is readable."""
     return Message(message.key, message.value and message.value[:80], message.headers, message.timestamp)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("peer", OTHERS, ids=str)
-def test_what_we_produce_is_read_by_others(modern_broker: BrokerUnderTest, peer: Peer, codec: str) -> None:
+def test_other_clients_read_our_records(modern_broker: BrokerUnderTest, peer: Peer, codec: str) -> None:
     carried(OURS, peer, modern_broker, codec)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("peer", OTHERS, ids=str)
-def test_what_others_produce_is_read_by_us(modern_broker: BrokerUnderTest, peer: Peer, codec: str) -> None:
+def test_we_read_the_records_of_other_clients(modern_broker: BrokerUnderTest, peer: Peer, codec: str) -> None:
     carried(peer, OURS, modern_broker, codec)
 
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("producer", OTHERS, ids=str)
-def test_others_meet_on_the_embedded_broker(embedded: BrokerUnderTest, producer: Peer, codec: str) -> None:
+def test_other_clients_exchange_records_on_the_embedded_broker(
+    embedded: BrokerUnderTest, producer: Peer, codec: str
+) -> None:
     for consumer in OTHERS:
         carried(producer, consumer, embedded, codec)

@@ -1,6 +1,6 @@
-"""Kafka's DumpLogSegments of three releases reads what our builder writes, in every message format and codec.
+"""DumpLogSegments of three Kafka releases reads batches of our builder, in every message format and codec.
 
-The oldest one matters for LZ4 in format 0: only it insists on the header checksum that the first releases got wrong.
+The oldest release is needed for LZ4 in format 0: only it requires the wrong header checksum of the first releases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RECORDS = 40
 
 
 def sealed(magic: int, codec: Compression, base_offset: int, *, stamped: bool) -> bytes:
-    """A batch with all that its format can hold; nulls and empty values too."""
+    """Build a batch with everything its format can contain, including nulls and empty values."""
     builder = BatchBuilder(magic, 1 << 20)
     for index in range(RECORDS):
         key = b"k%d" % index if index % 4 else None

@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments judges the embedded broker's files, also after SIGKILL under load and recovery."""
+"""Kafka's DumpLogSegments checks the embedded broker's files, also after SIGKILL under load and recovery."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KILLED_AFTER = 150_000  # acknowledged records; with small segments that is a fe
 
 @pytest.fixture
 def small_segments(tmp_path: Path) -> Iterator[EmbeddedProcess]:
-    """A broker that rolls its segments often, so that there are indexes and producer snapshots to judge."""
+    """A broker that rolls its segments often, so that there are indexes and producer snapshots to check."""
     with closing(EmbeddedProcess(tmp_path / "data", settings={"log_segment_bytes": 1_048_576})) as server:
         (tmp_path / "data").mkdir()
         server.start()
@@ -33,7 +33,7 @@ def small_segments(tmp_path: Path) -> Iterator[EmbeddedProcess]:
 
 
 class Load:
-    """A librdkafka producer that writes numbers until it is told to stop, and knows which were acknowledged where."""
+    """A librdkafka producer that writes numbers until stopped, and keeps the offsets of acknowledged ones."""
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer(
@@ -69,7 +69,7 @@ class Load:
                 self.many.set()
 
 
-def judge(java: JavaTools, files: list[Path]) -> str:
+def dump(java: JavaTools, files: list[Path]) -> str:
     assert files
     printed = java.dump(files, "--verify-index-only", "--skip-record-metadata")
     assert dump_faults(printed) == []
@@ -77,7 +77,7 @@ def judge(java: JavaTools, files: list[Path]) -> str:
     return printed
 
 
-def test_the_files_of_a_stopped_broker_have_no_fault(small_segments: EmbeddedProcess, java: Tools) -> None:
+def test_the_files_of_a_stopped_broker_are_valid(small_segments: EmbeddedProcess, java: Tools) -> None:
     for codec in ("none", "gzip", "none", "snappy", "lz4", "none", "zstd"):
         for partition in range(PARTITIONS):
             CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, partition, sample(), codec)
@@ -85,12 +85,12 @@ def test_the_files_of_a_stopped_broker_have_no_fault(small_segments: EmbeddedPro
     files = small_segments.files_of(TOPIC)
     assert len([path for path in files if path.suffix == ".log"]) > 2 * PARTITIONS
     assert [path for path in files if path.suffix == ".index"]
-    printed = judge(java(BrokerUnderTest("embedded", small_segments)), files)
+    printed = dump(java(BrokerUnderTest("embedded", small_segments)), files)
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         assert f"compresscodec: {codec}" in printed
 
 
-def test_the_judge_notices_one_flipped_byte(small_segments: EmbeddedProcess, java: Tools) -> None:
+def test_the_check_detects_one_flipped_byte(small_segments: EmbeddedProcess, java: Tools) -> None:
     CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, 0, sample(), "none")
     assert small_segments.stop() == 0
     path = max(small_segments.data_dir.glob(f"{TOPIC}-0/*.log"))
@@ -102,7 +102,7 @@ def test_the_judge_notices_one_flipped_byte(small_segments: EmbeddedProcess, jav
     assert dump_faults(java(BrokerUnderTest("embedded", small_segments)).dump([path], "--skip-record-metadata"))
 
 
-def test_after_sigkill_under_load_nothing_acknowledged_is_missing_and_no_file_is_at_fault(
+def test_after_sigkill_under_load_every_acknowledged_record_is_stored_and_every_file_is_valid(
     small_segments: EmbeddedProcess, java: Tools
 ) -> None:
     load = Load(small_segments.bootstrap_servers)
@@ -111,7 +111,7 @@ def test_after_sigkill_under_load_nothing_acknowledged_is_missing_and_no_file_is
         small_segments.kill()
     finally:
         load.stop()
-    # what a power failure may leave at the end of a file: the beginning of a batch whose rest was never written
+    # a power failure may leave the start of a batch at the end of a file, without the rest
     torn = max(small_segments.data_dir.glob(f"{TOPIC}-0/*.log"))
     with torn.open("r+b") as log:
         head = log.read(200)
@@ -126,4 +126,4 @@ def test_after_sigkill_under_load_nothing_acknowledged_is_missing_and_no_file_is
         assert lost == []
     CONFLUENT.produce(small_segments.bootstrap_servers, TOPIC, 0, [Message(b"after", b"recovery")], "none")
     assert small_segments.stop() == 0
-    judge(java(BrokerUnderTest("embedded", small_segments)), small_segments.files_of(TOPIC))
+    dump(java(BrokerUnderTest("embedded", small_segments)), small_segments.files_of(TOPIC))

@@ -1,4 +1,4 @@
-"""What a cluster of one node says about itself: the embedded broker as a Kafka 4.3.1."""
+"""Requests about a cluster of one node: the embedded broker responds as Kafka 4.3.1 does."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ async def _fill(server: KafkaServer) -> None:
 
 
 def _answers(asker: Asker, data_dir: Path) -> dict[str, object]:
-    """Every answer by its request and version."""
+    """Return each response by its request and version."""
     found: dict[str, object] = {}
     for name, request in requests(str(data_dir)).items():
         first, last = asker.served[request.API]
         for version in range(first, last + 1):
             try:
                 found[f"{name}, v{version}"] = comparable(asker.ask(request, version))
-            except UnsupportedVersion:  # what is asked for needs a newer version
+            except UnsupportedVersion:  # a field of the request needs a newer version
                 continue
     return found
 
 
-async def test_a_single_node_answers_as_a_kafka_of_one_node_does() -> None:
+async def test_a_single_node_responds_as_a_kafka_cluster_of_one_node() -> None:
     try:
         java()
         libs("4.3.1")

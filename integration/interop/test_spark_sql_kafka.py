@@ -1,4 +1,4 @@
-"""Spark's own Kafka source and ours on the same topics: the same rows and offsets, and a checkpoint that moves."""
+"""Spark's own Kafka source and ours on the same topics: equal rows and offsets, and a shared checkpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from integration.kafka import MissingPrerequisite, libs
 pytestmark = pytest.mark.timeout(300)
 
 JARS = "spark-4.2.0"
-START = wall_ms() - 3_600_000  # not so long ago that retention takes it away
+START = wall_ms() - 3_600_000  # recent enough that retention keeps the records
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def both(spark: SparkSession, given: dict[str, str]) -> tuple[DataFrame, DataFra
 
 
 def rows(frame: DataFrame) -> list[Row]:
-    """In the order of the partitions; within one, as they came."""
+    """Return the rows ordered by partition, and in the order of the frame within a partition."""
     return sorted(frame.collect(), key=lambda row: (row.topic, row.partition))
 
 
@@ -99,7 +99,7 @@ async def transact(servers: str, topic: str) -> None:
                 pass
 
 
-def test_the_rows_are_the_same(spark: SparkSession, modern_broker: BrokerUnderTest) -> None:
+def test_the_rows_are_equal(spark: SparkSession, modern_broker: BrokerUnderTest) -> None:
     topic = modern_broker.create("rows")
     for codec in ("none", "lz4"):
         asyncio.run(fill(modern_broker.bootstrap_servers, topic, codec))
@@ -110,7 +110,7 @@ def test_the_rows_are_the_same(spark: SparkSession, modern_broker: BrokerUnderTe
     assert found == rows(theirs)
 
 
-def test_the_rows_of_several_topics_are_the_same_without_headers(
+def test_the_rows_of_several_topics_are_equal_without_headers(
     spark: SparkSession, modern_broker: BrokerUnderTest
 ) -> None:
     topics = [modern_broker.create("several") for _ in range(2)]
@@ -129,7 +129,7 @@ def test_the_rows_of_several_topics_are_the_same_without_headers(
     assert rows(ours) == rows(theirs)
 
 
-def test_times_of_the_broker_and_a_log_that_begins_late_are_the_same(
+def test_the_rows_of_log_append_times_and_of_a_truncated_log_are_equal(
     spark: SparkSession, modern_broker: BrokerUnderTest
 ) -> None:
     servers, topic = modern_broker.bootstrap_servers, f"late-{uuid.uuid4().hex[:8]}"
@@ -159,7 +159,7 @@ def test_times_of_the_broker_and_a_log_that_begins_late_are_the_same(
     ],
     ids=["times", "minPartitions", "maxRecordsPerPartition"],
 )
-def test_the_rows_are_the_same_by_option(spark: SparkSession, embedded: BrokerUnderTest, more: dict[str, str]) -> None:
+def test_the_rows_are_equal_by_option(spark: SparkSession, embedded: BrokerUnderTest, more: dict[str, str]) -> None:
     topic = embedded.create("part")
     asyncio.run(fill(embedded.bootstrap_servers, topic))
     theirs, ours = both(spark, options(embedded, topic, **more))
@@ -169,7 +169,7 @@ def test_the_rows_are_the_same_by_option(spark: SparkSession, embedded: BrokerUn
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_the_gaps_of_transactions_are_the_same(
+def test_the_gaps_of_transactions_are_equal(
     spark: SparkSession, modern_broker: BrokerUnderTest, isolation: str
 ) -> None:
     topic = modern_broker.create("gaps")
@@ -179,13 +179,13 @@ def test_the_gaps_of_transactions_are_the_same(
     assert rows(ours) == rows(theirs)
 
 
-def test_the_offsets_are_the_same(spark: SparkSession, modern_broker: BrokerUnderTest, tmp_path: Path) -> None:
+def test_the_offsets_are_equal(spark: SparkSession, modern_broker: BrokerUnderTest, tmp_path: Path) -> None:
     topic = modern_broker.create("text")
     asyncio.run(fill(modern_broker.bootstrap_servers, topic))
     asyncio.run(transact(modern_broker.bootstrap_servers, topic))
 
     def run(source: str, **more: str) -> tuple[list[str], int]:
-        """Each microbatch's offsets, in the order in which they are written, and how many rows there were."""
+        """Return each microbatch's offsets in the order of writing, and the number of rows."""
         checkpoint = tmp_path / uuid.uuid4().hex
         given = options(modern_broker, topic, **{"startingOffsets": "earliest", **more})
         frame = spark.readStream.format(source).options(**given).load()
@@ -194,7 +194,7 @@ def test_the_offsets_are_the_same(spark: SparkSession, modern_broker: BrokerUnde
         assert query.awaitTermination(120)
         taken = sum(progress["numInputRows"] for progress in query.recentProgress)
         log = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-        # PySpark puts blanks between what Spark itself writes without
+        # PySpark writes JSON with spaces, Spark without
         return [json.dumps(json.loads(path.read_text().splitlines()[-1])) for path in log], taken
 
     theirs, ours = run("kafka"), run("aiokwire")
@@ -206,7 +206,7 @@ def test_the_offsets_are_the_same(spark: SparkSession, modern_broker: BrokerUnde
     assert run("aiokwire", startingOffsets=theirs[0][-1])[1] == run("kafka", startingOffsets=ours[0][-1])[1] == 0
 
 
-def test_what_is_written_is_the_same(spark: SparkSession, modern_broker: BrokerUnderTest) -> None:
+def test_the_written_records_are_equal(spark: SparkSession, modern_broker: BrokerUnderTest) -> None:
     frame = spark.range(200).selectExpr(
         "case when id % 5 = 0 then null else cast(concat('key ', id % 17) as binary) end as key",
         "case when id % 7 = 0 then null else cast(concat('value ', id) as binary) end as value",
@@ -226,7 +226,7 @@ def test_what_is_written_is_the_same(spark: SparkSession, modern_broker: BrokerU
     assert found[1] == found[0]
 
 
-def test_a_checkpoint_moves_and_the_query_goes_on(
+def test_a_query_resumes_with_the_other_source_from_its_checkpoint(
     spark: SparkSession, modern_broker: BrokerUnderTest, tmp_path: Path
 ) -> None:
     topic = modern_broker.create("moves")

@@ -1,4 +1,4 @@
-"""Transactions of other clients on the embedded broker, and Kafka's tools as judges of what it keeps about them."""
+"""Transactions of other clients on the embedded broker, whose files are checked with Kafka's tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def librdkafka(server: EmbeddedProcess, name: str = "rd") -> Producer:
 
 
 def committed(server: EmbeddedProcess, topic: str, count: int) -> list[bytes]:
-    """So many values as librdkafka reads them with read_committed."""
+    """Read `count` values with a read_committed consumer of librdkafka."""
     options = {
         "bootstrap.servers": server.bootstrap_servers,
         "group.id": "reader",
@@ -61,7 +61,7 @@ def committed(server: EmbeddedProcess, topic: str, count: int) -> list[bytes]:
         values: list[bytes] = []
         while True:
             message = consumer.poll(_SECONDS)
-            assert message is not None, f"{len(values)} of {count} records came"
+            assert message is not None, f"{len(values)} of {count} records were read"
             if message.error() is not None:
                 assert len(values) == count, "the end of the partition"
                 return values
@@ -124,7 +124,7 @@ def test_aiokafka_commits_and_aborts(server: EmbeddedProcess) -> None:
     assert committed(server, OUT, 2) == [b"0", b"2"]
 
 
-def test_a_transaction_goes_on_after_the_broker_was_killed(server: EmbeddedProcess) -> None:
+def test_a_transaction_continues_after_the_broker_was_killed(server: EmbeddedProcess) -> None:
     producer = librdkafka(server)
     for number in range(3):
         producer.begin_transaction()
@@ -139,8 +139,10 @@ def test_a_transaction_goes_on_after_the_broker_was_killed(server: EmbeddedProce
 
 
 @pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_javas_copier_copies_each_record_once_and_its_state_has_no_fault(server: EmbeddedProcess, kill: bool) -> None:
-    """Newer clients (KIP-890) with random aborts; offsets in the transaction; every file judged afterwards."""
+def test_javas_copier_copies_each_record_once_and_the_stored_state_is_valid(
+    server: EmbeddedProcess, kill: bool
+) -> None:
+    """Newer clients (KIP-890) with random aborts, and offsets in the transaction; every file is checked."""
     source = Producer({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
     values = [b"%d" % number for number in range(400)]
     for value in values:
@@ -153,7 +155,7 @@ def test_javas_copier_copies_each_record_once_and_its_state_has_no_fault(server:
     printed = tools.run(f"{_TOOLS}.TransactionalMessageCopier", *named, *topics, *amount).checked().stdout
     assert json.loads(printed.splitlines()[-1])["totalProcessed"] == len(values)
     assert committed(server, OUT, len(values)) == values
-    # The copier's aborts may come before anything was sent: one that surely leaves records and a marker behind.
+    # The copier may abort before it sends; this transaction surely leaves records and a marker.
     aborter = librdkafka(server, "aborter")
     aborter.begin_transaction()
     aborter.produce(OUT, b"aborted", partition=0)
@@ -179,7 +181,7 @@ def test_javas_copier_copies_each_record_once_and_its_state_has_no_fault(server:
             assert f'"offset":{len(values)}' in dumped
 
 
-def test_kafka_transactions_finds_and_aborts_what_hangs(server: EmbeddedProcess) -> None:
+def test_kafka_transactions_finds_and_aborts_a_hanging_transaction(server: EmbeddedProcess) -> None:
     producer = librdkafka(server, "hanging")
     producer.begin_transaction()
     producer.produce(OUT, b"open", partition=0)

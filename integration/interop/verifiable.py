@@ -1,4 +1,4 @@
-"""Kafka's VerifiableConsumer as a process of its own: it prints what befalls it, one JSON object a line."""
+"""Kafka's VerifiableConsumer in its own process: it prints its events, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VerifiableConsumer:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.events: list[Event] = []
-        self.owned: set[int] = set()  # partitions, by what it printed so far
+        self.owned: set[int] = set()  # partitions, according to the printed events
         self.consumed = 0
 
     def _read(self) -> None:
@@ -57,18 +57,18 @@ class VerifiableConsumer:
             self.consumed += int(event["count"])
 
     def look(self) -> None:
-        """Take in what it printed."""
+        """Process the printed events."""
         while not self._lines.empty():
             self._take(1.0)
 
     def stop(self) -> None:
-        """Let it leave its group and end."""
+        """Stop it with SIGTERM: it leaves its group."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(_SECONDS)
         self._close()
 
     def kill(self) -> None:
-        """End it without a word to its group."""
+        """Kill it: it does not leave its group."""
         self._process.kill()
         self._process.wait(_SECONDS)
         self._close()
@@ -84,7 +84,7 @@ class VerifiableConsumer:
 
 
 def until(fits: Callable[[], bool], what: str, *consumers: VerifiableConsumer, seconds: float = _SECONDS) -> None:
-    """Look at what the consumers print until it fits."""
+    """Process the events of the consumers until the check returns True."""
     end = time.monotonic() + seconds  # noqa: TID251 - a test's own deadline, outside of any loop
     while True:
         for one in consumers:
