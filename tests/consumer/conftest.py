@@ -1,7 +1,7 @@
-"""A scripted peer for the consumer: enough of a broker to be read from, and whatever a test wants it to answer.
+"""A scripted peer for the consumer: a minimal broker with responses that a test can replace.
 
-Each test may replace the answer to any request (`peer.on[ApiKey.FETCH] = ...`), and sees what was asked (`peer.seen`).
-The embedded broker is the usual counterpart; this one says what no sound broker says.
+A test replaces the response to a request by `peer.on[ApiKey.FETCH] = ...` and finds the requests in
+`peer.seen`. Most tests use the embedded broker; the peer can send responses no sound broker sends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def batch(
     leader_epoch: int = 0,
     keys: Sequence[bytes | None] | None = None,
 ) -> bytes:
-    """An encoded batch whose first record has the offset `base`."""
+    """Return an encoded batch whose first record has the offset `base`."""
     builder = BatchBuilder(2, 1 << 30)
     for index, value in enumerate(values):
         builder.append(1000 + base + index, None if keys is None else keys[index], value)
@@ -51,7 +51,7 @@ def batch(
 
 
 def marker(base: int, producer_id: int, *, commit: bool) -> bytes:
-    """A control batch that ends a transaction."""
+    """Return a control batch that ends a transaction."""
     builder = BatchBuilder(2, 1 << 20)
     builder.append(1000 + base, b"\0\0\0\1" if commit else b"\0\0\0\0", b"\0\0\0\0\0\0")
     return bytes(
@@ -67,7 +67,7 @@ def marker(base: int, producer_id: int, *, commit: bool) -> bytes:
 
 
 class Log:
-    """One partition: encoded batches and what the peer says about them."""
+    """A partition: encoded batches, and the metadata that the peer reports about them."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, bytes]] = []  # first offset, offset after, bytes
@@ -78,7 +78,7 @@ class Log:
         self.error = 0
         self.leader = 0
         self.leader_epoch = 0
-        self.preferred = -1  # whom the leader names to a reader that says its rack
+        self.preferred = -1  # the replica that the leader names to a consumer with a rack
         self.follower_start = 0
         self.follower_error = 0
         self.follower_records: bytes | None = None  # in place of the log's
@@ -102,7 +102,7 @@ class Log:
 
 
 class Peer:
-    """One process that pretends to be the brokers 0 to `nodes` - 1, each on a port of its own."""
+    """A process that poses as the brokers 0 to `nodes` - 1, each on its own port."""
 
     def __init__(self, nodes: int = 1, newest: dict[int, int] | None = None) -> None:
         self.nodes = nodes
@@ -126,8 +126,8 @@ class Peer:
     def asked(self, kind: type[Request]) -> list[Request]:
         return [request for request in self.seen if isinstance(request, kind)]
 
-    def stir(self) -> None:
-        """Something was written or changed: fetches that wait look again."""
+    def wake_fetches(self) -> None:
+        """Let waiting fetches check the logs again after a change."""
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -260,7 +260,7 @@ class Peer:
         return offset_for_leader_epoch.OffsetForLeaderEpochResponse(topics=topics)
 
     async def long_poll(self, node: int, request: fetch.FetchRequest, version: int) -> fetch.FetchResponse:
-        """Long poll, as a broker does."""
+        """Hold a fetch until there is data or its wait ends, as a broker does."""
         with anyio.move_on_after(request.max_wait_ms / 1000):
             while True:
                 changed = self.changed
@@ -298,7 +298,7 @@ class Peer:
         return fetch.FetchResponse(responses=topics)
 
     def follow(self, log: Log, asked: fetch.FetchPartition, room: int) -> fetch.PartitionData:
-        """What a follower says."""
+        """Return a follower's part of a response."""
         error = log.follower_error or (1 if asked.fetch_offset < log.follower_start else 0)
         records = log.read(asked.fetch_offset, room, whole_first=True) if not error else b""
         return fetch.PartitionData(
@@ -343,7 +343,7 @@ class Peer:
 
 @pytest.fixture
 def make_peer() -> Callable[..., object]:
-    """`async with make_peer(nodes=2) as peer`."""
+    """Return a factory: `async with make_peer(nodes=2) as peer`."""
 
     @asynccontextmanager
     async def make(nodes: int = 1, newest: dict[int, int] | None = None) -> AsyncIterator[Peer]:

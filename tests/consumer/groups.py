@@ -1,4 +1,4 @@
-"""Members of groups on the embedded broker, impatient ones."""
+"""Members of groups on the embedded broker, with short timeouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ QUICK: dict[str, Any] = {
 
 
 def member(broker: Broker, *topics: str | re.Pattern[str] | BrokerPattern, **options: Any) -> Consumer[bytes, bytes]:
-    """A member of group g."""
+    """Return a member of group g."""
     given = {"bootstrap_servers": broker.bootstrap_servers, "group_id": "g", **QUICK, **options}
     return Consumer(*(topics or ("t",)), **given)
 
@@ -37,19 +37,19 @@ def t(*numbers: int) -> set[TopicPartition]:
 
 
 async def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Turns of the loop until something holds."""
+    """Let the loop turn until `condition` is true."""
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.lowlevel.checkpoint()
 
 
 async def assigned(reader: Consumer[Any, Any], *numbers: int) -> None:
-    """Wait until it has these partitions of topic t."""
+    """Wait until the consumer is assigned these partitions of topic t."""
     await until(lambda: reader.assignment == t(*numbers))
 
 
 async def fill(broker: Broker, partitions: int, count: int = 10, topic: str = "t") -> None:
-    """`count` records in each of the topic's partitions, one batch each."""
+    """Produce `count` records to each of the topic's partitions, one batch each."""
     async with Producer(broker.bootstrap_servers, linger_ms=50) as producer:
         for partition in range(partitions):
             for number in range(count):

@@ -1,4 +1,4 @@
-"""`Consumer.assigned`: waiting for the first assignment, and why there is none yet."""
+"""`Consumer.assigned` waits for the first assignment; its error names the reason for the wait."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_a_member_waits_for_its_first_assignment(kafka_broker: Broker, pro
             assert await second.assigned(timeout=5) <= t(0, 1)
 
 
-async def test_without_a_group_it_has_what_it_reads(kafka_broker: Broker) -> None:
+async def test_without_a_group_assigned_returns_the_partitions_that_are_read(kafka_broker: Broker) -> None:
     servers = {"bootstrap_servers": kafka_broker.bootstrap_servers, **QUICK}
     async with Consumer("t", **servers) as reader:
         assert await reader.assigned(timeout=5) == t(0, 1)
@@ -52,7 +52,7 @@ async def test_without_a_group_it_has_what_it_reads(kafka_broker: Broker) -> Non
             assert await reader.assigned(timeout=5) == t(0)
 
 
-async def test_the_error_says_what_it_waits_for(kafka_broker: Broker) -> None:
+async def test_the_error_names_the_reason_for_the_wait(kafka_broker: Broker) -> None:
     rule = kafka_broker.faults.on(ApiKey.FIND_COORDINATOR, times=None).error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     async with member(kafka_broker) as reader:
         with pytest.raises(RequestTimedOut, match=r"within 0\.1 s: the coordinator of group 'g' was not found"):
@@ -65,7 +65,7 @@ async def test_the_error_says_what_it_waits_for(kafka_broker: Broker) -> None:
         assert await reader.assigned(timeout=5) == {TopicPartition("none-1", 0)}
 
 
-async def test_a_member_too_many_and_a_rebalance_are_told_apart(kafka_broker: Broker) -> None:
+async def test_the_error_distinguishes_a_surplus_member_from_a_rebalance(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as first, member(kafka_broker) as second:
         await first.assigned(timeout=5)
         await second.assigned(timeout=5)
@@ -79,7 +79,7 @@ async def test_a_member_too_many_and_a_rebalance_are_told_apart(kafka_broker: Br
             await reader.assigned(timeout=0.3)
 
 
-async def test_what_keeps_it_out_of_the_group_is_raised_and_it_joins_when_it_is_asked_again(
+async def test_an_error_of_the_join_is_raised_and_the_next_call_joins(
     kafka_broker: Broker,
 ) -> None:
     kafka_broker.faults.on(ApiKey.JOIN_GROUP).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -1,4 +1,4 @@
-"""What a rebalance listener may call on its consumer, with both protocols, and what it may not."""
+"""The calls that a rebalance listener may and may not make on its consumer, in both protocols."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kafka_broker_options() -> dict[str, Any]:
 
 
 class Calls(RebalanceListener):
-    """Makes a call when partitions were assigned, or go, once."""
+    """A listener that makes one call, when partitions are assigned or revoked."""
 
     def __init__(self, call: Callable[[], Awaitable[object]], when: str) -> None:
         self.raised: list[Exception] = []
@@ -78,7 +78,7 @@ async def test_pause_seek_position_commit_and_resume_work(kafka_broker: Broker, 
     assert not listener.raised
 
 
-async def test_subscribe_in_a_listener_is_joined_for(kafka_broker: Broker, protocol: str) -> None:
+async def test_subscribe_in_a_listener_joins_with_the_new_topics(kafka_broker: Broker, protocol: str) -> None:
     await fill(kafka_broker, 1, topic="u")
 
     async def call() -> None:
@@ -98,10 +98,10 @@ CALLS: dict[str, Callable[[Reader], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_call_that_would_end_the_membership_raises_at_once_and_the_consumer_reads_on(
+async def test_a_call_that_would_end_the_membership_raises_at_once_and_the_consumer_continues(
     kafka_broker: Broker, protocol: str, name: str
 ) -> None:
-    """It waited for the listener that waited for it, and was cancelled: the consumer never returned a record again."""
+    """Regression: call and listener waited for each other, and no record was ever returned."""
     await fill(kafka_broker, 2)
     listener = Calls(lambda: CALLS[name](reader), "assigned")
     async with member(kafka_broker, listener=listener, group_protocol=protocol) as reader:
@@ -114,10 +114,10 @@ async def test_a_call_that_would_end_the_membership_raises_at_once_and_the_consu
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_the_same_call_at_the_end_leaves_the_close_in_order(
+async def test_the_same_call_during_close_does_not_disturb_the_close(
     kafka_broker: Broker, protocol: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The client of a member of the consumer protocol failed there."""
+    """Regression: the client of a member of the consumer protocol failed."""
     listener = Calls(lambda: CALLS[name](reader), "revoked")
     async with member(kafka_broker, listener=listener, group_protocol=protocol) as reader:
         await assigned(reader, 0, 1)
@@ -127,7 +127,7 @@ async def test_the_same_call_at_the_end_leaves_the_close_in_order(
         assert kafka_broker.faults.group("g").state == "Empty"
 
 
-async def test_close_by_a_task_that_the_listener_started_closes(kafka_broker: Broker, protocol: str) -> None:
+async def test_a_task_started_by_the_listener_can_close_the_consumer(kafka_broker: Broker, protocol: str) -> None:
     async def call() -> None:
         tasks.start_soon(reader.close)
 

@@ -1,4 +1,4 @@
-"""A commit never goes back: the commits of one consumer have their effect in the order in which they were made."""
+"""Commits never decrease an offset: those of one consumer take effect in the order of the calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kafka_broker_options() -> dict[str, Any]:
 
 
 def sent(requests: Sequence[Any]) -> list[int]:
-    """The offsets of partition 0 in commits, in the order in which they came."""
+    """Return the offsets of partition 0 in commits, in order of arrival."""
     return [
         partition.committed_offset
         for request in requests
@@ -39,22 +39,22 @@ def sent(requests: Sequence[Any]) -> list[int]:
 
 
 def stored(broker: Broker) -> int | None:
-    """What the broker keeps for partition 0."""
+    """Return the committed offset of partition 0."""
     found = broker.state.offsets.of_group("g").get(ONE)
     return None if found is None else found.offset
 
 
 async def quiet(seconds: float = 0.05) -> None:
-    """Whatever is still to come has come after so long."""
+    """Wait, so that a wrong commit would have arrived."""
     with anyio.move_on_after(seconds):
         await anyio.sleep_forever()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_an_automatic_commit_that_is_repeated_comes_before_a_newer_one_by_hand(
+async def test_a_retried_automatic_commit_takes_effect_before_a_newer_manual_one(
     kafka_broker: Broker, protocol: str
 ) -> None:
-    """It was repeated behind the newer one, after REBALANCE_IN_PROGRESS, and took it back."""
+    """Regression: the retry after REBALANCE_IN_PROGRESS followed the newer commit and undid it."""
     again = ErrorCode.REBALANCE_IN_PROGRESS if protocol == "classic" else ErrorCode.STALE_MEMBER_EPOCH
     await fill(kafka_broker, 1)
     refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, nth=2).error(again)
@@ -62,7 +62,7 @@ async def test_an_automatic_commit_that_is_repeated_comes_before_a_newer_one_by_
     async with member(kafka_broker, **options) as reader:
         assert len(await reader.getmany(3, timeout=5)) == 3
         await until(lambda: stored(kafka_broker) == 0)
-        assert len(await reader.getmany(3, timeout=5)) == 3  # 3 are finished
+        assert len(await reader.getmany(3, timeout=5)) == 3  # 3 are processed
         await refused.hit()
         await reader.commit()
         assert stored(kafka_broker) == 6
@@ -71,7 +71,7 @@ async def test_an_automatic_commit_that_is_repeated_comes_before_a_newer_one_by_
     assert sent(kafka_broker.journal.requests(OffsetCommitRequest))[:4] == [0, 3, 3, 6]
 
 
-async def test_a_commit_that_nobody_waited_for_does_not_undo_the_next_one(kafka_broker: Broker) -> None:
+async def test_commit_nowait_does_not_undo_the_next_commit(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         reader.commit_nowait({ONE: 5})
@@ -87,9 +87,9 @@ async def test_a_commit_that_nobody_waited_for_does_not_undo_the_next_one(kafka_
         assert stored(kafka_broker) == 11
 
 
-async def test_commits_that_waited_for_a_join_come_before_those_after_it(kafka_broker: Broker) -> None:
+async def test_commits_that_waited_for_a_join_are_sent_before_later_ones(kafka_broker: Broker) -> None:
     class Commits(RebalanceListener):
-        """Commits before those that wait have noticed that they may."""
+        """A listener that commits before the waiting commits resume."""
 
         async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
             if partitions == t(0, 1) and begun:
@@ -114,7 +114,7 @@ async def test_commits_that_waited_for_a_join_come_before_those_after_it(kafka_b
     assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [3, 4, 5, 9]
 
 
-async def test_a_commit_that_waits_for_its_turn_keeps_its_time_and_is_not_made_later(kafka_broker: Broker) -> None:
+async def test_a_commit_that_times_out_waiting_for_earlier_ones_is_not_sent_later(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         held = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).hold()
@@ -129,7 +129,7 @@ async def test_a_commit_that_waits_for_its_turn_keeps_its_time_and_is_not_made_l
     assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [1, 3]
 
 
-async def test_a_transaction_that_takes_over_is_not_undone_by_an_automatic_commit(kafka_broker: Broker) -> None:
+async def test_an_automatic_commit_is_not_retried_after_a_transaction_takes_over(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, nth=2).error(ErrorCode.REBALANCE_IN_PROGRESS)
     async with member(kafka_broker, retry_backoff_ms=20, auto_commit_interval_ms=5) as reader:
@@ -142,9 +142,11 @@ async def test_a_transaction_that_takes_over_is_not_undone_by_an_automatic_commi
     assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [0, 3]
 
 
-async def test_a_commit_of_a_partition_that_others_had_meanwhile_fails(kafka_broker: Broker) -> None:
-    """It waits for a join that ends in the loss of the partition, and the next join brings it back: whoever had it
-    between may have come further."""
+async def test_a_commit_of_a_partition_that_was_lost_meanwhile_fails(kafka_broker: Broker) -> None:
+    """The commit waits for a join that loses the partition, and the next join assigns it again.
+
+    Another member may have committed a later offset in between.
+    """
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold()
@@ -165,8 +167,8 @@ async def test_a_commit_of_a_partition_that_others_had_meanwhile_fails(kafka_bro
     assert sent(kafka_broker.journal.requests(OffsetCommitRequest)) == [4]
 
 
-async def test_a_commit_made_by_an_eager_member_between_two_generations_is_kept(kafka_broker: Broker) -> None:
-    """Everything is given up before a join, and nobody had it until it came back."""
+async def test_a_commit_by_an_eager_member_between_two_generations_succeeds(kafka_broker: Broker) -> None:
+    """The member revokes all partitions before a join, and no other member owned them meanwhile."""
     options = {"partition_assignment_strategy": "range", "enable_auto_commit": False}
     async with member(kafka_broker, **options) as reader:
         await assigned(reader, 0, 1)

@@ -1,4 +1,4 @@
-"""`commit(record)` and `commit(records)`: the next offset of each partition, with the record's leader epoch."""
+"""`commit(record)` and `commit(records)` commit the next offset with the record's leader epoch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_committing_records_commits_the_last_of_each_partition_in_any_orde
 
 
 @pytest.mark.parametrize("wrong", ["t", T0, 3, [T0], [3], {T0: None}, {"t": 1}])
-async def test_what_is_neither_a_record_nor_offsets_is_refused(broker: Broker, wrong: Any) -> None:
+async def test_a_value_that_is_neither_a_record_nor_offsets_is_refused(broker: Broker, wrong: Any) -> None:
     async with reader_of(broker) as reader:
         with pytest.raises(InvalidArgument):
             await reader.commit(wrong)

@@ -1,4 +1,4 @@
-"""What a member commits, and when, on the embedded broker."""
+"""The offsets that a member commits, and when, on the embedded broker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kafka_broker_options() -> dict[str, Any]:
 
 
 async def committed(broker: Broker, partitions: Iterable[TopicPartition] = (ONE,)) -> list[int | None]:
-    """What a bystander sees."""
+    """Return the committed offsets that another consumer reads."""
     async with Consumer(
         partitions=list(partitions), bootstrap_servers=broker.bootstrap_servers, group_id="g", **QUICK
     ) as reader:
@@ -53,7 +53,7 @@ async def until_committed(broker: Broker, offset: int, partition: TopicPartition
 # --- by the application -----------------------------------------------------------------------------------------------
 
 
-async def test_a_commit_covers_what_was_handed_over_or_what_is_given(kafka_broker: Broker) -> None:
+async def test_a_commit_covers_the_returned_records_or_the_given_offsets(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await reader.getmany(4, partitions=None, timeout=5)
@@ -64,10 +64,10 @@ async def test_a_commit_covers_what_was_handed_over_or_what_is_given(kafka_broke
         await reader.commit({ONE: note})
         assert (await reader.committed(ONE))[ONE] == note
         await reader.commit({ONE: 2})
-        assert await committed(kafka_broker) == [2], "a program may go back"
+        assert await committed(kafka_broker) == [2], "a program may commit an earlier offset"
 
 
-async def test_a_commit_nobody_waits_for_is_done_and_the_last_one_counts(kafka_broker: Broker) -> None:
+async def test_of_several_commit_nowait_the_last_one_counts(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         for offset in range(1, 30):
@@ -77,7 +77,7 @@ async def test_a_commit_nobody_waits_for_is_done_and_the_last_one_counts(kafka_b
             reader.commit_nowait({ONE: -1})
 
 
-async def test_a_commit_nobody_waits_for_is_not_lost_at_the_end(kafka_broker: Broker) -> None:
+async def test_commit_nowait_is_not_lost_on_close(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         reader.commit_nowait({ONE: 8})
@@ -86,7 +86,7 @@ async def test_a_commit_nobody_waits_for_is_not_lost_at_the_end(kafka_broker: Br
     assert await committed(kafka_broker) == [9]
 
 
-async def test_a_commit_nobody_waits_for_is_not_lost_when_the_consumer_closes_at_once(kafka_broker: Broker) -> None:
+async def test_commit_nowait_is_not_lost_when_the_consumer_closes_at_once(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         records = [*await reader.getmany(4, timeout=5)]
@@ -96,7 +96,7 @@ async def test_a_commit_nobody_waits_for_is_not_lost_when_the_consumer_closes_at
     assert sum(offset or 0 for offset in await committed(kafka_broker, t(0, 1))) == 4
 
 
-async def test_only_a_group_keeps_offsets(kafka_broker: Broker) -> None:
+async def test_commit_without_a_group_raises(kafka_broker: Broker) -> None:
     async with Consumer("t", bootstrap_servers=kafka_broker.bootstrap_servers) as reader:
         with pytest.raises(ConfigurationError, match="group_id"):
             await reader.commit({ONE: 1})
@@ -104,7 +104,7 @@ async def test_only_a_group_keeps_offsets(kafka_broker: Broker) -> None:
             reader.commit_nowait()
 
 
-async def test_a_member_commits_nothing_that_it_was_not_assigned(kafka_broker: Broker) -> None:
+async def test_a_member_cannot_commit_partitions_that_it_is_not_assigned(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as first:
         await assigned(first, 0, 1)
         async with member(kafka_broker) as second:
@@ -118,7 +118,7 @@ async def test_a_member_commits_nothing_that_it_was_not_assigned(kafka_broker: B
 # --- automatically ----------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_finished_is_committed_now_and_then(kafka_broker: Broker) -> None:
+async def test_processed_records_are_committed_at_intervals(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     async with member(kafka_broker, auto_commit_interval_ms=10) as reader:
         for _ in range(4):
@@ -131,7 +131,7 @@ async def test_what_is_finished_is_committed_now_and_then(kafka_broker: Broker) 
         await until_committed(kafka_broker, 10)
 
 
-async def test_a_first_position_is_committed_so_that_it_is_the_same_next_time(kafka_broker: Broker) -> None:
+async def test_the_first_position_is_committed_so_that_a_restart_resumes_there(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     async with member(kafka_broker, auto_offset_reset="latest") as reader:
         await assigned(reader, 0, 1)
@@ -141,7 +141,7 @@ async def test_a_first_position_is_committed_so_that_it_is_the_same_next_time(ka
         assert (await reader.getone(timeout=5)).offset == 10
 
 
-async def test_what_is_in_hand_at_the_end_comes_again_unless_it_was_acked(kafka_broker: Broker) -> None:
+async def test_the_record_being_processed_on_close_is_delivered_again_unless_acked(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     async with member(kafka_broker) as reader:
         async for record in reader:
@@ -157,7 +157,7 @@ async def test_what_is_in_hand_at_the_end_comes_again_unless_it_was_acked(kafka_
 
 
 async def test_an_ack_commits_the_leader_epoch_of_its_record(kafka_broker: Broker) -> None:
-    """Without it, a consumer that resumes there cannot notice that an unclean leader election truncated the log."""
+    """Without it, a consumer that resumes there cannot detect an unclean leader election."""
     await fill(kafka_broker, 1)
     async with member(kafka_broker, enable_auto_commit="acked") as reader:
         record = await reader.getone(timeout=5)
@@ -168,7 +168,7 @@ async def test_an_ack_commits_the_leader_epoch_of_its_record(kafka_broker: Broke
         assert offset == OffsetAndMetadata(1, "", record.leader_epoch)
 
 
-async def test_with_acked_only_nothing_else_is_committed(kafka_broker: Broker) -> None:
+async def test_with_acked_only_acked_records_are_committed(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker, enable_auto_commit="acked", auto_commit_interval_ms=10) as reader:
         records = [await reader.getone(timeout=5) for _ in range(20)]
@@ -180,7 +180,7 @@ async def test_with_acked_only_nothing_else_is_committed(kafka_broker: Broker) -
     assert await committed(kafka_broker, t(0, 1)) in ([7, None], [None, 7])
 
 
-async def test_an_ack_of_a_partition_that_came_back_later_takes_nothing_back(kafka_broker: Broker) -> None:
+async def test_a_late_ack_of_a_partition_assigned_again_does_not_undo_a_commit(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker, enable_auto_commit="acked") as first:
         records = [await first.getone(timeout=5) for _ in range(20)]
@@ -198,7 +198,7 @@ async def test_an_ack_of_a_partition_that_came_back_later_takes_nothing_back(kaf
     assert [await committed(kafka_broker, [tp]) for tp in (moved, other)] == [[10], [6]]
 
 
-async def test_nothing_is_committed_when_it_is_off(kafka_broker: Broker) -> None:
+async def test_nothing_is_committed_when_automatic_commits_are_off(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     async with member(kafka_broker, enable_auto_commit=False, auto_commit_interval_ms=1) as reader:
         for _ in range(10):
@@ -207,7 +207,7 @@ async def test_nothing_is_committed_when_it_is_off(kafka_broker: Broker) -> None
     assert await committed(kafka_broker) == [None]
 
 
-async def test_a_commit_by_hand_is_not_taken_back_by_the_automatic_one(kafka_broker: Broker) -> None:
+async def test_an_automatic_commit_does_not_undo_a_manual_one(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     async with member(kafka_broker, auto_commit_interval_ms=5) as reader:
         await reader.getmany(8, timeout=5)
@@ -219,7 +219,7 @@ async def test_a_commit_by_hand_is_not_taken_back_by_the_automatic_one(kafka_bro
         await until_committed(kafka_broker, 2)
 
 
-async def test_a_commit_by_hand_that_is_on_its_way_is_not_taken_back_by_the_automatic_one(
+async def test_an_automatic_commit_does_not_undo_a_manual_one_in_flight(
     kafka_broker: Broker,
 ) -> None:
     await fill(kafka_broker, 1)
@@ -227,24 +227,24 @@ async def test_a_commit_by_hand_that_is_on_its_way_is_not_taken_back_by_the_auto
         await reader.getmany(3, timeout=5)
         await reader.getmany(3, timeout=5)
         kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).delay(0.1)
-        await reader.commit()  # 6, while 3 are finished
+        await reader.commit()  # 6, while 3 are processed
         with anyio.move_on_after(0.05):
             await anyio.sleep_forever()
         assert await committed(kafka_broker) == [6]
 
 
-async def test_what_is_finished_is_committed_before_a_partition_goes(kafka_broker: Broker) -> None:
+async def test_processed_records_are_committed_before_a_partition_is_revoked(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     async with member(kafka_broker) as first:
         seen = [await first.getone(timeout=5) for _ in range(20)]
         assert await first.getmany(timeout=0.01) == []
         async with member(kafka_broker) as second:
             await until(lambda: len(second.assignment) == 1)
-            assert await second.getmany(timeout=0.1) == [], "all of it was finished"
+            assert await second.getmany(timeout=0.1) == [], "all records were processed"
         assert len(seen) == 20
 
 
-async def test_a_transaction_takes_over_and_nothing_is_committed_beside_it(kafka_broker: Broker) -> None:
+async def test_offsets_committed_by_a_transaction_end_automatic_commits(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 2)
     servers = kafka_broker.bootstrap_servers
     async with (
@@ -298,7 +298,7 @@ async def test_a_commit_waits_for_the_end_of_a_join_and_names_the_new_generation
     assert await committed(kafka_broker) == [3]
 
 
-async def test_a_commit_that_waits_too_long_for_a_join_says_so(kafka_broker: Broker) -> None:
+async def test_the_error_of_a_commit_that_times_out_during_a_join_names_the_rebalance(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1)
         held = kafka_broker.faults.on(ApiKey.JOIN_GROUP).hold()
@@ -309,9 +309,9 @@ async def test_a_commit_that_waits_too_long_for_a_join_says_so(kafka_broker: Bro
         held.release()
 
 
-async def test_a_commit_in_flight_when_a_rebalance_starts_ends_well(kafka_broker: Broker) -> None:
-    told = RecordingListener()
-    async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
+async def test_a_commit_in_flight_when_a_rebalance_starts_succeeds(kafka_broker: Broker) -> None:
+    listener = RecordingListener()
+    async with member(kafka_broker, enable_auto_commit=False, listener=listener) as reader:
         await assigned(reader, 0, 1)
         generation = kafka_broker.faults.group("g").generation
         held = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).hold()
@@ -325,27 +325,29 @@ async def test_a_commit_in_flight_when_a_rebalance_starts_ends_well(kafka_broker
             assert not joins.requests, "the join waits for the commit"
             held.release()
         await until(lambda: kafka_broker.faults.group("g").generation > generation)
-        assert [name for name, _ in told.events] == ["assigned"]
+        assert [name for name, _ in listener.events] == ["assigned"]
     assert await committed(kafka_broker) == [3]
 
 
-async def test_a_rebalance_in_progress_does_not_lose_the_generation(kafka_broker: Broker) -> None:
-    told = RecordingListener()
-    async with member(kafka_broker, enable_auto_commit=False, listener=told) as reader:
+async def test_a_commit_refused_by_a_rebalance_in_progress_keeps_the_membership(kafka_broker: Broker) -> None:
+    listener = RecordingListener()
+    async with member(kafka_broker, enable_auto_commit=False, listener=listener) as reader:
         await assigned(reader, 0, 1)
         (before,) = kafka_broker.faults.group("g").members
         refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.REBALANCE_IN_PROGRESS)
         await reader.commit({ONE: 3})
         assert refused.hits == 1
         assert list(kafka_broker.faults.group("g").members) == [before]
-        assert [name for name, _ in told.events] == ["assigned"]
+        assert [name for name, _ in listener.events] == ["assigned"]
     assert await committed(kafka_broker) == [3]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-async def test_who_is_unknown_at_a_commit_is_told_and_joins_at_once(kafka_broker: Broker, code: ErrorCode) -> None:
-    told = RecordingListener()
-    async with member(kafka_broker, enable_auto_commit=False, listener=told, heartbeat_interval_ms=5000) as reader:
+async def test_a_member_unknown_at_a_commit_loses_its_partitions_and_rejoins_at_once(
+    kafka_broker: Broker, code: ErrorCode
+) -> None:
+    listener = RecordingListener()
+    async with member(kafka_broker, enable_auto_commit=False, listener=listener, heartbeat_interval_ms=5000) as reader:
         await assigned(reader, 0, 1)
         if code is ErrorCode.UNKNOWN_MEMBER_ID:
             kafka_broker.faults.evict("g", *kafka_broker.faults.group("g").members)
@@ -355,12 +357,12 @@ async def test_who_is_unknown_at_a_commit_is_told_and_joins_at_once(kafka_broker
             await reader.commit({ONE: 3})
         assert isinstance(caught.value.__cause__, BrokerError)
         assert caught.value.__cause__.code is code
-        await until(lambda: [name for name, _ in told.events] == ["assigned", "lost", "assigned"], seconds=2)
+        await until(lambda: [name for name, _ in listener.events] == ["assigned", "lost", "assigned"], seconds=2)
         await reader.commit({ONE: 4})
     assert await committed(kafka_broker) == [4]
 
 
-async def test_who_is_fenced_at_a_commit_stops_for_good(kafka_broker: Broker) -> None:
+async def test_a_member_fenced_at_a_commit_stops(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_instance_id="i", enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).error(ErrorCode.FENCED_INSTANCE_ID)
@@ -370,7 +372,7 @@ async def test_who_is_fenced_at_a_commit_stops_for_good(kafka_broker: Broker) ->
             await reader.getone(timeout=5)
 
 
-async def test_what_is_no_matter_of_membership_is_just_refused(kafka_broker: Broker) -> None:
+async def test_a_commit_error_unrelated_to_membership_keeps_the_membership(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         generation = kafka_broker.faults.group("g").generation
@@ -380,8 +382,8 @@ async def test_what_is_no_matter_of_membership_is_just_refused(kafka_broker: Bro
         assert kafka_broker.faults.group("g").generation == generation
 
 
-async def test_38_a_commit_that_is_given_up_takes_the_look_up_from_nobody(kafka_broker: Broker) -> None:
-    """A second commit cancelled the first, and with it the look-up that the heartbeat shared: an eviction."""
+async def test_38_a_cancelled_commit_does_not_cancel_the_shared_coordinator_lookup(kafka_broker: Broker) -> None:
+    """Regression: a cancelled commit cancelled the heartbeat's lookup; the member was evicted."""
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1)
         (before,) = kafka_broker.faults.group("g").members
@@ -402,7 +404,7 @@ async def test_38_a_commit_that_is_given_up_takes_the_look_up_from_nobody(kafka_
 
 
 @pytest.mark.parametrize("fault", [ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.NOT_COORDINATOR])
-async def test_40_offsets_that_cannot_be_had_now_hold_no_partition_up_for_ever(
+async def test_40_offsets_that_are_unavailable_for_a_while_do_not_block_partitions_forever(
     kafka_broker: Broker, fault: ErrorCode
 ) -> None:
     await fill(kafka_broker, 2)
@@ -412,7 +414,7 @@ async def test_40_offsets_that_cannot_be_had_now_hold_no_partition_up_for_ever(
         assert {record.partition for record in seen} == {0, 1}
 
 
-async def test_a_commit_for_a_deleted_topic_loops_for_nobody(kafka_broker: Broker) -> None:
+async def test_the_commit_of_a_deleted_topic_does_not_delay_others_or_close(kafka_broker: Broker) -> None:
     async with member(kafka_broker, "t", "out", metadata_max_age_ms=20, auto_commit_interval_ms=5) as reader:
         await until(lambda: len(reader.assignment) == 3)
         await kafka_broker.delete_topic("out")
@@ -426,7 +428,7 @@ async def test_a_commit_for_a_deleted_topic_loops_for_nobody(kafka_broker: Broke
     assert anyio.current_time() - started < 3
 
 
-async def test_a_listener_that_commits_while_it_loses_is_told(kafka_broker: Broker) -> None:
+async def test_a_commit_of_lost_partitions_in_a_listener_raises(kafka_broker: Broker) -> None:
     failures: list[Exception] = []
 
     class Commits(RebalanceListener):
@@ -443,7 +445,7 @@ async def test_a_listener_that_commits_while_it_loses_is_told(kafka_broker: Brok
         await until(lambda: len(failures) == 1)
 
 
-async def test_offsets_of_an_idle_group_may_be_moved_by_a_tool(kafka_broker: Broker) -> None:
+async def test_a_tool_can_commit_offsets_of_an_empty_group_only(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 1)
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1)

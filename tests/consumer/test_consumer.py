@@ -1,4 +1,4 @@
-"""The consumer on the embedded broker: what users do with it."""
+"""The consumer on the embedded broker, as users use it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def numbers(count: int, start: int = 0) -> list[bytes]:
 # --- ways to read -----------------------------------------------------------------------------------------------------
 
 
-async def test_records_of_a_partition_come_once_and_in_order(broker: Broker) -> None:
+async def test_records_of_a_partition_are_returned_once_and_in_order(broker: Broker) -> None:
     await fill(broker, *numbers(5000))
     async with consumer(broker, "t") as reader:
         seen = []
@@ -71,7 +71,7 @@ async def test_records_of_a_partition_come_once_and_in_order(broker: Broker) -> 
         assert await reader.position(T0) == 5000
 
 
-async def test_the_position_moves_with_every_record_of_a_loop(broker: Broker) -> None:
+async def test_the_position_advances_with_every_record_of_a_loop(broker: Broker) -> None:
     await fill(broker, *numbers(10))
     async with consumer(broker, "t") as reader:
         async for record in reader:
@@ -98,7 +98,7 @@ async def test_loops_getone_getmany_and_batches_share_one_position(broker: Broke
         assert seen == numbers(100)
 
 
-async def test_getmany_gives_what_is_there_and_never_more_than_asked_for(broker: Broker) -> None:
+async def test_getmany_returns_available_records_up_to_the_limit(broker: Broker) -> None:
     await fill(broker, *numbers(700))
     async with consumer(broker, "t") as reader:
         first = await reader.getmany(timeout=5)
@@ -107,7 +107,7 @@ async def test_getmany_gives_what_is_there_and_never_more_than_asked_for(broker:
         assert await reader.getmany(timeout=0.01) == []
 
 
-async def test_getmany_of_some_partitions_leaves_the_others_alone(broker: Broker) -> None:
+async def test_getmany_of_some_partitions_does_not_affect_the_others(broker: Broker) -> None:
     await fill(broker, *numbers(10), partition=0)
     await fill(broker, *numbers(10), partition=1)
     async with consumer(broker, "t") as reader:
@@ -117,13 +117,13 @@ async def test_getmany_of_some_partitions_leaves_the_others_alone(broker: Broker
         assert {record.partition for record in await reader.getmany(timeout=5)} == {0}
 
 
-async def test_getone_says_when_nothing_came(broker: Broker) -> None:
+async def test_getone_raises_when_its_timeout_ends(broker: Broker) -> None:
     async with consumer(broker, "t") as reader:
         with pytest.raises(RequestTimedOut):
             await reader.getone(timeout=0.01)
 
 
-async def test_a_batch_gives_records_values_and_columns(broker: Broker) -> None:
+async def test_a_batch_has_records_values_and_columns(broker: Broker) -> None:
     await fill(broker, *numbers(50), topic="single")
     async with consumer(broker, "single") as reader:
         seen: list[Batch[bytes, bytes]] = []
@@ -154,7 +154,7 @@ async def test_compressed_batches_large_and_small_are_read(broker: Broker, codec
         assert (await reader.getone(timeout=5)).value == values[100]
 
 
-async def test_keys_and_values_go_through_deserializers_and_nulls_do_not(broker: Broker) -> None:
+async def test_keys_and_values_are_deserialized_and_nulls_are_not(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         await producer.send("t", b"7", key=b"k", partition=0)
         await producer.send("t", None, partition=0)
@@ -164,11 +164,11 @@ async def test_keys_and_values_go_through_deserializers_and_nulls_do_not(broker:
         assert (second.key, second.value) == (None, None)
 
 
-async def test_a_record_that_cannot_be_deserialized_is_told_and_can_be_passed(broker: Broker) -> None:
+async def test_a_record_that_cannot_be_deserialized_raises_and_can_be_skipped(broker: Broker) -> None:
     await fill(broker, b"1", b"2", b"no number", b"4")
     async with consumer(broker, "t", value_deserializer=int) as reader:
         assert [(await reader.getone(timeout=5)).value for _ in range(2)] == [1, 2]
-        for _ in range(2):  # it stays there until it is passed on purpose
+        for _ in range(2):  # the position stays until the user skips the record
             with pytest.raises(DeserializationError) as caught:
                 await reader.getone(timeout=5)
             assert caught.value.record.value == b"no number"
@@ -177,10 +177,10 @@ async def test_a_record_that_cannot_be_deserialized_is_told_and_can_be_passed(br
         assert (await reader.getone(timeout=5)).value == 4
 
 
-# --- where to begin ---------------------------------------------------------------------------------------------------
+# --- start positions --------------------------------------------------------------------------------------------------
 
 
-async def test_latest_skips_what_was_written_before(broker: Broker) -> None:
+async def test_latest_skips_existing_records(broker: Broker) -> None:
     await fill(broker, b"old")
     async with consumer(broker, "t", auto_offset_reset="latest") as reader:
         assert await reader.position(T0) == 1
@@ -188,7 +188,7 @@ async def test_latest_skips_what_was_written_before(broker: Broker) -> None:
         assert (await reader.getone(timeout=5)).value == b"new"
 
 
-async def test_a_point_in_time_is_a_policy_and_one_in_the_future_means_the_end(broker: Broker) -> None:
+async def test_the_reset_policy_may_be_a_time_and_without_a_later_record_it_means_the_end(broker: Broker) -> None:
     await fill(broker, *numbers(10))
     moment = datetime.datetime.fromtimestamp(1.004, tz=datetime.UTC)
     async with consumer(broker, "t", auto_offset_reset=moment) as reader:
@@ -196,7 +196,7 @@ async def test_a_point_in_time_is_a_policy_and_one_in_the_future_means_the_end(b
         assert await reader.position(T1) == 0
 
 
-async def test_none_is_an_error_with_the_partition_until_somebody_seeks(broker: Broker) -> None:
+async def test_the_policy_none_raises_with_the_partition_until_a_seek(broker: Broker) -> None:
     await fill(broker, b"a")
     async with consumer(broker, partitions=[T0], auto_offset_reset="none") as reader:
         with pytest.raises(NoOffset) as caught:
@@ -206,7 +206,7 @@ async def test_none_is_an_error_with_the_partition_until_somebody_seeks(broker: 
         assert (await reader.getone(timeout=5)).value == b"a"
 
 
-async def test_out_of_range_with_none_raises_and_keeps_the_position(broker: Broker) -> None:
+async def test_out_of_range_with_policy_none_raises_and_keeps_the_position(broker: Broker) -> None:
     await fill(broker, b"a")
     async with consumer(broker, partitions=[T0], auto_offset_reset="none") as reader:
         reader.seek(T0, 77)
@@ -217,14 +217,14 @@ async def test_out_of_range_with_none_raises_and_keeps_the_position(broker: Brok
             assert await reader.position(T0) == 77
 
 
-async def test_out_of_range_goes_by_the_policy(broker: Broker) -> None:
+async def test_out_of_range_resets_by_the_policy(broker: Broker) -> None:
     await fill(broker, *numbers(3))
     async with consumer(broker, partitions=[T0]) as reader:
         reader.seek(T0, 1000)
         assert (await reader.getone(timeout=5)).value == b"0"
 
 
-async def test_seeking_to_the_ends(broker: Broker) -> None:
+async def test_seek_to_the_end_and_to_the_beginning(broker: Broker) -> None:
     await fill(broker, *numbers(5))
     async with consumer(broker, "t") as reader:
         await reader.seek_to_end(T0)
@@ -235,7 +235,7 @@ async def test_seeking_to_the_ends(broker: Broker) -> None:
         assert (await reader.getone(timeout=5)).value == b"0"
 
 
-async def test_partitions_that_are_added_are_noticed_and_read_from_their_start(broker: Broker) -> None:
+async def test_new_partitions_are_read_from_their_start(broker: Broker) -> None:
     from aiokwire.admin import Admin
 
     async with consumer(broker, "single", auto_offset_reset="latest", metadata_max_age_ms=50) as reader:
@@ -247,7 +247,7 @@ async def test_partitions_that_are_added_are_noticed_and_read_from_their_start(b
         assert (record.partition, record.value) == (1, b"early")
 
 
-async def test_a_topic_made_anew_is_read_from_its_start(broker: Broker) -> None:
+async def test_a_recreated_topic_is_read_from_its_start(broker: Broker) -> None:
     from aiokwire.admin import Admin
 
     await fill(broker, *numbers(10), topic="single")
@@ -258,20 +258,20 @@ async def test_a_topic_made_anew_is_read_from_its_start(broker: Broker) -> None:
         async with Admin(broker.bootstrap_servers) as admin:
             await admin.delete_topic("single")
             await admin.create_topic("single", 1)
-        await fill(broker, b"anew", topic="single")
+        await fill(broker, b"recreated", topic="single")
         while True:
             try:
                 record = await reader.getone(timeout=5)
                 break
             except BrokerError:
-                pass  # that the topic is gone is told once
-        assert (record.offset, record.value) == (0, b"anew")
+                pass  # raised once for the deleted topic
+        assert (record.offset, record.value) == (0, b"recreated")
 
 
 # --- seek, pause, assign ----------------------------------------------------------------------------------------------
 
 
-async def test_a_seek_forgets_what_was_fetched(broker: Broker) -> None:
+async def test_a_seek_discards_fetched_records(broker: Broker) -> None:
     await fill(broker, *numbers(100))
     async with consumer(broker, "t") as reader:
         await reader.getmany(max_records=10, timeout=5)
@@ -282,7 +282,7 @@ async def test_a_seek_forgets_what_was_fetched(broker: Broker) -> None:
         assert [r.offset for r in await reader.getmany(max_records=2, timeout=5)] == [3, 4]
 
 
-async def test_a_seek_within_a_loop_takes_hold_at_the_next_record(broker: Broker) -> None:
+async def test_a_seek_within_a_loop_takes_effect_at_the_next_record(broker: Broker) -> None:
     await fill(broker, *numbers(20))
     async with consumer(broker, "t") as reader:
         seen = []
@@ -295,7 +295,7 @@ async def test_a_seek_within_a_loop_takes_hold_at_the_next_record(broker: Broker
         assert seen == [0, 1, 2, 18, 19]
 
 
-async def test_a_pause_within_a_loop_takes_hold_at_the_next_record_and_loses_none(broker: Broker) -> None:
+async def test_a_pause_within_a_loop_takes_effect_at_the_next_record_and_loses_none(broker: Broker) -> None:
     await fill(broker, *numbers(20), partition=0)
     await fill(broker, *numbers(20), partition=1)
     async with consumer(broker, "t") as reader:
@@ -313,7 +313,7 @@ async def test_a_pause_within_a_loop_takes_hold_at_the_next_record_and_loses_non
         assert rest == list(range(1, 20))
 
 
-async def test_assigning_keeps_the_positions_of_what_stays(broker: Broker) -> None:
+async def test_assign_keeps_the_positions_of_partitions_that_stay(broker: Broker) -> None:
     await fill(broker, *numbers(10), partition=0)
     await fill(broker, *numbers(10), partition=1)
     async with consumer(broker, partitions=[T0]) as reader:
@@ -327,7 +327,7 @@ async def test_assigning_keeps_the_positions_of_what_stays(broker: Broker) -> No
             await reader.position(T0)
 
 
-async def test_subscribing_to_another_topic(broker: Broker) -> None:
+async def test_subscribe_replaces_the_topic(broker: Broker) -> None:
     await fill(broker, b"one", topic="single")
     await fill(broker, b"two", topic="t")
     async with consumer(broker, "t") as reader:
@@ -338,7 +338,7 @@ async def test_subscribing_to_another_topic(broker: Broker) -> None:
         assert reader.assignment == {TopicPartition("single", 0)}
 
 
-async def test_offsets_of_the_log(broker: Broker) -> None:
+async def test_beginning_and_end_offsets_and_offsets_for_times(broker: Broker) -> None:
     await fill(broker, *numbers(10))
     async with consumer(broker) as reader:
         assert await reader.partitions_for_topic("t") == {0, 1}
@@ -356,10 +356,10 @@ async def test_lag_needs_no_request(broker: Broker) -> None:
         assert reader.lag(T0) == 7
 
 
-# --- life and mistakes ------------------------------------------------------------------------------------------------
+# --- lifecycle and mistakes -------------------------------------------------------------------------------------------
 
 
-async def test_closing_ends_a_loop_from_another_task(broker: Broker) -> None:
+async def test_close_ends_a_loop_of_another_task(broker: Broker) -> None:
     reader = consumer(broker, "t")
     await reader.start()
     ended = anyio.Event()
@@ -380,7 +380,7 @@ async def test_closing_ends_a_loop_from_another_task(broker: Broker) -> None:
     await reader.close()
 
 
-async def test_a_second_start_that_is_cancelled_leaves_the_first_alone(broker: Broker) -> None:
+async def test_cancelling_a_second_start_does_not_affect_the_first(broker: Broker) -> None:
     await fill(broker, b"x", topic="single")
     reader = consumer(broker, "single")
     async with anyio.create_task_group() as tasks:
@@ -394,7 +394,7 @@ async def test_a_second_start_that_is_cancelled_leaves_the_first_alone(broker: B
     await reader.close()
 
 
-async def test_a_consumer_that_was_not_started_says_so(broker: Broker) -> None:
+async def test_the_error_of_a_consumer_that_was_not_started_names_start(broker: Broker) -> None:
     reader = consumer(broker, "t")
     with pytest.raises(ClosedError, match="start"):
         await reader.getone()
@@ -419,13 +419,13 @@ def test_a_wrong_option_fails_at_construction(option: str, value: object) -> Non
         Consumer("t", bootstrap_servers="localhost:1", **dict[str, Any]({option: value}))
 
 
-def test_an_unknown_option_names_the_nearest() -> None:
+def test_the_error_for_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match="fetch_min_bytes"):
         Consumer("t", bootstrap_servers="localhost:1", fetch_min_byte=1)  # type: ignore[call-arg]  # on purpose
 
 
 @pytest.mark.parametrize("partitions", [["t"], [("t",)], [("t", -1)], [("t", True)], [T0, 5]])
-def test_what_is_no_partition_is_refused(partitions: list[object]) -> None:
+def test_invalid_partitions_are_refused(partitions: list[object]) -> None:
     with pytest.raises(InvalidArgument):
         Consumer(bootstrap_servers="localhost:1", partitions=partitions)  # type: ignore[arg-type]  # the mistake under test
 
@@ -435,7 +435,7 @@ def test_topics_together_with_partitions_are_refused() -> None:
         Consumer("t", bootstrap_servers="localhost:1", partitions=[T0])
 
 
-async def test_seeking_where_nothing_is_assigned_is_refused(broker: Broker) -> None:
+async def test_seek_in_an_unassigned_partition_is_refused(broker: Broker) -> None:
     async with consumer(broker, "t") as reader:
         with pytest.raises(InvalidArgument):
             reader.seek(TopicPartition("t", 9), 0)
@@ -445,10 +445,10 @@ async def test_seeking_where_nothing_is_assigned_is_refused(broker: Broker) -> N
 
 @pytest.mark.parametrize("group", [None, "g"])
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_topics_that_do_not_exist_yet_are_read_as_soon_as_they_do(
+async def test_missing_topics_are_read_as_soon_as_they_are_created(
     broker: Broker, caplog: pytest.LogCaptureFixture, group: str | None, protocol: str
 ) -> None:
-    """A service starts before the one that creates its topics: `start` failed, after a minute."""
+    """Regression: `start` failed after a minute if another service creates the topics later."""
     options = {"group_id": group, "group_protocol": protocol} if group else {}
     async with consumer(broker, "single", "not-yet", auto_offset_reset="latest", **options) as reader:
         warned = [record.getMessage() for record in caplog.records if "not-yet" in record.getMessage()]
@@ -460,11 +460,13 @@ async def test_topics_that_do_not_exist_yet_are_read_as_soon_as_they_do(
         await fill(broker, *numbers(3), topic="not-yet")
         began = anyio.current_time()
         record = await reader.getone(timeout=10)
-        assert (record.topic, record.offset) == ("not-yet", 0), "what was written before it was noticed is read, too"
+        assert (record.topic, record.offset) == ("not-yet", 0), (
+            "records written before the topic was discovered are read, too"
+        )
         assert anyio.current_time() - began < 5
 
 
-async def test_a_topic_that_may_not_be_read_fails_the_start_which_may_be_repeated(broker: Broker) -> None:
+async def test_start_raises_for_a_forbidden_topic_and_can_be_repeated(broker: Broker) -> None:
     reader = consumer(broker, "single")
 
     def forbid(request: metadata.MetadataRequest) -> metadata.MetadataResponse:
@@ -482,13 +484,13 @@ async def test_a_topic_that_may_not_be_read_fails_the_start_which_may_be_repeate
     await reader.close()
 
 
-async def test_a_partition_that_does_not_exist_is_told(broker: Broker) -> None:
+async def test_the_error_names_a_partition_that_does_not_exist(broker: Broker) -> None:
     async with consumer(broker, partitions=[TopicPartition("t", 17)]) as reader:
         with pytest.raises(BrokerError, match=r"t\[17\]"):
             await reader.getone(timeout=5)
 
 
-async def test_no_broker_is_told_at_the_start() -> None:
+async def test_start_without_a_broker_raises() -> None:
     reader = Consumer("t", bootstrap_servers="127.0.0.1:1", bootstrap_timeout_ms=0)
     with pytest.raises(ConnectionFailed):
         await reader.start()
@@ -497,7 +499,7 @@ async def test_no_broker_is_told_at_the_start() -> None:
 # --- cancellation -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_cancelled_call_takes_no_record(broker: Broker) -> None:
+async def test_a_cancelled_call_loses_no_record(broker: Broker) -> None:
     async with consumer(broker, "single") as reader:
         for timeout in (0.0, 0.001, 0.005):
             with anyio.move_on_after(timeout):
@@ -510,7 +512,7 @@ async def test_a_cancelled_call_takes_no_record(broker: Broker) -> None:
         assert [(await reader.getone(timeout=5)).offset for _ in range(3)] == [0, 1, 2]
 
 
-async def test_calls_cancelled_at_random_moments_lose_and_double_nothing(broker: Broker) -> None:
+async def test_cancelled_calls_lose_and_duplicate_no_records(broker: Broker) -> None:
     await fill(broker, *numbers(300), topic="single")
     async with consumer(broker, "single") as reader:
         seen: list[int] = []

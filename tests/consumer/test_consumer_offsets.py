@@ -1,4 +1,4 @@
-"""Where a consumer begins, what it commits, and how it goes back, on the embedded broker."""
+"""Start positions, commits and rewinds of a consumer on the embedded broker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def reader_of(
 
 @pytest.fixture
 async def broker(kafka_broker: Broker) -> Broker:
-    """Two partitions with 20 records each, ten to a batch."""
+    """Fill two partitions with 20 records each, ten to a batch."""
     await kafka_broker.create_topic("t", 2)
     async with Producer(kafka_broker.bootstrap_servers) as producer:
         for _ in range(2):
@@ -62,10 +62,10 @@ async def offsets(reader: Consumer[Any, Any], count: int, *only: TopicPartition)
     return seen
 
 
-# --- where a partition begins -----------------------------------------------------------------------------------------
+# --- start positions --------------------------------------------------------------------------------------------------
 
 
-async def test_it_begins_where_the_group_has_committed_and_else_by_the_policy(broker: Broker) -> None:
+async def test_a_partition_starts_at_the_committed_offset_or_by_the_policy(broker: Broker) -> None:
     async with reader_of(broker, ONE, TWO) as reader:
         await reader.commit({ONE: 13})
         assert await reader.committed() == {ONE: OffsetAndMetadata(13), TWO: None}
@@ -75,13 +75,13 @@ async def test_it_begins_where_the_group_has_committed_and_else_by_the_policy(br
         assert await offsets(reader, 1, ONE) == [0]
 
 
-async def test_without_a_commit_and_a_policy_it_says_so(broker: Broker) -> None:
+async def test_without_a_committed_offset_and_a_policy_reading_raises(broker: Broker) -> None:
     async with reader_of(broker, auto_offset_reset="none") as reader:
         with pytest.raises(NoOffset, match="no position"):
             await reader.getone(timeout=5)
 
 
-async def test_a_seek_at_once_wins_over_what_was_committed(broker: Broker) -> None:
+async def test_a_seek_right_after_the_start_overrides_the_committed_offset(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         await reader.commit({ONE: 13})
     held = broker.faults.on(ApiKey.OFFSET_FETCH).hold()
@@ -92,7 +92,7 @@ async def test_a_seek_at_once_wins_over_what_was_committed(broker: Broker) -> No
         assert await offsets(reader, 2) == [4, 5]
 
 
-async def test_it_waits_for_a_transaction_that_may_move_it(broker: Broker) -> None:
+async def test_the_start_waits_for_an_open_transaction_with_the_groups_offsets(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers, transactional_id="tx", **_of_producer()) as producer:
         async with producer.transaction() as tx:
             await tx.send_offsets({ONE: 7}, "g")
@@ -105,7 +105,7 @@ async def test_it_waits_for_a_transaction_that_may_move_it(broker: Broker) -> No
             assert await offsets(reader, 1) == [7]
 
 
-async def test_a_refusal_is_raised_and_asked_for_again_by_the_next_call(broker: Broker) -> None:
+async def test_an_error_of_the_offset_fetch_is_raised_and_the_next_call_retries(broker: Broker) -> None:
     broker.faults.on(ApiKey.OFFSET_FETCH).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     async with reader_of(broker) as reader:
         with pytest.raises(AuthorizationError, match="'g'"):
@@ -113,7 +113,7 @@ async def test_a_refusal_is_raised_and_asked_for_again_by_the_next_call(broker: 
         assert await offsets(reader, 1) == [0]
 
 
-async def test_partitions_assigned_later_begin_where_the_group_stands(broker: Broker) -> None:
+async def test_partitions_assigned_later_start_at_the_committed_offset(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         await reader.commit({TWO: 9})
         assert await offsets(reader, 3) == [0, 1, 2]
@@ -122,7 +122,7 @@ async def test_partitions_assigned_later_begin_where_the_group_stands(broker: Br
         assert await offsets(reader, 1, ONE) == [3]
 
 
-def test_a_position_from_an_older_epoch_is_checked_with_the_leader() -> None:
+def test_a_position_from_an_older_leader_epoch_is_validated() -> None:
     for epoch, expected in ((2, FetchState.AWAIT_VALIDATION), (3, FetchState.FETCHING), (-1, FetchState.FETCHING)):
         state = PartitionState(ONE)
         state.source.follow_epoch(3)
@@ -133,7 +133,7 @@ def test_a_position_from_an_older_epoch_is_checked_with_the_leader() -> None:
 # --- commit -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_commit_is_of_what_was_handed_over_in_whatever_way(broker: Broker) -> None:
+async def test_a_commit_covers_the_records_returned_by_every_way_to_read(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         await offsets(reader, 3)
         await reader.commit()
@@ -153,7 +153,7 @@ async def test_a_commit_is_of_what_was_handed_over_in_whatever_way(broker: Broke
             await reader.commit({ONE: -1})
 
 
-async def test_the_epoch_of_a_position_is_that_of_the_record_before_it(broker: Broker) -> None:
+async def test_the_leader_epoch_of_a_position_is_that_of_the_record_before_it(broker: Broker) -> None:
     broker.faults.move_leader("t", 0, broker.faults.leader("t", 0))
     async with Producer(broker.bootstrap_servers) as producer:
         await producer.send("t", b"x", partition=0)
@@ -175,15 +175,15 @@ async def test_without_a_group_nothing_is_committed(broker: Broker) -> None:
             reader.group_metadata()
 
 
-async def test_a_reader_of_its_own_partitions_commits_as_nobody_in_particular(broker: Broker) -> None:
+async def test_a_consumer_of_assigned_partitions_commits_without_a_member_id(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         assert reader.group_metadata() == GroupMetadata("g")
 
 
-# --- going back -------------------------------------------------------------------------------------------------------
+# --- rewinds ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_rewind_gives_the_same_records_again(broker: Broker) -> None:
+async def test_a_rewind_returns_the_same_records_again(broker: Broker) -> None:
     async with reader_of(broker, ONE, TWO) as reader:
         await offsets(reader, 3, ONE)
         before = reader.positions()
@@ -193,7 +193,7 @@ async def test_a_rewind_gives_the_same_records_again(broker: Broker) -> None:
         assert (await offsets(reader, 12, ONE), await offsets(reader, 12, TWO)) == first
 
 
-async def test_a_rewind_while_records_are_iterated_goes_on_with_the_right_one(broker: Broker) -> None:
+async def test_a_rewind_within_a_loop_takes_effect_at_the_next_record(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         seen = []
         async for record in reader:
@@ -205,7 +205,7 @@ async def test_a_rewind_while_records_are_iterated_goes_on_with_the_right_one(br
         assert seen == [0, 1, 2, 1, 2]
 
 
-async def test_a_rewind_to_where_it_stands_keeps_what_was_fetched(broker: Broker) -> None:
+async def test_a_rewind_to_the_current_position_keeps_fetched_records(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         await offsets(reader, 3)
         broker.journal.clear()
@@ -214,7 +214,7 @@ async def test_a_rewind_to_where_it_stands_keeps_what_was_fetched(broker: Broker
         assert not [entry for entry in broker.journal if entry.api == ApiKey.OFFSET_FETCH]
 
 
-async def test_a_partition_without_a_position_goes_back_to_where_it_began(broker: Broker) -> None:
+async def test_a_rewind_to_no_position_returns_to_the_start_position(broker: Broker) -> None:
     async with reader_of(broker, group_id=None, auto_offset_reset=1) as reader:
         before = reader.positions()
         assert before == {ONE: None}
@@ -222,13 +222,13 @@ async def test_a_partition_without_a_position_goes_back_to_where_it_began(broker
         assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
         reader.rewind(before)
         assert await offsets(reader, 2) == [0, 1]
-        reader.rewind({TWO: 3, ONE: None})  # what is not assigned is left out
+        reader.rewind({TWO: 3, ONE: None})  # partitions that are not assigned are ignored
         assert await offsets(reader, 1) == [0]
         with pytest.raises(InvalidArgument, match="0 or more"):
             reader.rewind({ONE: -3})
 
 
-async def test_after_an_unknown_end_it_goes_on_where_the_group_stands(broker: Broker) -> None:
+async def test_resume_from_committed_continues_at_the_committed_offsets(broker: Broker) -> None:
     async with reader_of(broker, ONE, TWO) as reader:
         before = reader.positions()
         await offsets(reader, 4, ONE)
@@ -238,7 +238,7 @@ async def test_after_an_unknown_end_it_goes_on_where_the_group_stands(broker: Br
         assert (await offsets(reader, 1, ONE), await offsets(reader, 1, TWO)) == ([4], [0])
 
 
-async def test_after_an_unknown_end_it_waits_until_the_end_is_known(broker: Broker) -> None:
+async def test_resume_from_committed_waits_for_the_end_of_an_open_transaction(broker: Broker) -> None:
     async with (
         Producer(broker.bootstrap_servers, transactional_id="tx", **_of_producer()) as producer,
         reader_of(broker) as reader,

@@ -1,4 +1,4 @@
-"""Where damaged data ends, as far as that can be told."""
+"""Where damaged data ends, as far as it can be determined."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def batch(base: int, count: int, magic: int = 2) -> bytearray:
     return bytearray(builder.seal(base_offset=base, leader_epoch=0) if magic == 2 else builder.seal(base_offset=base))
 
 
-def test_the_next_sound_batch_says_where_the_damaged_one_ends() -> None:
+def test_the_next_sound_batch_marks_the_end_of_the_damaged_one() -> None:
     bad = batch(10, 3)
-    bad[26] ^= 0x40  # the last offset: its own header is wrong about it
+    bad[26] ^= 0x40  # the last offset in its header
     assert offset_behind(bytes(bad + batch(13, 2)), 10) == 13
 
 
-def test_without_one_a_header_that_can_be_true_is_believed() -> None:
+def test_without_a_next_batch_a_plausible_header_is_trusted() -> None:
     bad = batch(10, 3)
     bad[-1] ^= 1
     assert offset_behind(bytes(bad), 11) == 13
@@ -36,24 +36,24 @@ def test_without_one_a_header_that_can_be_true_is_believed() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 7, 24])
-def test_a_header_that_cannot_be_true_is_not(at: int) -> None:
+def test_an_implausible_header_is_not_trusted(at: int) -> None:
     bad = batch(10, 3)
     bad[at] ^= 0x7F
     assert offset_behind(bytes(bad), 10) == 11
 
 
-def test_a_batch_behind_that_lies_before_the_position_is_not_believed() -> None:
+def test_a_next_batch_before_the_position_is_not_trusted() -> None:
     bad = batch(10, 3)
     bad[-1] ^= 1
     assert offset_behind(bytes(bad + batch(4, 2)), 10) == 13
 
 
 @given(data=st.binary(max_size=200), position=st.integers(0, 2**62))
-def test_whatever_came_the_way_leads_forward(data: bytes, position: int) -> None:
+def test_the_offset_after_any_damage_is_beyond_the_position(data: bytes, position: int) -> None:
     assert offset_behind(data, position) > position
 
 
-def test_the_error_says_where_and_where_to_go_on() -> None:
+def test_the_error_names_the_offset_and_the_offset_to_seek_to() -> None:
     cause = CorruptRecord("the checksum does not fit", topic="t", partition=0, offset=5)
     error = damaged(PartitionState(T0), cause, 5, 9)
     assert (error.topic, error.partition, error.offset, error.next_offset) == ("t", 0, 5, 9)

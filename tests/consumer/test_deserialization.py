@@ -1,4 +1,4 @@
-"""Async deserializers are awaited, in every way of reading; records that cannot be deserialized go by the policy."""
+"""Async deserializers are awaited in every way to read; failures are handled by the policy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def reader_of(broker: Broker, topic: str = "t", **options: Any) -> Consumer[Any,
 
 
 class Slow:
-    """Awaits something for every value, some longer than others; counts how many work at once."""
+    """An async deserializer with varying delays that counts its concurrent calls."""
 
     def __init__(self) -> None:
         self.running = self.most = 0
@@ -113,7 +113,7 @@ WAYS = [by_getone, by_getone_without_waiting, by_getmany, by_loop, by_batches, b
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-async def test_an_async_deserializer_is_awaited_in_order_some_at_a_time(
+async def test_an_async_deserializer_is_awaited_in_order_with_bounded_concurrency(
     broker: Broker, way: Callable[[Consumer[Any, Any]], Awaitable[list[Any]]]
 ) -> None:
     slow = Slow()
@@ -125,7 +125,7 @@ async def test_an_async_deserializer_is_awaited_in_order_some_at_a_time(
     assert slow.running == 0
 
 
-async def test_keys_too_and_a_plain_function_beside(broker: Broker) -> None:
+async def test_an_async_key_deserializer_works_beside_a_plain_function(broker: Broker) -> None:
     async def text(data: bytes) -> str:
         return data.decode()
 
@@ -152,7 +152,7 @@ async def test_columns_do_not_wait_for_deserializers(broker: Broker) -> None:
         assert got == [b"%d" % number for number in range(COUNT)]
 
 
-async def test_a_call_that_is_cancelled_keeps_what_was_awaited_for_the_next(broker: Broker) -> None:
+async def test_the_call_after_a_cancelled_one_reuses_its_deserialized_values(broker: Broker) -> None:
     calls: list[bytes] = []
     gate = anyio.Event()
 
@@ -170,7 +170,7 @@ async def test_a_call_that_is_cancelled_keeps_what_was_awaited_for_the_next(brok
     assert len(calls) == len(set(calls)) == COUNT
 
 
-async def test_closing_ends_an_async_deserializer_that_hangs(broker: Broker) -> None:
+async def test_close_ends_an_async_deserializer_that_hangs(broker: Broker) -> None:
     async def hangs(data: bytes) -> None:
         await anyio.sleep_forever()
 
@@ -179,7 +179,7 @@ async def test_closing_ends_an_async_deserializer_that_hangs(broker: Broker) -> 
             await reader.getone(timeout=0.05)
 
 
-async def test_a_failure_of_an_async_deserializer_comes_after_the_records_before_it(broker: Broker) -> None:
+async def test_a_failure_of_an_async_deserializer_is_raised_after_the_records_before_it(broker: Broker) -> None:
     async def number(data: bytes) -> int:
         await anyio.lowlevel.checkpoint()
         return int(data)
@@ -187,7 +187,7 @@ async def test_a_failure_of_an_async_deserializer_comes_after_the_records_before
     tp = TopicPartition("bad", 0)
     async with reader_of(broker, "bad", value_deserializer=number) as reader:
         assert [(await reader.getone(timeout=10)).value for _ in range(3)] == [0, 1, 2]
-        for _ in range(2):  # it is told again until somebody seeks
+        for _ in range(2):  # raised again until a seek
             with pytest.raises(DeserializationError, match="invalid literal") as caught:
                 await reader.getone(timeout=10)
             assert (caught.value.offset, caught.value.record.value) == (3, b"x")
@@ -204,7 +204,7 @@ async def number_later(data: bytes) -> int:
 
 
 @pytest.mark.parametrize("deserializer", [int, number_later], ids=["plain", "async"])
-async def test_skipped_records_count_as_processed_and_are_logged_with_their_place(
+async def test_skipped_records_count_as_processed_and_are_logged_with_their_offset(
     broker: Broker, deserializer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"value_deserializer": deserializer, "on_deserialization_error": "skip"}
@@ -257,16 +257,16 @@ async def test_a_function_that_fails_or_returns_something_else_is_reported(broke
     def strange(record: Record, error: DeserializationError) -> Any:
         return 7
 
-    for handler, said in ((fails, "raised KeyError"), (strange, "returned int, not a record or None")):
+    for handler, message in ((fails, "raised KeyError"), (strange, "returned int, not a record or None")):
         async with reader_of(
             broker, "bad", value_deserializer=deserializer, on_deserialization_error=handler
         ) as reader:
             assert [(await reader.getone(timeout=10)).value for _ in range(3)] == [0, 1, 2]
-            with pytest.raises(DeserializationError, match=f"bad.0. at offset 3.*{said}"):
+            with pytest.raises(DeserializationError, match=f"bad.0. at offset 3.*{message}"):
                 await reader.getone(timeout=10)
 
 
-async def test_a_batch_of_records_skips_too(broker: Broker) -> None:
+async def test_the_records_of_a_batch_are_skipped_too(broker: Broker) -> None:
     async with reader_of(broker, "bad", value_deserializer=int, on_deserialization_error="skip") as reader:
         got: list[Any] = []
         async for batch in reader.batches():

@@ -29,12 +29,12 @@ T0 = TopicPartition("t", 0)
 
 
 async def rest(stream: EventStream[ConsumerEvent]) -> list[ConsumerEvent]:
-    """What is left of a stream that has ended."""
+    """Return the remaining events of a stream that has ended."""
     with anyio.fail_after(5):
         return [event async for event in stream]
 
 
-async def test_the_oldest_are_dropped_and_counted() -> None:
+async def test_the_oldest_events_are_dropped_and_counted() -> None:
     events = Events[ConsumerEvent]()
     stream = events.listen(limit=2)
     for number in range(5):
@@ -44,7 +44,7 @@ async def test_the_oldest_are_dropped_and_counted() -> None:
     assert stream.dropped == 3
 
 
-async def test_ends_are_told_to_those_who_asked() -> None:
+async def test_only_streams_that_want_ends_receive_partition_ends() -> None:
     events = Events[ConsumerEvent]()
     without, with_ends = events.listen(limit=9, without=WITHOUT_ENDS), events.listen(limit=9)
     events.publish(PartitionEnd(T0, 4))
@@ -53,7 +53,7 @@ async def test_ends_are_told_to_those_who_asked() -> None:
     assert await rest(with_ends) == [PartitionEnd(T0, 4)]
 
 
-async def test_who_is_dropped_or_closed_listens_no_more() -> None:
+async def test_a_closed_or_deleted_stream_receives_no_events() -> None:
     events = Events[ConsumerEvent]()
     stream = events.listen(limit=9)
     assert events.wanted
@@ -72,7 +72,7 @@ async def test_a_listener_waits_for_the_next_event_and_ends_with_the_consumer() 
 
     async def listen() -> None:
         async for event in stream:
-            seen.append(event)  # noqa: PERF401 - it is looked at before the stream ends
+            seen.append(event)  # noqa: PERF401 - `seen` is read before the stream ends
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(listen)
@@ -81,10 +81,10 @@ async def test_a_listener_waits_for_the_next_event_and_ends_with_the_consumer() 
         await anyio.wait_all_tasks_blocked()
         assert seen == [Throttled(1, 1.0)]
         events.close()
-    assert await rest(events.listen(limit=9)) == [], "nothing happens any more"
+    assert await rest(events.listen(limit=9)) == [], "no events after the end"
 
 
-async def test_a_member_tells_its_coordinator_its_rebalances_its_resets_and_its_ends() -> None:
+async def test_a_member_publishes_coordinator_rebalances_resets_and_ends() -> None:
     async with Broker(topics={"t": 1}) as broker:
         await fill(broker, 1)
         consumer = member(broker)
@@ -98,18 +98,18 @@ async def test_a_member_tells_its_coordinator_its_rebalances_its_resets_and_its_
             assert health.group.generation == 1
             assert health.group.state == "STABLE"
             assert health.partitions[T0].position == 10
-        told = await rest(stream)
-        assert [type(event) for event in told if not isinstance(event, PartitionEnd)] == [
+        events = await rest(stream)
+        assert [type(event) for event in events if not isinstance(event, PartitionEnd)] == [
             RebalanceStarted,
             CoordinatorFound,
             RebalanceEnded,
             PositionReset,
         ]
-        assert PositionReset(T0, None, 0, "earliest; the group has committed nothing") in told
-        assert PartitionEnd(T0, 10) in told
+        assert PositionReset(T0, None, 0, "earliest; the group has committed nothing") in events
+        assert PartitionEnd(T0, 10) in events
 
 
-async def test_an_end_that_was_reached_before_is_told_to_who_asks_later() -> None:
+async def test_a_new_stream_receives_an_end_that_was_reached_before() -> None:
     async with Broker(topics={"t": 1}) as broker:
         await fill(broker, 1)
         servers = broker.bootstrap_servers
@@ -117,11 +117,11 @@ async def test_an_end_that_was_reached_before_is_told_to_who_asks_later() -> Non
             assert len(await consumer.getmany(timeout=5)) == 10
             stream = consumer.events(ends=True)
         assert await rest(stream) == [PartitionEnd(T0, 10)]
-        assert not consumer.health().ok, "it was closed"
+        assert not consumer.health().ok, "the consumer is closed"
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer", "auto"])
-async def test_each_protocol_tells_of_a_rebalance_that_another_member_brings(protocol: str) -> None:
+async def test_each_protocol_publishes_a_rebalance_caused_by_another_member(protocol: str) -> None:
     quick: dict[str, Any] = {"group_consumer_heartbeat_interval_ms": 20, "group_consumer_min_heartbeat_interval_ms": 20}
     async with Broker(topics={"t": 2}, **quick) as broker, member(broker, group_protocol=protocol) as first:
         await assigned(first, 0, 1)

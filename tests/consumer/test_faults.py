@@ -1,4 +1,4 @@
-"""The consumer against a peer that says what a broker says on a bad day."""
+"""The consumer against a peer that injects the faults of real brokers."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ async def offsets(reader: Consumer[Any, Any], count: int) -> list[int]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Turns of the loop until something holds."""
+    """Let the loop turn until `condition` is true."""
     with anyio.fail_after(5):
         while not condition():
             await anyio.lowlevel.checkpoint()
 
 
-# --- errors that pass, and errors that stay ---------------------------------------------------------------------------
+# --- transient and permanent errors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [3, 5, 6, 9, 56, 74, 75, 78, 100, -1])
-async def test_a_passing_error_resets_nothing_and_reading_goes_on(make_peer: MakePeer, code: int) -> None:
+async def test_reading_resumes_after_a_transient_error_without_a_reset(make_peer: MakePeer, code: int) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 5)
@@ -72,18 +72,18 @@ async def test_a_passing_error_resets_nothing_and_reading_goes_on(make_peer: Mak
             assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
             lookups = len(peer.asked(list_offsets.ListOffsetsRequest))
             log.error = code
-            peer.stir()
+            peer.wake_fetches()
             before = len(peer.asked(fetch.FetchRequest))
             await until(lambda: len(peer.asked(fetch.FetchRequest)) > before + 2)
             assert await reader.position(T0) == 5
             log.append(*[b"x"] * 5)
             log.error = 0
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 5) == [5, 6, 7, 8, 9]
             assert len(peer.asked(list_offsets.ListOffsetsRequest)) == lookups
 
 
-async def test_a_forbidden_topic_is_told_and_read_again_when_it_is_allowed(make_peer: MakePeer) -> None:
+async def test_a_forbidden_topic_raises_and_is_read_when_it_is_allowed(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(b"a")
@@ -96,22 +96,22 @@ async def test_a_forbidden_topic_is_told_and_read_again_when_it_is_allowed(make_
             assert (await reader.getone(timeout=5)).value == b"a"
 
 
-async def test_an_error_of_one_partition_does_not_keep_the_others(make_peer: MakePeer) -> None:
+async def test_an_error_of_one_partition_does_not_block_the_others(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t", 0).error = 29
         peer.log("t", 1).append(b"a", b"b")
         async with consumer(peer, "t") as reader:
             seen: list[bytes | None] = []
-            told = 0
-            while len(seen) < 2 or not told:
+            errors = 0
+            while len(seen) < 2 or not errors:
                 try:
                     seen += [record.value for record in await reader.getmany(timeout=5)]
                 except AuthorizationError:
-                    told += 1
+                    errors += 1
             assert seen == [b"a", b"b"]
 
 
-async def test_a_loop_is_told_of_an_error_and_can_be_entered_again(make_peer: MakePeer) -> None:
+async def test_an_error_ends_a_loop_and_a_new_loop_resumes(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(b"a")
@@ -122,7 +122,7 @@ async def test_a_loop_is_told_of_an_error_and_can_be_entered_again(make_peer: Ma
                 async for record in reader:
                     seen.append(record.offset)
                     log.error = 29
-                    peer.stir()
+                    peer.wake_fetches()
 
             with pytest.raises(AuthorizationError):
                 await read()
@@ -135,7 +135,9 @@ async def test_a_loop_is_told_of_an_error_and_can_be_entered_again(make_peer: Ma
 
 
 @pytest.mark.parametrize("way", ["getmany", "getarrow"])
-async def test_damage_is_told_with_its_place_after_the_sound_records_before_it(make_peer: MakePeer, way: str) -> None:
+async def test_corruption_raises_with_its_offset_after_the_sound_records_before_it(
+    make_peer: MakePeer, way: str
+) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(b"a", b"b")
@@ -160,10 +162,10 @@ async def test_damage_is_told_with_its_place_after_the_sound_records_before_it(m
 
 @pytest.mark.parametrize("way", ["getmany", "getarrow"])
 @pytest.mark.parametrize("size", [100, 200_000])
-async def test_a_compressed_batch_that_cannot_be_read_is_told_and_the_position_stays(
+async def test_a_corrupt_compressed_batch_raises_and_keeps_the_position(
     make_peer: MakePeer, size: int, way: str
 ) -> None:
-    """Small ones are decompressed on the loop, large ones in a thread."""
+    """Small batches are decompressed on the loop, large ones in a thread."""
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(b"a" * size, bytes(index % 251 for index in range(size)), compression=Compression.GZIP)
@@ -177,7 +179,7 @@ async def test_a_compressed_batch_that_cannot_be_read_is_told_and_the_position_s
             assert await reader.position(T0) == 0
 
 
-async def test_a_lost_connection_is_made_anew_and_nothing_is_lost_or_doubled(make_peer: MakePeer) -> None:
+async def test_a_lost_connection_is_reestablished_and_no_record_is_lost_or_duplicated(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 10)
@@ -188,7 +190,7 @@ async def test_a_lost_connection_is_made_anew_and_nothing_is_lost_or_doubled(mak
             assert await offsets(reader, 10) == list(range(10, 20))
 
 
-async def test_a_partition_is_followed_to_its_new_leader(make_peer: MakePeer) -> None:
+async def test_a_partition_is_read_from_its_new_leader(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 3)
@@ -196,7 +198,7 @@ async def test_a_partition_is_followed_to_its_new_leader(make_peer: MakePeer) ->
             assert await offsets(reader, 3) == [0, 1, 2]
             log.leader, log.leader_epoch = 1, 1
             log.append(*[b"x"] * 3, leader_epoch=1)
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 3) == [3, 4, 5]
 
 
@@ -211,7 +213,7 @@ async def test_a_partition_without_leader_waits_for_one(make_peer: MakePeer) -> 
             assert (await reader.getone(timeout=5)).value == b"a"
 
 
-async def test_a_reset_is_logged_with_where_from_and_where_to(
+async def test_a_reset_is_logged_with_the_old_and_the_new_position(
     make_peer: MakePeer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "aiokwire.consumer")
@@ -223,13 +225,13 @@ async def test_a_reset_is_logged_with_where_from_and_where_to(
             log.start = log.end = 40
             log.batches.clear()
             log.append(b"new")
-            peer.stir()
+            peer.wake_fetches()
             assert (await reader.getone(timeout=5)).offset == 40
     assert "t[0]: position reset from 5 to 40 (earliest; offset 5 is out of range" in caplog.text
 
 
-async def test_records_that_are_held_come_before_a_reset(make_peer: MakePeer) -> None:
-    """Out of range is noticed by the prefetch, while the reader still has records of before."""
+async def test_buffered_records_are_returned_before_a_reset(make_peer: MakePeer) -> None:
+    """The prefetch is out of range while the consumer still has buffered records."""
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 5)
@@ -238,7 +240,7 @@ async def test_records_that_are_held_come_before_a_reset(make_peer: MakePeer) ->
             log.start = log.end = 40
             log.batches.clear()
             log.append(b"new")
-            peer.stir()
+            peer.wake_fetches()
             await until(lambda: len(peer.asked(list_offsets.ListOffsetsRequest)) > 1)
             assert await offsets(reader, 5) == [1, 2, 3, 4, 40]
 
@@ -246,7 +248,7 @@ async def test_records_that_are_held_come_before_a_reset(make_peer: MakePeer) ->
 # --- truncation (KIP-320) ---------------------------------------------------------------------------------------------
 
 
-async def test_a_log_that_was_cut_by_a_new_leader_is_noticed(make_peer: MakePeer) -> None:
+async def test_a_log_truncated_by_a_new_leader_is_detected(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 10)
@@ -269,7 +271,7 @@ async def test_a_log_that_was_cut_by_a_new_leader_is_noticed(make_peer: MakePeer
             assert [(record.offset, record.value) for record in records][:2] == [(6, b"y"), (7, b"y")]
 
 
-async def test_a_cut_log_is_an_error_when_the_policy_is_none(make_peer: MakePeer) -> None:
+async def test_a_truncated_log_raises_when_the_policy_is_none(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 10)
@@ -289,7 +291,7 @@ async def test_a_cut_log_is_an_error_when_the_policy_is_none(make_peer: MakePeer
             assert await reader.position(T0) == 10
 
 
-async def test_a_new_leader_that_knows_no_epoch_is_no_loss(make_peer: MakePeer) -> None:
+async def test_a_new_leader_without_epochs_does_not_reset_the_position(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         log = peer.log("t")
         log.append(*[b"x"] * 3)
@@ -305,15 +307,15 @@ async def test_a_new_leader_that_knows_no_epoch_is_no_loss(make_peer: MakePeer) 
             log.leader_epoch = 5
             await until(lambda: bool(peer.asked(offset_for_leader_epoch.OffsetForLeaderEpochRequest)))
             log.append(b"next", leader_epoch=5)
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 1) == [3]
 
 
-# --- what is in flight ------------------------------------------------------------------------------------------------
+# --- fetches in flight ------------------------------------------------------------------------------------------------
 
 
 class Held:
-    """Holds fetch answers back until told, made from the log as it was when they were asked for."""
+    """A peer's Fetch responses, built when the request arrives and held until `go` is set."""
 
     def __init__(self, peer: Any) -> None:
         self.arrived = asyncio.Event()
@@ -330,7 +332,7 @@ class Held:
         return answer  # type: ignore[no-any-return]  # the peer is untyped here
 
 
-async def test_a_fetch_that_was_in_flight_at_a_seek_brings_nothing(make_peer: MakePeer) -> None:
+async def test_the_response_of_a_fetch_in_flight_at_a_seek_is_ignored(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t").append(*[b"x"] * 10)
         held = Held(peer)
@@ -341,7 +343,7 @@ async def test_a_fetch_that_was_in_flight_at_a_seek_brings_nothing(make_peer: Ma
             assert await offsets(reader, 3) == [7, 8, 9]
 
 
-async def test_a_look_up_that_fails_after_a_seek_holds_nothing_up(make_peer: MakePeer) -> None:
+async def test_an_offset_lookup_that_fails_after_a_seek_does_not_delay_reading(make_peer: MakePeer) -> None:
     arrived, may_fail, failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     class Ends(Hooks):
@@ -363,11 +365,11 @@ async def test_a_look_up_that_fails_after_a_seek_holds_nothing_up(make_peer: Mak
             await failed.wait()
             for number in range(3):
                 log.append(b"x")
-                peer.stir()
+                peer.wake_fetches()
                 assert await offsets(reader, 1) == [number]
 
 
-async def test_a_fetch_that_was_in_flight_at_a_pause_is_kept_for_later(make_peer: MakePeer) -> None:
+async def test_the_response_of_a_fetch_in_flight_at_a_pause_is_kept(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t").append(*[b"x"] * 10)
         held = Held(peer)
@@ -380,7 +382,7 @@ async def test_a_fetch_that_was_in_flight_at_a_pause_is_kept_for_later(make_peer
             assert await offsets(reader, 10) == list(range(10))
 
 
-async def test_a_fetch_for_a_partition_that_was_given_up_brings_nothing(make_peer: MakePeer) -> None:
+async def test_the_response_of_a_fetch_for_an_unassigned_partition_is_ignored(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t", 0).append(*[b"x"] * 10)
         peer.log("t", 1).append(*[b"y"] * 2)
@@ -392,8 +394,8 @@ async def test_a_fetch_for_a_partition_that_was_given_up_brings_nothing(make_pee
             assert {record.partition for record in await reader.getmany(timeout=5)} == {1}
 
 
-async def test_a_busy_partition_is_not_held_up_by_idle_ones(make_peer: MakePeer) -> None:
-    """The main lane waits at the broker for the idle partition; a seek in the other one is served by the side lane."""
+async def test_idle_partitions_do_not_delay_a_busy_one(make_peer: MakePeer) -> None:
+    """The main lane waits at the broker for the idle partition; the side lane serves the seek."""
     async with make_peer() as peer:
         peer.log("t", 0).append(*[b"x"] * 3)
         peer.log("t", 1).end = 0
@@ -407,7 +409,7 @@ async def test_a_busy_partition_is_not_held_up_by_idle_ones(make_peer: MakePeer)
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_held_and_in_flight_stays_within_the_budget(make_peer: MakePeer) -> None:
+async def test_buffered_and_in_flight_bytes_stay_within_fetch_memory(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         for partition in range(8):
             for _ in range(40):
@@ -429,7 +431,7 @@ async def test_what_is_held_and_in_flight_stays_within_the_budget(make_peer: Mak
             assert 50_000 < max(used) <= 200_000 + 11_000, "one batch may stand over"
 
 
-async def test_paused_partitions_that_fill_the_memory_make_room(make_peer: MakePeer) -> None:
+async def test_paused_partitions_that_fill_the_memory_are_dropped_from_the_buffer(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         for partition in range(2):
             for _ in range(30):
@@ -447,7 +449,7 @@ async def test_paused_partitions_that_fill_the_memory_make_room(make_peer: MakeP
             assert await offsets(reader, 29) == list(range(1, 30))
 
 
-async def test_a_batch_larger_than_every_limit_comes_through(make_peer: MakePeer) -> None:
+async def test_a_batch_larger_than_every_limit_is_returned(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t").append(b"v" * 300_000)
         async with consumer(
@@ -457,7 +459,9 @@ async def test_a_batch_larger_than_every_limit_comes_through(make_peer: MakePeer
 
 
 @pytest.mark.parametrize("newest", [0, 1, 2])
-async def test_an_old_broker_is_asked_for_more_until_a_large_batch_fits(make_peer: MakePeer, newest: int) -> None:
+async def test_the_fetch_limit_for_an_old_broker_grows_until_a_large_batch_fits(
+    make_peer: MakePeer, newest: int
+) -> None:
     async with make_peer(newest={ApiKey.FETCH: newest, ApiKey.LIST_OFFSETS: 1}) as peer:
         log = peer.log("t")
         log.append(b"v" * 50_000)
@@ -466,7 +470,7 @@ async def test_an_old_broker_is_asked_for_more_until_a_large_batch_fits(make_pee
             assert await offsets(reader, 2) == [0, 1]
 
 
-async def test_a_batch_that_no_answer_can_hold_is_an_error_that_says_so(make_peer: MakePeer) -> None:
+async def test_the_error_for_a_batch_larger_than_any_response_names_the_option(make_peer: MakePeer) -> None:
     async with make_peer(newest={ApiKey.FETCH: 2, ApiKey.LIST_OFFSETS: 1}) as peer:
         peer.log("t").append(b"v" * 200_000)
         options = {"fetch_max_bytes": 10_000, "receive_message_max_bytes": 100_000}
@@ -476,15 +480,15 @@ async def test_a_batch_that_no_answer_can_hold_is_an_error_that_says_so(make_pee
 
 
 @pytest.mark.parametrize("newest", [3, 4, 6, 9, 11, 12, 13, 15, 18])
-async def test_every_generation_of_brokers_is_read_from(make_peer: MakePeer, newest: int) -> None:
+async def test_every_fetch_version_can_be_read(make_peer: MakePeer, newest: int) -> None:
     async with make_peer(newest={ApiKey.FETCH: newest}) as peer:
         peer.log("t").append(b"a", b"b")
         async with consumer(peer, "t") as reader:
             assert await offsets(reader, 2) == [0, 1]
 
 
-async def test_a_broker_that_tells_no_topic_ids_is_asked_by_name(make_peer: MakePeer) -> None:
-    """Brokers with an old inter-broker protocol offer new versions of Fetch and no ids (librdkafka 4806)."""
+async def test_a_broker_without_topic_ids_receives_topic_names(make_peer: MakePeer) -> None:
+    """An old inter-broker protocol has new Fetch versions, but no ids (librdkafka 4806)."""
     async with make_peer(newest={ApiKey.FETCH: 18}) as peer:
         peer.topic_ids["t"] = bytes(16)
         peer.log("t").append(b"a", b"b")
@@ -507,18 +511,18 @@ def _is_long_and_whole(request: fetch.FetchRequest) -> bool:
     return request.max_wait_ms == 60_000 and asked == {0: 1, 1: 0}
 
 
-async def test_an_idle_consumer_lets_the_broker_wait_and_is_silent(make_peer: MakePeer) -> None:
+async def test_an_idle_consumer_sends_one_long_fetch_and_nothing_else(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t", 0).append(b"a")
         peer.log("t", 1).end = 0
         async with consumer(peer, "t", fetch_max_wait_ms=60_000) as reader:
             await offsets(reader, 1)
-            # Both partitions come together in one long fetch, and then nothing is sent for as long as it lasts.
+            # Both partitions are in one long fetch, and no other request is sent until it ends.
             await until(lambda: _is_long_and_whole(peer.asked(fetch.FetchRequest)[-1]))
             assert await _requests_during(peer, fetch.FetchRequest, 300) == 0
 
 
-async def test_a_consumer_of_paused_partitions_asks_for_nothing(make_peer: MakePeer) -> None:
+async def test_a_consumer_of_paused_partitions_sends_no_fetch(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t").append(b"a")
         async with consumer(peer, "t") as reader:
@@ -527,7 +531,7 @@ async def test_a_consumer_of_paused_partitions_asks_for_nothing(make_peer: MakeP
             assert await _requests_during(peer, fetch.FetchRequest, 300) == 0
 
 
-async def test_a_consumer_whose_broker_is_gone_does_not_spin(make_peer: MakePeer) -> None:
+async def test_a_consumer_of_a_dead_broker_does_not_spin(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t").append(b"a")
         options = {"reconnect_backoff_ms": 50, "retry_backoff_ms": 50, "metadata_min_interval_ms": 50}
@@ -546,7 +550,7 @@ async def test_a_consumer_whose_broker_is_gone_does_not_spin(make_peer: MakePeer
             assert (await reader.getone(timeout=5)).value == b"b"
 
 
-async def test_a_topic_that_is_deleted_is_told_once(make_peer: MakePeer) -> None:
+async def test_a_forbidden_topic_in_the_metadata_raises_once(make_peer: MakePeer) -> None:
     async with make_peer() as peer:
         peer.log("t").append(b"a")
         async with consumer(peer, "t", metadata_max_age_ms=10) as reader:
@@ -571,7 +575,7 @@ async def test_a_topic_that_is_deleted_is_told_once(make_peer: MakePeer) -> None
 # --- transactions -----------------------------------------------------------------------------------------------------
 
 
-async def test_committed_readers_see_no_aborted_record_and_stop_before_open_ones(make_peer: MakePeer) -> None:
+async def test_read_committed_skips_aborted_records_and_stops_before_open_transactions(make_peer: MakePeer) -> None:
     from tests.consumer.conftest import batch, marker
 
     async with make_peer() as peer:

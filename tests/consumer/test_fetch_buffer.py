@@ -1,4 +1,4 @@
-"""What was fetched and waits: turns, positions, bytes, and what readers must not see."""
+"""The fetch buffer: turns, positions, bytes, and records that readers must not see."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def state(partition: int = 0, offset: int = 0) -> PartitionState:
     return made
 
 
-class Told:
-    """A buffer and whom it told of room."""
+class Recorder:
+    """A buffer that records the partitions with room."""
 
     def __init__(self) -> None:
         async def nothing() -> None:
@@ -76,7 +76,7 @@ def load(chunk: Chunk | None) -> Chunk:
 
 
 def drain(buffer: FetchBuffer) -> list[tuple[int, int]]:
-    """Partition and offset of every record, in the order of hand-over."""
+    """Return partition and offset of every record, in the order of return."""
     seen = []
     while (chunk := buffer.current()) is not None:
         seen += [(record.partition, record.offset) for record in load(chunk).take(10**9)]
@@ -84,7 +84,7 @@ def drain(buffer: FetchBuffer) -> list[tuple[int, int]]:
     return seen
 
 
-# --- what readers see -------------------------------------------------------------------------------------------------
+# --- visible records --------------------------------------------------------------------------------------------------
 
 
 def shown(visible: Visible) -> list[int]:
@@ -98,7 +98,7 @@ def test_batches_before_the_position_are_left_out() -> None:
     assert visible.epoch == 4
 
 
-def test_control_batches_are_left_out_and_the_position_goes_past_them() -> None:
+def test_control_batches_are_left_out_and_the_position_moves_past_them() -> None:
     visible = select_visible(batches(encoded(0, 2, producer=9), encoded(2, 1, producer=9, control=1)), 0, None)
     assert shown(visible) == [0, 1]
     assert [end for _, end in visible.batches] == [3]
@@ -126,13 +126,13 @@ LOG = [
 
 
 @pytest.mark.parametrize("aborted", list(itertools.permutations([(1, 0), (1, 7)])))
-def test_aborted_records_are_left_out_whatever_the_order_of_the_list(aborted: Sequence[tuple[int, int]]) -> None:
+def test_aborted_records_are_left_out_in_any_order_of_the_list(aborted: Sequence[tuple[int, int]]) -> None:
     visible = select_visible(batches(*LOG), 0, aborted)
     assert shown(visible) == [2, 3, 5, 10, 12]
     assert visible.end == 13
 
 
-def test_uncommitted_readers_see_aborted_records_and_no_markers() -> None:
+def test_read_uncommitted_returns_aborted_records_without_markers() -> None:
     assert shown(select_visible(batches(*LOG), 0, None)) == [0, 1, 2, 3, 5, 7, 8, 10, 12]
 
 
@@ -140,145 +140,145 @@ def test_uncommitted_readers_see_aborted_records_and_no_markers() -> None:
 
 
 def test_partitions_take_turns_by_batch_and_each_keeps_its_order() -> None:
-    told = Told()
-    told.add(state(0), encoded(0, 2), encoded(2, 1))
+    recorder = Recorder()
+    recorder.add(state(0), encoded(0, 2), encoded(2, 1))
     other = state(1)
-    lease = Lease(told.buffer, 1)
-    told.buffer.add(other, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
+    lease = Lease(recorder.buffer, 1)
+    recorder.buffer.add(other, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
     lease.release()
-    assert drain(told.buffer) == [(0, 0), (0, 1), (1, 0), (0, 2)]
+    assert drain(recorder.buffer) == [(0, 0), (0, 1), (1, 0), (0, 2)]
 
 
-def test_the_position_moves_with_every_record_and_ends_behind_what_is_hidden() -> None:
-    told = Told()
+def test_the_position_advances_with_every_record_and_past_hidden_ones() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 2, producer=9), encoded(2, 1, producer=9, control=1))
-    chunk = load(told.buffer.current())
+    recorder.add(one, encoded(0, 2, producer=9), encoded(2, 1, producer=9, control=1))
+    chunk = load(recorder.buffer.current())
     assert one.position == 0
     chunk.take_one()
     assert one.position == 1
     chunk.take_one()
     assert one.position == 3
-    told.buffer.finish(chunk)
+    recorder.buffer.finish(chunk)
     assert one.position == 3
 
 
-def test_a_response_counts_until_its_last_batch_is_gone() -> None:
-    told = Told()
-    told.add(state(), encoded(0, 1), encoded(1, 1))
-    whole = told.buffer.held
+def test_a_response_counts_as_held_until_its_last_batch_is_finished() -> None:
+    recorder = Recorder()
+    recorder.add(state(), encoded(0, 1), encoded(1, 1))
+    whole = recorder.buffer.held
     assert whole > 0
-    told.buffer.finish(load(told.buffer.current()))
-    assert told.buffer.held == whole
-    told.buffer.finish(load(told.buffer.current()))
-    assert told.buffer.held == 0
+    recorder.buffer.finish(load(recorder.buffer.current()))
+    assert recorder.buffer.held == whole
+    recorder.buffer.finish(load(recorder.buffer.current()))
+    assert recorder.buffer.held == 0
 
 
-def test_dropping_frees_everything_and_keeps_the_position_at_the_next_record() -> None:
-    told = Told()
+def test_dropping_a_partition_frees_its_bytes_and_keeps_its_position() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 3), encoded(3, 3))
-    load(told.buffer.current()).take(2)
-    told.buffer.drop(one)
-    assert told.buffer.held == one.buffered == 0
+    recorder.add(one, encoded(0, 3), encoded(3, 3))
+    load(recorder.buffer.current()).take(2)
+    recorder.buffer.drop(one)
+    assert recorder.buffer.held == one.buffered == 0
     assert one.position == one.cursor.fetch_offset == 2
-    assert told.buffer.current() is None
+    assert recorder.buffer.current() is None
 
 
-def test_a_dropped_chunk_hands_nothing_over() -> None:
-    told = Told()
+def test_a_dropped_chunk_returns_no_records() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 3))
-    chunk = load(told.buffer.current())
-    told.buffer.drop(one)
+    recorder.add(one, encoded(0, 3))
+    chunk = load(recorder.buffer.current())
+    recorder.buffer.drop(one)
     assert chunk.dropped
     assert chunk.take(10) == []
     with pytest.raises(IndexError):
         chunk.take_one()
-    told.buffer.finish(chunk)  # a reader that still held it
+    recorder.buffer.finish(chunk)  # by a reader that still has it
     assert one.position == 0
 
 
-def test_paused_partitions_are_passed_over_and_come_back() -> None:
-    told = Told()
+def test_paused_partitions_are_skipped_until_resumed() -> None:
+    recorder = Recorder()
     one, two = state(0), state(1)
-    told.add(one, encoded(0, 1))
-    lease = Lease(told.buffer, 1)
-    told.buffer.add(two, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
+    recorder.add(one, encoded(0, 1))
+    lease = Lease(recorder.buffer, 1)
+    recorder.buffer.add(two, select_visible(read_batches(encoded(0, 1), "t", 1), 0, None), lease)
     lease.release()
     one.pause()
-    assert drain(told.buffer) == [(1, 0)]
-    assert told.buffer.held > 0
+    assert drain(recorder.buffer) == [(1, 0)]
+    assert recorder.buffer.held > 0
     one.resume()
-    assert drain(told.buffer) == [(0, 0)]
-    assert told.buffer.held == 0
+    assert drain(recorder.buffer) == [(0, 0)]
+    assert recorder.buffer.held == 0
 
 
-def test_only_the_wanted_partitions_are_given() -> None:
-    told = Told()
-    told.add(state(0), encoded(0, 1))
-    assert told.buffer.current((TopicPartition("t", 5),)) is None
-    assert told.buffer.current((TopicPartition("t", 0),)) is not None
+def test_only_the_wanted_partitions_are_returned() -> None:
+    recorder = Recorder()
+    recorder.add(state(0), encoded(0, 1))
+    assert recorder.buffer.current((TopicPartition("t", 5),)) is None
+    assert recorder.buffer.current((TopicPartition("t", 0),)) is not None
 
 
-def test_finishing_tells_of_room() -> None:
-    told = Told()
+def test_finishing_a_chunk_reports_room() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 1))
-    told.buffer.finish(load(told.buffer.current()))
-    assert told.room == [one]
+    recorder.add(one, encoded(0, 1))
+    recorder.buffer.finish(load(recorder.buffer.current()))
+    assert recorder.room == [one]
 
 
-def test_an_error_is_told_after_the_records_before_it() -> None:
-    told = Told()
+def test_an_error_is_reported_after_the_records_before_it() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 1))
+    recorder.add(one, encoded(0, 1))
     one.fail(KafkaError("no"))
-    told.buffer.report(one)
-    assert told.buffer.failed() is None
-    told.buffer.finish(load(told.buffer.current()))
-    assert told.buffer.failed() is one
-    assert told.buffer.failed() is None, "it is told once"
+    recorder.buffer.report(one)
+    assert recorder.buffer.failed() is None
+    recorder.buffer.finish(load(recorder.buffer.current()))
+    assert recorder.buffer.failed() is one
+    assert recorder.buffer.failed() is None, "it is reported once"
 
 
-def test_an_error_that_a_seek_settled_is_not_told() -> None:
-    told = Told()
+def test_an_error_cleared_by_a_seek_is_not_reported() -> None:
+    recorder = Recorder()
     one = state()
     one.fail(KafkaError("no"))
-    told.buffer.report(one)
+    recorder.buffer.report(one)
     one.move_to(3)
-    assert told.buffer.failed() is None
+    assert recorder.buffer.failed() is None
 
 
-def test_cutting_keeps_what_comes_before() -> None:
-    told = Told()
+def test_cutting_a_chunk_keeps_the_records_before_the_cut() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 3), encoded(3, 3))
-    chunk = told.buffer.current()
+    recorder.add(one, encoded(0, 3), encoded(3, 3))
+    chunk = recorder.buffer.current()
     assert chunk is not None
     chunk.load(chunk.batch.records(0)[:2])
-    told.buffer.cut(chunk, 2)
-    assert drain(told.buffer) == [(0, 0), (0, 1)]
+    recorder.buffer.cut(chunk, 2)
+    assert drain(recorder.buffer) == [(0, 0), (0, 1)]
     assert one.position == one.cursor.fetch_offset == 2
-    assert told.buffer.held == 0
+    assert recorder.buffer.held == 0
 
 
-def test_shedding_drops_what_is_paused_or_not_wanted() -> None:
-    told = Told()
+def test_shedding_drops_paused_and_unwanted_partitions() -> None:
+    recorder = Recorder()
     one = state()
-    told.add(one, encoded(0, 2))
-    assert not told.buffer.shed([one], None)
+    recorder.add(one, encoded(0, 2))
+    assert not recorder.buffer.shed([one], None)
     one.pause()
     before = one.attempt.generation
-    assert told.buffer.shed([one], None)
+    assert recorder.buffer.shed([one], None)
     assert one.attempt.generation > before
     assert one.position == 0
-    assert told.buffer.held == 0
+    assert recorder.buffer.held == 0
 
 
-def test_a_feed_hands_over_without_suspending() -> None:
+def test_a_feed_returns_records_without_suspending() -> None:
     async def advance() -> Any:
-        raise AssertionError("there are records at hand")
+        raise AssertionError("there are buffered records")
 
     feed = Feed(advance)
     feed.bind(lambda: 0.0)
@@ -295,9 +295,9 @@ def test_a_feed_hands_over_without_suspending() -> None:
     assert ended.value.value == ["a", "b"]
 
 
-def test_a_step_that_is_never_awaited_takes_nothing() -> None:
+def test_a_step_that_is_never_awaited_takes_no_record() -> None:
     async def advance() -> Any:
-        raise AssertionError("there are records at hand")
+        raise AssertionError("there are buffered records")
 
     feed = Feed(advance)
     feed.bind(lambda: 0.0)
@@ -308,11 +308,11 @@ def test_a_step_that_is_never_awaited_takes_nothing() -> None:
     assert chunk.remaining == 2
 
 
-def test_a_feed_lets_the_loop_have_its_turn_after_many_records_and_after_some_time() -> None:
+def test_a_feed_yields_to_the_loop_after_many_records_or_some_time() -> None:
     now = 0.0
 
     async def advance() -> Any:
-        return "from the slow way"
+        return "from the slow path"
 
     feed = Feed(advance)
     feed.bind(lambda: now)
@@ -326,7 +326,7 @@ def test_a_feed_lets_the_loop_have_its_turn_after_many_records_and_after_some_ti
             try:
                 next(feed.__anext__().__await__())
             except StopIteration as step:
-                if step.value == "from the slow way":
+                if step.value == "from the slow path":
                     return taken
                 taken += 1
 
@@ -336,10 +336,10 @@ def test_a_feed_lets_the_loop_have_its_turn_after_many_records_and_after_some_ti
     assert fast() <= 32
 
 
-async def test_awaits_that_were_made_ahead_lose_nothing_and_take_nothing_twice() -> None:
+async def test_steps_created_ahead_lose_and_duplicate_no_records() -> None:
     async def advance() -> Any:
         await anyio.lowlevel.checkpoint()
-        return "from the slow way"
+        return "from the slow path"
 
     feed = Feed(advance)
     feed.bind(asyncio.get_running_loop().time)
@@ -347,11 +347,11 @@ async def test_awaits_that_were_made_ahead_lose_nothing_and_take_nothing_twice()
     chunk.load(["first", "second"])
     feed.current = chunk
     ahead = [feed.__anext__() for _ in range(3)]
-    assert [await each for each in reversed(ahead)] == ["first", "second", "from the slow way"]
+    assert [await each for each in reversed(ahead)] == ["first", "second", "from the slow path"]
     chunk.load(["third"])
     pending = feed.__anext__()
     assert await feed.__anext__() == "third"
-    assert await pending == "from the slow way"
+    assert await pending == "from the slow path"
     chunk.load(["fourth"])
     promised = feed.__anext__().__await__()
     assert chunk.take_one() == "fourth"
@@ -359,7 +359,7 @@ async def test_awaits_that_were_made_ahead_lose_nothing_and_take_nothing_twice()
         next(promised)
 
 
-def test_a_chunk_is_decoded_at_once_only_when_its_batch_is_short_and_not_compressed() -> None:
+def test_a_chunk_is_decoded_at_once_only_if_its_batch_is_short_and_uncompressed() -> None:
     short = Chunk(state(), batches(encoded(0, 3))[0], 1, 3, 100, None)
     assert short.is_short(3, 1000)
     assert short.decode(3, 1000) == 2
@@ -374,7 +374,7 @@ def test_a_chunk_is_decoded_at_once_only_when_its_batch_is_short_and_not_compres
     assert packed.decode(3, 1000) == -1
 
 
-def test_columns_get_no_record_behind_the_end_of_a_chunk_that_was_cut_short() -> None:
+def test_columns_contain_no_record_beyond_the_end_of_a_cut_chunk() -> None:
     chunk = Chunk(state(), batches(encoded(0, 5))[0], 1, 5, 100, None)
     chunk.extend(3)
     columns = Columns()

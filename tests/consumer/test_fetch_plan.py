@@ -1,4 +1,4 @@
-"""What is fetched next, decided without a loop."""
+"""The plan of the next fetch, decided without a loop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def numbers(made: FetchPlan | None) -> list[int]:
     return [asked.state.tp.partition for asked in made.asked]
 
 
-def test_all_partitions_are_asked_for_in_one_long_fetch() -> None:
+def test_all_partitions_are_fetched_in_one_long_fetch() -> None:
     made = plan(states(3))
     assert numbers(made) == [0, 1, 2]
     assert made is not None
@@ -80,7 +80,7 @@ def test_a_partition_with_enough_buffered_is_left_out_and_the_fetch_waits_only_b
     assert made.max_wait_ms == BRIEF_WAIT_MS
 
 
-def test_a_partition_that_runs_low_is_asked_for_while_it_still_has_records() -> None:
+def test_a_partition_that_runs_low_is_fetched_before_it_is_empty() -> None:
     partitions = states(1)
     partitions[0].buffered = MIB
     assert numbers(plan(partitions)) == [0]
@@ -104,7 +104,7 @@ def test_a_partition_waits_for_its_retry() -> None:
     assert next_retry(partitions, 5.0) == math.inf
 
 
-def test_who_was_served_longest_ago_comes_first() -> None:
+def test_the_partition_served_longest_ago_is_fetched_first() -> None:
     partitions = states(3)
     for partition, turn in zip(partitions, (7, 9, 3), strict=True):
         partition.attempt.mark_served(turn)
@@ -115,7 +115,7 @@ def test_the_side_lane_sleeps_while_the_main_lane_is_idle() -> None:
     assert plan(states(2), lane=Lane.SIDE) is None
 
 
-def test_the_side_lane_takes_what_became_fetchable_while_the_main_lane_waits_and_never_waits_long() -> None:
+def test_the_side_lane_fetches_newly_fetchable_partitions_with_a_brief_wait() -> None:
     main = plan(states(1))
     made = plan(states(2), lane=Lane.SIDE, main=main)
     assert numbers(made) == [0, 1]
@@ -123,14 +123,14 @@ def test_the_side_lane_takes_what_became_fetchable_while_the_main_lane_waits_and
     assert made.max_wait_ms == BRIEF_WAIT_MS
 
 
-def test_a_partition_without_backlog_is_left_to_a_main_lane_that_comes_back_soon() -> None:
+def test_a_partition_without_backlog_is_left_to_a_main_lane_with_a_brief_wait() -> None:
     partitions = states(2)
     partitions[0].ends.apply(0, 0, 0, is_committed=True)
     brief = FetchPlan(asked=(), max_bytes=1, max_wait_ms=BRIEF_WAIT_MS, min_bytes=1)
     assert numbers(plan(partitions, lane=Lane.SIDE, main=brief)) == [1]
 
 
-def test_a_user_who_wants_shorter_waits_gets_them() -> None:
+def test_a_shorter_wait_set_by_the_user_is_used() -> None:
     limits = Limits(min_bytes=1, max_wait_ms=10, max_bytes=MIB, partition_bytes=MIB, memory=8 * MIB)
     partitions = states(2)
     partitions[0].attempt.start()
@@ -139,7 +139,7 @@ def test_a_user_who_wants_shorter_waits_gets_them() -> None:
     assert made.max_wait_ms == 10
 
 
-def test_nothing_is_asked_for_when_the_memory_is_used_up() -> None:
+def test_nothing_is_fetched_when_the_memory_is_used_up() -> None:
     assert plan(states(2), held=64 * MIB) is None
     assert plan(states(2), reserved=64 * MIB - SMALLEST_GRANT + 1) is None
 
@@ -156,28 +156,28 @@ def test_a_fetch_whose_first_batch_may_not_fit_waits_for_room() -> None:
     assert plan_with(100 * MIB) is None
 
 
-def test_a_batch_larger_than_a_share_is_waited_for_no_longer_than_for_a_share() -> None:
+def test_a_batch_larger_than_a_share_needs_room_for_a_share_only() -> None:
     memory = Memory(held=32 * MIB, reserved=0, share=32 * MIB, enough=MIB, batch=100 * MIB)
     made = plan_fetch(states(1), now=0.0, limits=LIMITS, memory=memory, lane=Lane.MAIN, main=None, bounded=True)
     assert made is not None
 
 
-def test_with_nothing_held_even_a_tiny_budget_makes_progress() -> None:
+def test_an_empty_buffer_with_a_tiny_budget_makes_progress() -> None:
     limits = Limits(min_bytes=1, max_wait_ms=500, max_bytes=MIB, partition_bytes=MIB, memory=10)
     made = plan(states(1), limits=limits)
     assert made is not None
     assert made.max_bytes == 5
 
 
-def test_an_old_broker_is_asked_for_as_many_partitions_as_fit_and_at_least_one() -> None:
+def test_a_fetch_from_an_old_broker_has_as_many_partitions_as_fit_and_at_least_one() -> None:
     limits = Limits(min_bytes=1, max_wait_ms=500, max_bytes=50 * MIB, partition_bytes=MIB, memory=4 * MIB)
     made = plan(states(5), limits=limits, bounded=False)
     assert numbers(made) == [0, 1]
     assert made is not None
-    assert made.max_wait_ms == BRIEF_WAIT_MS, "the others wait for their turn"
+    assert made.max_wait_ms == BRIEF_WAIT_MS, "the other partitions wait for the next fetch"
 
 
-def test_a_limit_that_grew_for_a_large_record_is_asked_for_in_full() -> None:
+def test_a_limit_that_grew_for_a_large_record_is_requested_in_full() -> None:
     partitions = states(1)
     partitions[0].attempt.set_limit(100 * MIB)
     made = plan(partitions)

@@ -1,4 +1,4 @@
-"""What each error code means for its partition."""
+"""The verdict of each error code about its partition."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_a_code_has_its_verdict(code: ErrorCode, verdict: Verdict) -> None:
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))
-def test_only_one_code_leads_to_a_reset_and_no_retriable_one_stops_a_partition(code: ErrorCode) -> None:
+def test_one_code_alone_causes_a_reset_and_no_retriable_code_stops_a_partition(code: ErrorCode) -> None:
     verdict = verdict_for(code)
     assert (verdict is Verdict.OUT_OF_RANGE) == (code is ErrorCode.OFFSET_OUT_OF_RANGE)
     if code.retriable and code is not ErrorCode.CORRUPT_MESSAGE:
         assert verdict in (Verdict.MOVED, Verdict.RETRY)
 
 
-def test_a_code_that_nobody_knows_is_no_reason_for_a_reset() -> None:
+def test_an_unknown_code_does_not_cause_a_reset() -> None:
     assert verdict_for(9999) in (Verdict.RETRY, Verdict.REFUSED)
 
 
@@ -88,7 +88,7 @@ def test_the_request_groups_partitions_by_topic() -> None:
     assert (made.session_id, made.session_epoch, made.rack_id) == (0, 0, "rack")
 
 
-def test_what_a_session_forgets_is_named_as_the_session_names_topics() -> None:
+def test_forgotten_topics_are_named_by_name_or_id_like_the_session() -> None:
     for topic, named in ("a", ("a", ZERO_UUID, [3, 4])), (ID, ("", ID, [3, 4])):
         turn = Turn(9, 5, False, (), {topic: [3, 4]}, {})
         made = fetch_request(plan(asked()), turn, IsolationLevel.READ_UNCOMMITTED, {})
@@ -97,13 +97,13 @@ def test_what_a_session_forgets_is_named_as_the_session_names_topics() -> None:
         assert (made.session_id, made.session_epoch, made.topics) == (9, 5, [])
 
 
-def test_topics_are_found_again_by_their_ids() -> None:
+def test_topics_of_a_response_are_found_by_their_ids() -> None:
     (answer,) = read_response(response(("", 0, 0), topic_id=ID), plan(asked("a", 0)), {"a": ID})
     assert answer.asked.state.tp == ("a", 0)
     assert answer.verdict is Verdict.RECORDS
 
 
-def test_what_was_not_asked_for_and_what_comes_twice_is_ignored() -> None:
+def test_unrequested_and_duplicate_partitions_are_ignored() -> None:
     answers = list(read_response(response(("a", 0, 0), ("a", 0, 0), ("a", 9, 0), ("x", 0, 0)), plan(asked("a", 0)), {}))
     assert len(answers) == 1
 

@@ -1,4 +1,4 @@
-"""What a fetch session has a request name; the embedded broker's sessions, written apart from it, as the judge."""
+"""The partitions that a request of a fetch session names, checked by the broker's sessions."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def names(turn: Turn) -> list[tuple[str, int]]:
 
 
 def after(*first: Asked, version: int = BY_NAME, ids: Mapping[str, bytes] = IDS) -> FetchSession:
-    """A session of which the broker has rows for these."""
+    """Return a session in which the broker has these partitions."""
     turn = plan_turn(FetchSession(), first, ids, version)
     return session_after(FetchSession(), turn, 0, 77)
 
 
-def test_the_first_request_names_all_and_asks_for_a_session() -> None:
+def test_the_first_request_names_all_partitions_and_requests_a_session() -> None:
     turn = plan_turn(FetchSession(), [asked("t", 0), asked("u", 1)], IDS, BY_NAME)
     assert (turn.session_id, turn.epoch, turn.is_full) == (0, 0, True)
     assert names(turn) == [("t", 0), ("u", 1)]
 
 
-def test_the_next_names_nothing_when_nothing_changed() -> None:
+def test_a_request_without_changes_names_no_partition() -> None:
     session = after(asked("t", 0), asked("u", 1))
     turn = plan_turn(session, [asked("u", 1), asked("t", 0)], IDS, BY_NAME)
     assert (turn.session_id, turn.epoch, turn.is_full) == (77, 1, False)
@@ -64,7 +64,7 @@ def test_a_partition_is_named_when_its_position_its_epoch_or_its_limit_changed(c
     assert names(plan_turn(after(asked(), asked("u")), [change, asked("u")], IDS, BY_NAME)) == [("t", 0)]
 
 
-def test_what_is_new_is_named_and_what_is_not_wanted_is_forgotten() -> None:
+def test_new_partitions_are_named_and_unwanted_ones_are_forgotten() -> None:
     session = after(asked("t", 0), asked("t", 1), asked("u", 0))
     turn = plan_turn(session, [asked("t", 0), asked("t", 2)], IDS, BY_NAME)
     assert names(turn) == [("t", 2)]
@@ -72,47 +72,47 @@ def test_what_is_new_is_named_and_what_is_not_wanted_is_forgotten() -> None:
     assert session_after(session, turn, 0, 77).rows.keys() == {("t", 0), ("t", 2)}
 
 
-def test_a_topic_made_anew_is_forgotten_by_its_old_id_and_named_by_its_new_one() -> None:
+def test_a_recreated_topic_is_forgotten_by_its_old_id_and_named_by_its_new_one() -> None:
     session = after(asked("t"), version=BY_ID)
     turn = plan_turn(session, [asked("t")], {"t": b"n" * 16}, BY_ID)
     assert names(turn) == [("t", 0)]
     assert turn.forgotten == {IDS["t"]: [0]}
 
 
-def test_a_topic_made_anew_is_not_forgotten_where_topics_go_by_name() -> None:
+def test_a_recreated_topic_is_not_forgotten_in_a_session_by_name() -> None:
     turn = plan_turn(after(asked("t")), [asked("t")], {"t": b"n" * 16}, BY_NAME)
     assert turn.forgotten == {}
 
 
-def test_a_session_of_names_does_not_go_on_with_ids() -> None:
+def test_a_session_by_name_does_not_continue_with_ids() -> None:
     turn = plan_turn(after(asked("t")), [asked("t")], IDS, BY_ID)
     assert (turn.session_id, turn.is_full, names(turn)) == (77, True, [("t", 0)])
 
 
-def test_old_versions_know_no_session() -> None:
+def test_old_versions_have_no_session() -> None:
     turn = plan_turn(FetchSession(), [asked()], {}, 6)
     assert (turn.session_id, turn.epoch, names(turn)) == (0, FINAL_EPOCH, [("t", 0)])
     assert session_after(FetchSession(), turn, 0, 0) == FetchSession()
 
 
-def test_a_broker_without_room_is_asked_for_a_session_again() -> None:
+def test_a_session_is_requested_again_from_a_broker_without_room() -> None:
     turn = plan_turn(FetchSession(), [asked()], IDS, BY_NAME)
     assert session_after(FetchSession(), turn, 0, 0) == FetchSession()
 
 
-def test_a_broker_may_end_a_session_with_any_answer() -> None:
+def test_a_broker_may_end_a_session_in_any_response() -> None:
     session = after(asked())
     assert session_after(session, plan_turn(session, [asked()], IDS, BY_NAME), 0, 0) == FetchSession()
 
 
-def test_an_answer_of_another_session_is_not_trusted() -> None:
+def test_a_response_of_another_session_restarts_the_session() -> None:
     session = after(asked())
     turn = plan_turn(session, [asked()], IDS, BY_NAME)
     assert session_after(session, turn, 0, 99) == session.restarted()
 
 
 @pytest.mark.parametrize("code", sorted(SESSION_ERRORS | {ErrorCode.UNKNOWN_SERVER_ERROR}))
-def test_after_an_error_all_is_named_and_the_old_session_is_ended_unless_it_is_gone(code: ErrorCode) -> None:
+def test_after_an_error_all_partitions_are_named_and_an_existing_session_ends(code: ErrorCode) -> None:
     session = after(asked())
     then = session_after(session, plan_turn(session, [asked()], IDS, BY_NAME), code, 0)
     turn = plan_turn(then, [asked()], IDS, BY_NAME)
@@ -120,7 +120,7 @@ def test_after_an_error_all_is_named_and_the_old_session_is_ended_unless_it_is_g
     assert turn.session_id == (0 if code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND else 77)
 
 
-def test_the_epoch_goes_up_and_comes_round_to_one() -> None:
+def test_the_epoch_increases_and_wraps_to_one() -> None:
     session = after(asked())
     turn = plan_turn(session, [asked()], IDS, BY_NAME)
     assert session_after(session, turn, 0, 77).epoch == 2
@@ -128,7 +128,7 @@ def test_the_epoch_goes_up_and_comes_round_to_one() -> None:
     assert session_after(last, plan_turn(last, [asked()], IDS, BY_NAME), 0, 77).epoch == 1
 
 
-def test_there_is_something_to_end_only_where_a_session_is() -> None:
+def test_only_an_existing_session_is_ended_on_close() -> None:
     assert farewell(FetchSession()) is None
     turn = farewell(after(asked()))
     assert turn is not None
@@ -136,7 +136,7 @@ def test_there_is_something_to_end_only_where_a_session_is() -> None:
 
 
 def on_the_wire(request: fetch.FetchRequest, version: int) -> fetch.FetchRequest:
-    """The request as it comes to a broker, without what its version has no place for."""
+    """Return the request as a broker decodes it, without fields that the version lacks."""
     decoded = decode_request(b"".join(encode_request(request, version, 1, None))[4:])[1]
     assert isinstance(decoded, fetch.FetchRequest)
     return decoded
@@ -155,12 +155,12 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, slots=st.sampled_from([0, 9]))
-def test_the_broker_fetches_exactly_what_was_planned_whatever_is_lost(
+def test_the_broker_fetches_exactly_the_plan_despite_lost_messages(
     steps: list[tuple[dict[tuple[str, int], tuple[int, int, int]], str, bool]], slots: int
 ) -> None:
     sessions = FetchSessions(slots, random.Random(0))
     session = FetchSession()
-    unheard = 0  # sessions whose id never came
+    unheard = 0  # sessions whose id never arrived
     for wanted, fate, by_id in steps:
         version = BY_ID if by_id else BY_NAME
         plan = [
@@ -196,4 +196,4 @@ def test_the_broker_fetches_exactly_what_was_planned_whatever_is_lost(
             continue
         session_id = found.session.session_id if found.session is not None else 0
         session = session_after(session, turn, found.error, session_id)
-    assert len(sessions) <= 1 + unheard, "a session that is begun anew ends the old one"
+    assert len(sessions) <= 1 + unheard, "a restarted session ends the old one"

@@ -1,4 +1,4 @@
-"""Records as Arrow record batches, straight from what was fetched."""
+"""Records as Arrow record batches, converted directly from fetched batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 async def fill(broker: Broker, *values: bytes, partition: int = 0, **options: Any) -> None:
-    """One batch of the log."""
+    """Produce one batch."""
     async with Producer(broker.bootstrap_servers, linger_ms=50, **options) as producer:
         for index, value in enumerate(values):
             await producer.submit(
@@ -53,7 +53,7 @@ def offsets(found: pa.RecordBatch) -> list[int]:
     return numbers
 
 
-async def test_it_gives_what_getmany_gives(broker: Broker) -> None:
+async def test_getarrow_returns_the_records_of_getmany(broker: Broker) -> None:
     for partition in (0, 1):
         for start in (0, 40):
             await fill(broker, *numbers(40, start), partition=partition)
@@ -73,7 +73,7 @@ async def test_it_gives_what_getmany_gives(broker: Broker) -> None:
         assert [await one.position(tp) for tp in (T0, T1)] == [80, 80]
 
 
-async def test_it_takes_whole_batches_up_to_the_limit_and_one_that_is_larger(broker: Broker) -> None:
+async def test_getarrow_takes_whole_batches_up_to_the_limit_or_one_larger_batch(broker: Broker) -> None:
     for _ in range(4):
         await fill(broker, *numbers(10))
     async with reader_of(broker, T0) as reader:
@@ -85,7 +85,7 @@ async def test_it_takes_whole_batches_up_to_the_limit_and_one_that_is_larger(bro
         assert offsets(await reader.getarrow(29)) == list(range(30, 40))
 
 
-async def test_ways_to_read_take_turns(broker: Broker) -> None:
+async def test_getarrow_shares_the_position_with_other_ways_to_read(broker: Broker) -> None:
     for start in (0, 20, 40):
         await fill(broker, *numbers(20, start))
     async with reader_of(broker, T0) as reader:
@@ -112,7 +112,7 @@ async def test_compressed_batches_large_and_small_are_read(broker: Broker, codec
         assert seen == [*large, b"small"]
 
 
-async def test_what_it_gives_is_bounded_by_what_the_records_take_decompressed(broker: Broker) -> None:
+async def test_the_result_is_bounded_by_the_decompressed_size_of_the_records(broker: Broker) -> None:
     large = bytes(900_000)
     for _ in range(14):
         await fill(broker, large, compression_type="gzip")
@@ -127,7 +127,7 @@ async def test_what_it_gives_is_bounded_by_what_the_records_take_decompressed(br
             left -= found.num_rows
 
 
-async def test_nothing_in_time_is_an_empty_batch_and_what_is_cancelled_takes_nothing(broker: Broker) -> None:
+async def test_a_timeout_returns_an_empty_batch_and_a_cancelled_call_takes_no_records(broker: Broker) -> None:
     async with reader_of(broker, T0) as reader:
         empty = await reader.getarrow(timeout=0.01)
         assert (empty.num_rows, empty.schema.names[0]) == (0, "topic")
@@ -138,7 +138,7 @@ async def test_nothing_in_time_is_an_empty_batch_and_what_is_cancelled_takes_not
         assert offsets(await reader.getarrow(timeout=5)) == [0, 1, 2]
 
 
-async def test_only_the_partitions_that_are_named_are_read(broker: Broker) -> None:
+async def test_only_the_given_partitions_are_read(broker: Broker) -> None:
     await fill(broker, *numbers(3))
     await fill(broker, *numbers(3, 3), partition=1)
     async with reader_of(broker, T0, T1) as reader:
@@ -147,7 +147,7 @@ async def test_only_the_partitions_that_are_named_are_read(broker: Broker) -> No
         assert await reader.position(T0) == 0
 
 
-async def test_what_it_gave_is_finished_when_more_is_asked_for(broker: Broker) -> None:
+async def test_returned_records_are_processed_when_the_next_call_is_made(broker: Broker) -> None:
     await fill(broker, *numbers(3))
     async with reader_of(broker, T0, group_id="g") as reader:
         assert (await reader.getarrow(timeout=5)).num_rows == 3
@@ -158,9 +158,7 @@ async def test_what_it_gave_is_finished_when_more_is_asked_for(broker: Broker) -
         assert [place and place.offset for place in places] == [0, 3]
 
 
-async def test_wrong_questions_and_a_closed_consumer_are_refused(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_wrong_arguments_and_a_closed_consumer_raise(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     await fill(broker, *numbers(3))
     async with reader_of(broker, T0) as reader:
         with pytest.raises(InvalidArgument, match="at least 1, not 0"):

@@ -1,4 +1,4 @@
-"""What a partition waits for, and since when: decided without I/O."""
+"""The reason why a partition waits, and since when, decided without I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WELL = Source()
 
 
 def reading(*, end: int = 10) -> PartitionState:
-    """A partition that stands at 5 and has a leader."""
+    """Return a partition at position 5 with a leader."""
     state = PartitionState(TP)
     state.source.follow_leader(1)
     state.move_to(5)
@@ -96,7 +96,7 @@ def at_end(state: PartitionState) -> None:
         (lambda _state: None, WELL, Reason.FETCHING, "none is on its way"),
     ],
 )
-def test_a_partition_says_what_it_waits_for(
+def test_the_reason_names_what_a_partition_waits_for(
     change: Callable[[PartitionState], None], source: Source, reason: Reason, detail: str
 ) -> None:
     state = reading()
@@ -104,24 +104,24 @@ def test_a_partition_says_what_it_waits_for(
     assert reason_of(state, source, 100.0) == (reason, detail)
 
 
-def test_what_moves_has_gone_on() -> None:
+def test_a_position_that_advances_is_progress() -> None:
     seen = look_again(None, 5, Reason.FETCHING, 1.0)
     assert seen == Seen(5, 1.0, 1.0)
     assert look_again(seen, 6, Reason.NO_LEADER, 4.0) == Seen(6, 4.0, 4.0)
 
 
-def test_what_stands_for_a_harmless_reason_stands_but_is_fine() -> None:
+def test_a_harmless_reason_for_waiting_is_not_a_stall() -> None:
     seen = look_again(Seen(5, 1.0, 1.0, told=True), 5, Reason.AT_END, 7.0)
     assert seen == Seen(5, 1.0, 7.0)
 
 
-def test_trouble_counts_from_when_all_was_well() -> None:
+def test_a_stall_counts_from_the_last_time_without_a_problem() -> None:
     seen = look_again(Seen(5, 1.0, 7.0), 5, Reason.UNREACHABLE, 9.0)
     assert seen == Seen(5, 1.0, 7.0)
     assert Reason.UNREACHABLE not in HARMLESS
 
 
-async def test_times_of_a_group_are_told_as_how_long_ago() -> None:
+async def test_times_of_a_group_are_reported_as_ages() -> None:
     status = MemberStatus("g")
     status.heartbeat_at, status.rebalanced_at, status.rebalance_took = 90.0, 80.0, 1.5
     assert group_health(status, GroupMetadata("g", 4, "m", None), "g", 100.0) == GroupHealth(
@@ -129,7 +129,7 @@ async def test_times_of_a_group_are_told_as_how_long_ago() -> None:
     )
 
 
-def test_a_consumer_is_well_when_nothing_stalls_and_its_coordinator_is_there() -> None:
+def test_a_consumer_is_healthy_without_stalls_and_with_a_coordinator() -> None:
     good = PartitionHealth(TP, 5, 5, FetchState.FETCHING, Reason.FETCHING, "", 0.0, stalled=False)
     bad = PartitionHealth(TP, 5, 5, FetchState.FETCHING, Reason.NO_LEADER, "", 40.0, stalled=True)
     group = group_health(MemberStatus("g"), None, "g", 1.0)

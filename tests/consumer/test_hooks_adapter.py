@@ -1,4 +1,4 @@
-"""What a consumer tells its hooks: resets with from and to, and ends that were reached."""
+"""The hooks of a consumer receive resets, with old and new position, and partition ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 
 
-class Told(Hooks):
+class RecordingHooks(Hooks):
     def __init__(self) -> None:
         self.resets: list[tuple[int, int | None, int]] = []
         self.ends: list[tuple[int, int]] = []
@@ -41,9 +41,9 @@ async def broker() -> AsyncIterator[Broker]:
         yield broker
 
 
-def consumer(broker: Broker, told: Told, **options: Any) -> Consumer[bytes, bytes]:
+def consumer(broker: Broker, hooks: RecordingHooks, **options: Any) -> Consumer[bytes, bytes]:
     settings = {"auto_offset_reset": "earliest", "partitions": [T0], "fetch_max_wait_ms": 20, **options}
-    return Consumer(bootstrap_servers=broker.bootstrap_servers, hooks=told, **settings)
+    return Consumer(bootstrap_servers=broker.bootstrap_servers, hooks=hooks, **settings)
 
 
 async def fill(broker: Broker, count: int, *, partition: int = 0, at: int | None = None) -> None:
@@ -67,104 +67,104 @@ async def read(reader: Consumer[bytes, bytes], count: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("position", "first"), [(1000, 9), (0, 4)])
-async def test_nearest_goes_to_the_closer_end(broker: Broker, position: int, first: int) -> None:
+async def test_nearest_resets_to_the_closer_end(broker: Broker, position: int, first: int) -> None:
     await fill(broker, 9)
     delete_before(broker, 4)
-    told = Told()
-    async with consumer(broker, told, auto_offset_reset="nearest") as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks, auto_offset_reset="nearest") as reader:
         assert await reader.position(T0) == 4, "without a position it is the start"
         reader.seek(T0, position)
         with anyio.fail_after(5):
-            while len(told.resets) < 2:
+            while len(hooks.resets) < 2:
                 await reader.getmany(timeout=0.02)
         await fill(broker, 1)
-        reader.seek(T0, told.resets[1][2])
+        reader.seek(T0, hooks.resets[1][2])
         assert (await read(reader, 1))[0] == first
-    assert told.resets == [(0, None, 4), (0, position, first)]
-    assert "out of range" in told.reasons[1]
+    assert hooks.resets == [(0, None, 4), (0, position, first)]
+    assert "out of range" in hooks.reasons[1]
 
 
 @pytest.mark.parametrize("policy", ["by_duration:PT1H", datetime.timedelta(hours=1)])
-async def test_by_duration_begins_so_long_ago(broker: Broker, policy: object) -> None:
+async def test_by_duration_starts_at_that_age(broker: Broker, policy: object) -> None:
     await fill(broker, 3, at=wall_ms() - 7_200_000)
     await fill(broker, 2, at=wall_ms() - 60_000)
-    told = Told()
-    async with consumer(broker, told, auto_offset_reset=policy) as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks, auto_offset_reset=policy) as reader:
         assert await read(reader, 2) == [3, 4]
-    assert told.resets == [(0, None, 3)]
+    assert hooks.resets == [(0, None, 3)]
 
 
-async def test_by_duration_without_a_record_so_late_begins_at_the_end(broker: Broker) -> None:
+async def test_by_duration_without_a_later_record_starts_at_the_end(broker: Broker) -> None:
     await fill(broker, 3, at=wall_ms() - 7_200_000)
-    told = Told()
-    async with consumer(broker, told, auto_offset_reset="by_duration:PT1H") as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks, auto_offset_reset="by_duration:PT1H") as reader:
         assert await reader.position(T0) == 3
-    assert told.resets == [(0, None, 3)]
-    assert "by_duration:PT1H" in told.reasons[0]
+    assert hooks.resets == [(0, None, 3)]
+    assert "by_duration:PT1H" in hooks.reasons[0]
 
 
-async def test_a_topic_made_anew_is_a_reset_from_the_old_position(broker: Broker) -> None:
+async def test_a_recreated_topic_causes_a_reset_from_the_old_position(broker: Broker) -> None:
     await fill(broker, 5)
-    told = Told()
-    async with consumer(broker, told, metadata_max_age_ms=20) as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks, metadata_max_age_ms=20) as reader:
         await read(reader, 5)
         async with Admin(broker.bootstrap_servers) as admin:
             (await admin.delete_topics(["t"])).check()
         await broker.create_topic("t", 2)
         await fill(broker, 2)
         assert await read(reader, 2) == [0, 1]
-    assert told.resets == [(0, None, 0), (0, 5, 0)]
+    assert hooks.resets == [(0, None, 0), (0, 5, 0)]
 
 
 # --- ends -------------------------------------------------------------------------------------------------------------
 
 
-async def test_an_end_is_told_when_its_last_record_is_handed_over_once_and_again_when_more_came(
+async def test_an_end_is_reported_once_with_its_last_record_and_again_after_more_records(
     broker: Broker,
 ) -> None:
     await fill(broker, 5)
-    told = Told()
-    async with consumer(broker, told) as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks) as reader:
         assert await read(reader, 5) == [0, 1, 2, 3, 4]
-        assert told.ends == [(0, 5)]
+        assert hooks.ends == [(0, 5)]
         assert await reader.getmany(timeout=0.1) == []
-        assert told.ends == [(0, 5)], "idle fetches bring no news"
+        assert hooks.ends == [(0, 5)], "idle fetches report no end"
         await fill(broker, 2)
         assert await read(reader, 2) == [5, 6]
-        assert told.ends[0] == (0, 5)
-        assert told.ends[-1] == (0, 7)
+        assert hooks.ends[0] == (0, 5)
+        assert hooks.ends[-1] == (0, 7)
         reader.seek(T0, 3)
         assert await read(reader, 4) == [3, 4, 5, 6]
-        assert told.ends[-2:] == [(0, 7), (0, 7)]
+        assert hooks.ends[-2:] == [(0, 7), (0, 7)]
 
 
-async def test_a_loop_is_told_after_its_last_record(broker: Broker) -> None:
+async def test_a_loop_reports_the_end_after_its_last_record(broker: Broker) -> None:
     await fill(broker, 3)
-    told = Told()
-    async with consumer(broker, told) as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks) as reader:
         seen = 0
         async for record in reader:
             seen += 1
-            assert told.ends == []
+            assert hooks.ends == []
             if record.offset == 2:
                 break
         assert await reader.getmany(timeout=0.05) == []
-        assert told.ends == [(0, 3)]
+        assert hooks.ends == [(0, 3)]
 
 
 async def test_an_empty_partition_is_at_its_end_at_once(broker: Broker) -> None:
     await fill(broker, 3)
-    told = Told()
-    async with consumer(broker, told, partitions=[T0, T1]) as reader:
+    hooks = RecordingHooks()
+    async with consumer(broker, hooks, partitions=[T0, T1]) as reader:
         await read(reader, 3)
         with anyio.fail_after(5):
-            while len(told.ends) < 2:
+            while len(hooks.ends) < 2:
                 await reader.getmany(timeout=0.01)
-    assert sorted(told.ends) == [(0, 3), (1, 0)]
+    assert sorted(hooks.ends) == [(0, 3), (1, 0)]
 
 
-async def test_the_end_of_a_committed_reader_is_behind_the_markers(broker: Broker) -> None:
-    told = Told()
+async def test_the_end_of_a_read_committed_consumer_is_after_the_markers(broker: Broker) -> None:
+    hooks = RecordingHooks()
     async with Producer(broker.bootstrap_servers, transactional_id="x") as producer:
         async with producer.transaction():
             await producer.send("t", b"a", partition=0)
@@ -174,19 +174,19 @@ async def test_the_end_of_a_committed_reader_is_behind_the_markers(broker: Broke
                 raise ZeroDivisionError
         except ZeroDivisionError:
             pass
-    async with consumer(broker, told) as reader:
+    async with consumer(broker, hooks) as reader:
         assert await read(reader, 1) == [0]
         with anyio.fail_after(5):
-            while not told.ends:
+            while not hooks.ends:
                 await reader.getmany(timeout=0.01)
-        assert told.ends == [(0, 4)]
+        assert hooks.ends == [(0, 4)]
         assert reader.lag(T0) == 0
 
 
-async def test_a_hook_that_raises_is_logged_and_reading_goes_on(
+async def test_a_hook_that_raises_is_logged_and_reading_continues(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Broken(Told):
+    class Broken(RecordingHooks):
         def on_partition_end(self, topic: str, partition: int, offset: int) -> None:
             raise ValueError("mine")
 

@@ -1,4 +1,4 @@
-"""A batch of millions of tiny records is decoded in parts: memory and the turns of the loop stay bounded."""
+"""A batch of millions of tiny records is decoded in parts, with bounded memory and turns."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from aiokwire.types import Compression, TopicPartition
 from tests.consumer.conftest import Peer
 from tests.consumer.groups import QUICK
 
-columns_to_arrow(Columns())  # importing pyarrow takes longer than a turn may
+columns_to_arrow(Columns())  # importing pyarrow takes longer than a turn is allowed to
 
 T0 = TopicPartition("t", 0)
 COUNT = 10_500_000
-# Seconds in one turn. 5 to 12 ms on a quiet machine; a shared core counts what others evict from its cache, too.
+# Seconds in one turn. 5 to 12 ms on a quiet machine; on a shared core other processes evict the cache.
 MOST_CPU = 0.05
 pytestmark = pytest.mark.timeout(90)
 MIB = 1 << 20
@@ -33,7 +33,7 @@ TINY = bytes((12, 0, 0, 0, 1, 1, 0))
 
 
 def huge_batch(count: int, codec: Compression) -> bytes:
-    """A batch of `count` records of 7 bytes each; kilobytes when it is compressed."""
+    """Return a batch of `count` records of 7 bytes each; compressed, it has kilobytes."""
     payload = compress(codec, TINY * count)
     head = struct.pack(">hiqqqhii", int(codec), count - 1, 1000, 1000, -1, -1, -1, count)
     body = head + payload
@@ -59,8 +59,10 @@ def reader_of(peer: Peer, **options: Any) -> Consumer[Any, Any]:
 
 
 class Turns:
-    """The longest time that the loop's thread computed within one turn, in seconds of CPU; the garbage collector, which
-    has all of pytest to look through, is not counted."""
+    """The longest turn of the loop, in CPU seconds of its thread.
+
+    The garbage collector, which traverses all of pytest, is not counted.
+    """
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -152,8 +154,8 @@ async def test_ten_million_records_of_6_kb_take_bounded_memory_and_short_turns(
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 140 * MIB  # 70 of them are what the batch becomes; the interpreter takes about 60 more
-        # The batch, and what a fetch that was sent before it grew may bring.
+        assert peak < 140 * MIB  # 70 MiB for the decompressed batch, about 60 MiB for the interpreter
+        # The batch, and the response of a fetch sent before the limit grew.
         assert 7 * COUNT <= reader.memory_in_use < 7 * COUNT + 34 * MIB
 
 
@@ -168,7 +170,9 @@ async def test_ten_million_records_of_6_kb_do_not_block_the_loop(
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
-async def test_every_record_of_a_split_batch_comes_once(make_peer: Callable[..., Any], codec: Compression) -> None:
+async def test_every_record_of_a_split_batch_is_returned_once(
+    make_peer: Callable[..., Any], codec: Compression
+) -> None:
     count = 5 * PART_RECORDS + 17
     async with make_peer() as peer:
         peer.log("t").append(*(b"%d" % number for number in range(count)), compression=codec)

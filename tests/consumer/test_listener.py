@@ -1,4 +1,4 @@
-"""The user's listener: its shape, its time, its faults."""
+"""The user's listener: its methods, its timeout, its errors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from aiokwire.types import TopicPartition
 ONE = frozenset({TopicPartition("t", 0)})
 
 
-async def test_lost_partitions_are_revoked_ones_unless_told_otherwise() -> None:
-    told: list[frozenset[TopicPartition]] = []
+async def test_lost_calls_revoked_unless_overridden() -> None:
+    revoked_partitions: list[frozenset[TopicPartition]] = []
 
     class Keeps(RebalanceListener):
         async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-            told.append(partitions)
+            revoked_partitions.append(partitions)
 
     assert await call_listener(Keeps().lost, ONE, 1.0) is None
-    assert told == [ONE]
+    assert revoked_partitions == [ONE]
     assert await call_listener(Keeps().assigned, ONE, 1.0) is None
 
 
-async def test_a_listener_that_raises_or_takes_too_long_is_named() -> None:
+async def test_the_error_names_a_listener_that_raises_or_times_out() -> None:
     class Bad(RebalanceListener):
         async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
             raise LookupError("no table")
@@ -40,7 +40,7 @@ async def test_a_listener_that_raises_or_takes_too_long_is_named() -> None:
     assert "Bad.revoked did not end within 0.0 s" in str(await call_listener(Bad().revoked, ONE, 0.01))
 
 
-async def test_a_cancelled_rebalance_is_no_fault_of_the_listener() -> None:
+async def test_a_cancelled_rebalance_is_not_an_error_of_the_listener() -> None:
     with anyio.CancelScope() as scope:
         scope.cancel()
         await call_listener(RebalanceListener().assigned, ONE, 1.0)
@@ -49,7 +49,7 @@ async def test_a_cancelled_rebalance_is_no_fault_of_the_listener() -> None:
     assert scope.cancelled_caught
 
 
-def test_anything_of_the_shape_will_do() -> None:
+def test_any_object_with_the_methods_is_a_listener() -> None:
     assert checked_listener(None) is None
     good = RebalanceListener()
     assert checked_listener(good) is good

@@ -1,4 +1,4 @@
-"""Reading with `timeout=0`: what lies in the buffer is returned at once, and work that has begun is kept."""
+"""Reading with `timeout=0` returns buffered records at once and keeps work in progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.consumer.groups import QUICK
 
 T0 = TopicPartition("t", 0)
 COUNT = 3000
-# Of little use to a compressor: batches stay beyond the size from which a thread decompresses them.
+# Barely compressible: batches stay large enough to be decompressed in a thread.
 VALUES = [random.Random(number).randbytes(100) for number in range(COUNT)]
 
 
@@ -72,7 +72,7 @@ async def test_getarrow_with_timeout_0_returns_every_record(broker: Broker) -> N
 async def test_a_buffered_record_is_returned_by_getone_with_timeout_0_after_a_burst(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         await reader.getone(timeout=5)
-        for number in range(1, 1500):  # across the point where the loop is due a turn
+        for number in range(1, 1500):  # beyond the point where the feed yields to the loop
             if number < 1000 or reader.positions()[T0] is not None:
                 try:
                     record = await reader.getone(timeout=0)
@@ -96,6 +96,6 @@ async def test_work_ahead_of_the_reader_stays_within_fetch_memory(broker: Broker
         with anyio.fail_after(20):
             while len(got) < COUNT:
                 got += await reader.getmany(timeout=0)
-                assert reader.memory_in_use < 1_500_000  # one batch, decompressed, with its records
+                assert reader.memory_in_use < 1_500_000  # one decompressed batch with its records
         assert [record.value for record in got] == VALUES
     assert reader.memory_in_use == 0

@@ -1,4 +1,4 @@
-"""The partition's state machine and its arithmetic, without a loop."""
+"""The state machine and the positions of a partition, without a loop."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_every_state_can_be_reached() -> None:
 
 
 @pytest.mark.parametrize("state", list(FetchState))
-def test_a_seek_leads_from_every_state_to_fetching(state: FetchState) -> None:
+def test_a_seek_changes_every_state_to_fetching(state: FetchState) -> None:
     assert TRANSITIONS[state, FetchEvent.POSITION] is FetchState.FETCHING
 
 
 @pytest.mark.parametrize("state", list(FetchState))
-def test_a_reset_may_be_asked_for_in_every_state(state: FetchState) -> None:
+def test_a_reset_can_be_requested_in_every_state(state: FetchState) -> None:
     assert TRANSITIONS[state, FetchEvent.RESET] is FetchState.AWAIT_RESET
 
 
@@ -44,7 +44,7 @@ def test_a_new_partition_has_no_position_and_cannot_be_fetched() -> None:
     assert not state.is_fetchable
 
 
-def test_moving_makes_stale_what_is_in_flight() -> None:
+def test_a_move_makes_fetches_in_flight_stale() -> None:
     state = fetching()
     state.attempt.start()
     before = state.attempt.generation
@@ -54,7 +54,7 @@ def test_moving_makes_stale_what_is_in_flight() -> None:
     assert state.position == state.cursor.fetch_offset == 20
 
 
-def test_moving_settles_an_error() -> None:
+def test_a_move_clears_an_error() -> None:
     state = fetching()
     state.fail(KafkaError("no"))
     assert not state.is_fetchable
@@ -79,25 +79,25 @@ def test_lag_is_unknown_before_the_first_fetch_and_never_negative() -> None:
     assert state.lag == 0
 
 
-def test_validation_is_needed_when_a_later_epoch_leads_than_the_records_were_read_under() -> None:
+def test_validation_is_needed_when_the_leader_epoch_is_later_than_that_of_the_records() -> None:
     state = fetching(10, epoch=3)
     state.source.follow_epoch(3)
     assert not state.needs_validation(3)
     assert state.needs_validation(4)
 
 
-def test_without_an_epoch_nothing_can_be_validated() -> None:
+def test_without_an_epoch_no_validation_is_needed() -> None:
     state = fetching(10)
     state.source.follow_epoch(3)
     assert not state.needs_validation(4)
 
 
-def test_validated_is_no_event_of_a_fetching_partition() -> None:
+def test_a_fetching_partition_cannot_become_validated() -> None:
     with pytest.raises(InvalidTransition):
         fetching().cursor.validated()
 
 
-def test_the_repr_shows_where_it_stands() -> None:
+def test_the_repr_shows_state_and_position() -> None:
     state = fetching(10)
     state.pause()
     assert repr(state) == "<PartitionState t[0] FETCHING at 10, paused>"

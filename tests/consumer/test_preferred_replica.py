@@ -1,4 +1,4 @@
-"""Reading from the replica that the leader names (KIP-392), and back to the leader when it will not serve."""
+"""Reading from the replica that the leader names (KIP-392), and from the leader if that fails."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def led_by(leader: int) -> PartitionState:
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def test_a_partition_is_read_from_its_leader_unless_that_one_names_another() -> None:
+def test_a_partition_is_read_from_its_leader_unless_the_leader_names_a_replica() -> None:
     state = led_by(1)
     assert state.source.node_id == 1
     assert state.source.can_prefer(2, now=0.0)
     state.source.prefer(2, until=10.0)
     assert state.source.node_id == 2
-    assert not state.source.can_prefer(2, now=0.0), "no news"
+    assert not state.source.can_prefer(2, now=0.0), "it is preferred already"
 
 
-def test_the_leader_that_names_itself_is_no_news() -> None:
+def test_a_leader_that_names_itself_changes_nothing() -> None:
     state = led_by(1)
     assert not state.source.can_prefer(1, now=0.0)
     assert state.source.replica is None
 
 
-def test_a_preference_ends_with_its_time_and_what_is_in_flight_is_not_waited_for() -> None:
+def test_a_preference_expires_without_waiting_for_a_fetch_in_flight() -> None:
     states = [led_by(1), led_by(1), led_by(1)]
     states[0].source.prefer(2, until=10.0)
     states[1].source.prefer(2, until=20.0)
@@ -57,7 +57,7 @@ def test_a_preference_ends_with_its_time_and_what_is_in_flight_is_not_waited_for
     assert expire(states, 20.0) == (True, math.inf)
 
 
-def test_after_a_refusal_the_leader_is_not_told_the_rack_for_a_while() -> None:
+def test_after_an_error_of_a_replica_the_rack_is_left_out_for_a_while() -> None:
     state = led_by(1)
     state.source.prefer(2, until=100.0)
     assert rack_for([state], "here", 10.0) == "here"
@@ -70,7 +70,7 @@ def test_after_a_refusal_the_leader_is_not_told_the_rack_for_a_while() -> None:
     assert rack_for([state], "", 100.0) == ""
 
 
-# --- on the wire ------------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 def reader_of(peer: Any, **options: Any) -> Consumer[bytes, bytes]:
@@ -87,7 +87,7 @@ async def offsets(reader: Consumer[bytes, bytes], count: int) -> list[int]:
 
 
 def watch(peer: Any) -> list[tuple[int, str]]:
-    """Who is asked to fetch from now on, and the rack that is said."""
+    """Return a list that collects the node and the rack of each Fetch request from now on."""
     asked: list[tuple[int, str]] = []
     long_poll = peer.long_poll
 
@@ -100,7 +100,7 @@ def watch(peer: Any) -> list[tuple[int, str]]:
     return asked
 
 
-async def test_records_come_from_the_replica_that_the_leader_names(make_peer: MakePeer) -> None:
+async def test_records_are_fetched_from_the_replica_that_the_leader_names(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -109,12 +109,12 @@ async def test_records_come_from_the_replica_that_the_leader_names(make_peer: Ma
         async with reader_of(peer) as reader:
             assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
             log.append(b"y")
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 1) == [5]
             assert (1, "here") in asked
 
 
-async def test_without_a_rack_nothing_is_said_and_the_leader_serves(make_peer: MakePeer) -> None:
+async def test_without_a_rack_records_are_fetched_from_the_leader(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -125,7 +125,7 @@ async def test_without_a_rack_nothing_is_said_and_the_leader_serves(make_peer: M
         assert set(asked) == {(0, "")}
 
 
-async def test_the_leader_is_asked_again_when_the_preference_is_old(make_peer: MakePeer) -> None:
+async def test_the_leader_is_asked_again_when_the_preference_expires(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -138,12 +138,12 @@ async def test_the_leader_is_asked_again_when_the_preference_is_old(make_peer: M
                 while (0, "here") not in asked:
                     await anyio.lowlevel.checkpoint()
                 log.append(b"y")
-                peer.stir()
+                peer.wake_fetches()
                 assert await offsets(reader, 1) == [1]
 
 
 @pytest.mark.parametrize("code", [1, 3, 6, 9, 56, 74, 75, 78, -1, 29, 2])
-async def test_34_whatever_a_replica_refuses_is_asked_of_the_leader_and_nothing_is_reset(
+async def test_34_after_any_error_of_a_replica_the_leader_is_read_without_a_reset(
     make_peer: MakePeer, code: int
 ) -> None:
     async with make_peer(nodes=2) as peer:
@@ -156,13 +156,13 @@ async def test_34_whatever_a_replica_refuses_is_asked_of_the_leader_and_nothing_
             asked = watch(peer)
             log.follower_error = code
             log.append(*[b"y"] * 5)
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 5) == [5, 6, 7, 8, 9]
             assert (0, "") in asked
             assert len(peer.asked(list_offsets.ListOffsetsRequest)) == looked_up
 
 
-async def test_34_a_replica_whose_log_starts_later_does_not_make_the_reader_skip_or_spin(make_peer: MakePeer) -> None:
+async def test_34_a_replica_whose_log_starts_later_does_not_make_the_consumer_skip_or_spin(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -173,11 +173,11 @@ async def test_34_a_replica_whose_log_starts_later_does_not_make_the_reader_skip
         async with reader_of(peer, fetch_max_bytes=1) as reader:
             assert await offsets(reader, 5) == [0, 1, 2, 3, 4]
             assert len(asked) < 20
-            assert asked.count((1, "here")) == 1, "it is left alone for a while"
+            assert asked.count((1, "here")) == 1, "the replica is avoided for a while"
             assert len(peer.asked(list_offsets.ListOffsetsRequest)) == 1
 
 
-async def test_34_what_is_out_of_range_at_the_leader_too_is_looked_up_there(make_peer: MakePeer) -> None:
+async def test_34_a_position_out_of_range_at_the_leader_too_is_looked_up_there(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -197,12 +197,12 @@ async def test_34_what_is_out_of_range_at_the_leader_too_is_looked_up_there(make
             log.follower_start = log.start = 7
             log.end = 7
             log.append(b"y")
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 1) == [7]
         assert nodes == [0]
 
 
-async def test_34_damage_at_a_replica_is_read_at_the_leader(make_peer: MakePeer) -> None:
+async def test_34_a_batch_damaged_at_a_replica_is_read_from_the_leader(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -214,7 +214,7 @@ async def test_34_damage_at_a_replica_is_read_at_the_leader(make_peer: MakePeer)
             assert await offsets(reader, 1) == [0]
 
 
-async def test_a_replica_that_cannot_be_reached_is_left(make_peer: MakePeer) -> None:
+async def test_the_leader_is_read_when_a_replica_is_unreachable(make_peer: MakePeer) -> None:
     async with make_peer(nodes=2) as peer:
         log = peer.log("t")
         log.preferred = 1
@@ -224,11 +224,11 @@ async def test_a_replica_that_cannot_be_reached_is_left(make_peer: MakePeer) -> 
             peer.down.add(1)
             peer.hang_up(1)
             log.append(b"y")
-            peer.stir()
+            peer.wake_fetches()
             assert await offsets(reader, 1) == [1]
 
 
-async def test_a_replica_that_nobody_knows_is_not_gone_to(make_peer: MakePeer) -> None:
+async def test_an_unknown_replica_is_not_used(make_peer: MakePeer) -> None:
     async with make_peer(nodes=1) as peer:
         log = peer.log("t")
         log.preferred = 9
@@ -241,11 +241,11 @@ async def test_a_replica_that_nobody_knows_is_not_gone_to(make_peer: MakePeer) -
         assert {node for node, _ in asked} == {0}
 
 
-async def test_a_new_leader_that_the_metadata_names_is_asked_though_the_old_one_has_not_answered(
+async def test_a_new_leader_in_the_metadata_is_read_while_the_old_one_has_not_responded(
     make_peer: MakePeer,
 ) -> None:
     async with make_peer(nodes=2, newest={ApiKey.LIST_OFFSETS: 3}) as peer:
-        log = peer.log("t")  # there is no epoch by which the position could be checked
+        log = peer.log("t")  # without an epoch to validate the position with
         async with reader_of(peer, fetch_max_wait_ms=60_000, metadata_max_age_ms=20) as reader:
             with anyio.fail_after(5):
                 while not peer.asked(fetch.FetchRequest):

@@ -1,4 +1,4 @@
-"""What the application has finished, by each way to read; on the embedded broker, since the fast path is compiled."""
+"""Records count as processed when the next ones are requested, in every way to read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.fixture
 async def broker(kafka_broker: Broker) -> Broker:
-    """Two partitions with 20 records each, ten to a batch."""
+    """Fill two partitions with 20 records each, ten to a batch."""
     await kafka_broker.create_topic("t", 2)
     async with Producer(kafka_broker.bootstrap_servers) as producer:
         for _ in range(2):
@@ -39,14 +39,14 @@ def finished(reader: Consumer[Any, Any], tp: TopicPartition = ONE) -> int | None
     return None if place is None else place.offset
 
 
-async def test_the_record_in_hand_is_not_finished(broker: Broker) -> None:
+async def test_the_last_returned_record_is_not_processed_yet(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
-        for offset in range(12):  # over the end of a batch
+        for offset in range(12):  # across the end of a batch
             assert (await reader.getone()).offset == offset
             assert finished(reader) == offset
 
 
-async def test_nor_is_it_when_it_came_by_the_fast_path(broker: Broker) -> None:
+async def test_the_last_record_of_the_fast_path_is_not_processed_yet(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
         count = 0
         async for record in reader:
@@ -56,7 +56,7 @@ async def test_nor_is_it_when_it_came_by_the_fast_path(broker: Broker) -> None:
                 break
 
 
-async def test_a_list_or_a_batch_is_finished_when_the_next_is_asked_for(broker: Broker) -> None:
+async def test_a_list_or_a_batch_is_processed_when_the_next_is_requested(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
         await reader.getmany(7)
         assert finished(reader) == 0
@@ -66,10 +66,10 @@ async def test_a_list_or_a_batch_is_finished_when_the_next_is_asked_for(broker: 
         assert batch.base_offset == 12
         assert finished(reader) == 12
         assert await reader.getmany(timeout=0.01) == []
-        assert finished(reader) == 20, "it came back and found nothing"
+        assert finished(reader) == 20, "the next call requested more"
 
 
-async def test_other_partitions_are_finished_as_far_as_they_were_handed_over(broker: Broker) -> None:
+async def test_other_partitions_are_processed_as_far_as_they_were_returned(broker: Broker) -> None:
     async with reader_of(broker, ONE, TWO) as reader:
         await reader.position(ONE)
         await reader.position(TWO)
@@ -80,7 +80,7 @@ async def test_other_partitions_are_finished_as_far_as_they_were_handed_over(bro
         assert (finished(reader, mine), finished(reader, other)) == (1, 0)
 
 
-async def test_a_pause_or_a_mixture_of_ways_to_read_hides_nothing(broker: Broker) -> None:
+async def test_processed_is_right_across_pauses_and_different_ways_to_read(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
         async for record in reader:
             if record.offset == 3:
@@ -96,7 +96,7 @@ async def test_a_pause_or_a_mixture_of_ways_to_read_hides_nothing(broker: Broker
                 break
 
 
-async def test_after_a_seek_the_position_counts(broker: Broker) -> None:
+async def test_after_a_seek_the_new_position_counts(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
         await reader.getmany(7)
         reader.seek(ONE, 3)
@@ -106,15 +106,15 @@ async def test_after_a_seek_the_position_counts(broker: Broker) -> None:
         assert finished(reader) == 15
 
 
-async def test_progress_is_noticed_without_a_call_per_record(broker: Broker) -> None:
+async def test_progress_is_detected_without_a_call_per_record(broker: Broker) -> None:
     async with reader_of(broker, ONE) as reader:
-        in_hand = reader._reader.processed
-        assert in_hand.progressed_at(1.0, waiting=False) == 1.0
-        assert in_hand.progressed_at(2.0, waiting=False) == 1.0
+        processed = reader._reader.processed
+        assert processed.progressed_at(1.0, waiting=False) == 1.0
+        assert processed.progressed_at(2.0, waiting=False) == 1.0
         records = aiter(reader)
         await anext(records)
-        assert in_hand.progressed_at(3.0, waiting=False) == 3.0
+        assert processed.progressed_at(3.0, waiting=False) == 3.0
         await anext(records)
-        assert in_hand.progressed_at(4.0, waiting=False) == 4.0
-        assert in_hand.progressed_at(5.0, waiting=False) == 4.0
-        assert in_hand.progressed_at(6.0, waiting=True) == 6.0, "to wait for records is progress"
+        assert processed.progressed_at(4.0, waiting=False) == 4.0
+        assert processed.progressed_at(5.0, waiting=False) == 4.0
+        assert processed.progressed_at(6.0, waiting=True) == 6.0, "waiting for records is progress"

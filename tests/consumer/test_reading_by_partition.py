@@ -1,4 +1,4 @@
-"""Lists by partition, watermarks, `unsubscribe`, and the hook for batches that were read."""
+"""Records by partition, watermarks, `unsubscribe`, and the hook for batches that were read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_getmany_by_partition_returns_a_list_for_each_partition(broker: Br
 async def test_getmany_by_partition_merges_the_batches_of_a_partition(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         for number in range(5):
-            await producer.send("t", b"%d" % number, partition=0)  # a batch each
+            await producer.send("t", b"%d" % number, partition=0)  # one batch each
     async with reader_of(broker) as reader:
         await until(lambda: all(reader.lag(tp) is not None for tp in (T0, T1)))
         found = await reader.getmany(timeout=5, by_partition=True, partitions=[T0])
@@ -69,7 +69,7 @@ async def test_wrong_partitions_are_refused(broker: Broker) -> None:
                 await reader.getmany(timeout=0, partitions=wrong)  # type: ignore[arg-type]  # the mistake
 
 
-async def test_watermarks_are_asked_of_the_leader_or_taken_from_the_last_fetch(broker: Broker) -> None:
+async def test_watermarks_are_requested_from_the_leader_or_taken_from_the_last_fetch(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         assert await reader.watermarks(T0) == Watermarks(0, 10)
         await until(lambda: reader.lag(T0) is not None)
@@ -119,7 +119,7 @@ class Kept(Hooks):
             raise RuntimeError("a hook's faults stay its own")
 
 
-async def test_a_hook_sees_each_batch_once_it_was_handed_over(broker: Broker) -> None:
+async def test_the_hook_receives_each_batch_when_it_is_returned(broker: Broker) -> None:
     hooks = Kept()
     async with reader_of(broker, hooks=hooks) as reader:
         for _ in range(9):

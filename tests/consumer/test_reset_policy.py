@@ -1,4 +1,4 @@
-"""Reset policies: what users write, and what is looked up and done for it."""
+"""Reset policies: their values, lookups and effects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T0 = TopicPartition("t", 0)
         (datetime.timedelta(minutes=1), 60_000),
     ],
 )
-def test_a_duration_is_understood(given: object, milliseconds: int) -> None:
+def test_a_duration_is_parsed(given: object, milliseconds: int) -> None:
     target = parse_reset(given)
     assert isinstance(target, ByDuration)
     assert target.milliseconds == milliseconds
@@ -58,12 +58,12 @@ def test_a_duration_is_understood(given: object, milliseconds: int) -> None:
         1.5,
     ],
 )
-def test_what_is_no_policy_is_refused_with_a_sentence(given: object) -> None:
+def test_an_invalid_policy_is_refused_with_advice(given: object) -> None:
     with pytest.raises(ConfigurationError, match="duration"):
         parse_reset(given)
 
 
-def test_names_and_times_are_policies() -> None:
+def test_a_policy_is_a_name_or_a_time() -> None:
     assert parse_reset("earliest") is OffsetReset.EARLIEST
     assert parse_reset("NEAREST") is OffsetReset.NEAREST
     assert parse_reset(5) == 5
@@ -81,7 +81,7 @@ def test_names_and_times_are_policies() -> None:
         (1234, 1234, "time 1234"),
     ],
 )
-def test_what_is_looked_up(target: ResetTarget, time: int | None, name: str) -> None:
+def test_each_policy_has_its_lookup_and_name(target: ResetTarget, time: int | None, name: str) -> None:
     assert time_of(target) == time
     assert describe(target) == name
 
@@ -94,10 +94,10 @@ def test_a_duration_counts_from_the_moment_of_the_reset() -> None:
     assert time_of(ByDuration(10**18, "long ago")) == 0
 
 
-# --- what an answer does ----------------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------------------------
 
 
-class Told(Hooks):
+class RecordingHooks(Hooks):
     def __init__(self) -> None:
         self.resets: list[tuple[str, int, int | None, int, str]] = []
 
@@ -116,27 +116,27 @@ def waiting(target: ResetTarget, position: int | None = None) -> PartitionState:
     return state
 
 
-def answer(state: PartitionState, *offsets: int) -> Told:
-    told = Told()
+def answer(state: PartitionState, *offsets: int) -> RecordingHooks:
+    hooks = RecordingHooks()
     for offset in offsets:
-        settle(state, OffsetAndTimestamp(offset, -1), ConsumerHooks(told))
-    return told
+        settle(state, OffsetAndTimestamp(offset, -1), ConsumerHooks(hooks))
+    return hooks
 
 
-def test_the_first_position_comes_from_nowhere() -> None:
-    told = answer(waiting(OffsetReset.EARLIEST), 3)
-    assert told.resets == [("t", 0, None, 3, "earliest; subscribed")]
+def test_the_first_reset_has_no_old_position() -> None:
+    hooks = answer(waiting(OffsetReset.EARLIEST), 3)
+    assert hooks.resets == [("t", 0, None, 3, "earliest; subscribed")]
 
 
-def test_a_reset_tells_from_where_to_where_and_why() -> None:
-    told = answer(waiting(OffsetReset.LATEST, 70), 40)
-    assert told.resets == [("t", 0, 70, 40, "latest; out of range")]
+def test_a_reset_reports_the_old_and_the_new_position_and_the_reason() -> None:
+    hooks = answer(waiting(OffsetReset.LATEST, 70), 40)
+    assert hooks.resets == [("t", 0, 70, 40, "latest; out of range")]
 
 
-def test_no_record_so_late_means_the_end() -> None:
+def test_a_time_without_a_later_record_means_the_end() -> None:
     state = waiting(5000, 70)
-    told = answer(state, -1)
-    assert (state.state, state.cursor.reset_to, told.resets) == (FetchState.AWAIT_RESET, OffsetReset.LATEST, [])
+    hooks = answer(state, -1)
+    assert (state.state, state.cursor.reset_to, hooks.resets) == (FetchState.AWAIT_RESET, OffsetReset.LATEST, [])
     assert "time 5000" in state.cursor.reset_reason
     assert answer(state, 40).resets[0][2:4] == (70, 40)
 
@@ -147,22 +147,22 @@ def test_no_record_so_late_means_the_end() -> None:
         (None, 10, 20, 10),
         (3, 10, 20, 10),
         (99, 10, 20, 20),
-        (15, 10, 20, 15),  # the log has come to it meanwhile
+        (15, 10, 20, 15),  # the log has reached the position meanwhile
         (10, 10, 20, 10),
     ],
 )
 def test_nearest_is_the_closer_end(position: int | None, start: int, end: int, after: int) -> None:
     state = waiting(OffsetReset.NEAREST, position)
-    told = answer(state, start)
+    hooks = answer(state, start)
     if state.state is FetchState.AWAIT_RESET:
         assert time_of(state.cursor.reset_to) == LATEST
-        told = answer(state, end)
+        hooks = answer(state, end)
     assert state.position == after
-    assert told.resets[0][2:4] == (position, after)
-    assert "nearest" in told.resets[0][4]
+    assert hooks.resets[0][2:4] == (position, after)
+    assert "nearest" in hooks.resets[0][4]
 
 
-def test_a_hook_that_raises_is_logged_and_the_position_is_set(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_hook_that_raises_is_logged_and_the_position_is_reset(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Hooks):
         def on_reset(self, *_args: object) -> None:
             raise ValueError("mine")

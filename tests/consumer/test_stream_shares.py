@@ -1,4 +1,4 @@
-"""Who gets which partitions, and what is locked."""
+"""The distribution of partitions to streams, and their locks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def t(*numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition("t", number) for number in numbers)
 
 
-def test_partitions_are_shared_out_evenly() -> None:
+def test_partitions_are_distributed_evenly() -> None:
     assert share_out(t(0, 1, 2, 3, 4), [t(), t()]) == [t(0, 1, 2), t(3, 4)]
     assert share_out(t(0), [t(), t(), t()]) == [t(0), t(), t()]
 
 
-def test_what_stays_stays_where_it_is() -> None:
+def test_remaining_partitions_stay_with_their_stream() -> None:
     assert share_out(t(0, 1, 2, 3), [t(2, 3), t(0, 9)]) == [t(2, 3), t(0, 1)]
     assert share_out(t(0, 1, 2), [t(), t(0, 1, 2)]) == [t(2), t(0, 1)]
 
@@ -30,7 +30,7 @@ def test_what_stays_stays_where_it_is() -> None:
     st.frozensets(st.integers(0, 20)),
     st.integers(1, 5).flatmap(lambda count: st.lists(st.integers(-1, count - 1), min_size=21, max_size=21)),
 )
-def test_each_is_in_exactly_one_share_and_few_move(numbers: frozenset[int], owners: list[int]) -> None:
+def test_each_partition_is_in_exactly_one_share_and_few_move(numbers: frozenset[int], owners: list[int]) -> None:
     count = max(0, *owners) + 1
     before = [t(*(number for number, owner in enumerate(owners) if owner == index)) for index in range(count)]
     after = share_out(t(*numbers), before)
@@ -41,7 +41,7 @@ def test_each_is_in_exactly_one_share_and_few_move(numbers: frozenset[int], owne
         assert len(new & old) >= min(len(new), len(old & t(*numbers))), "it was given another one in place of its own"
 
 
-def test_a_record_in_hand_locks_its_partition_for_the_others() -> None:
+def test_a_record_being_processed_locks_its_partition_for_other_streams() -> None:
     locks: dict[TopicPartition, Share] = {}
     one, two = Share(locks), Share(locks)
     tp = TopicPartition("t", 0)

@@ -1,4 +1,4 @@
-"""Several streams of one consumer: who has what, what is finished, and what becomes of a stream that ends."""
+"""Several streams of one consumer: their partitions, processed records, and closing."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def finished(reader: Consumer[Any, Any], number: int) -> int | None:
     return None if place is None else place.offset
 
 
-async def test_each_record_comes_once_in_the_order_of_its_partition(broker: Broker) -> None:
+async def test_each_record_is_returned_once_in_the_order_of_its_partition(broker: Broker) -> None:
     seen: list[list[Record]] = [[], [], []]
 
     async def work(stream: RecordStream[bytes, bytes], into: list[Record]) -> None:
         async for record in stream:
-            into.append((record.partition, record.offset))  # noqa: PERF401 - it is looked at meanwhile
+            into.append((record.partition, record.offset))  # noqa: PERF401 - the list is read meanwhile
 
     async with reader_of(broker) as reader, anyio.create_task_group() as tasks:
         streams = reader.streams(3)
@@ -53,13 +53,13 @@ async def test_each_record_comes_once_in_the_order_of_its_partition(broker: Brok
         for stream, into in zip(streams, seen, strict=True):
             tasks.start_soon(work, stream, into)
         await until(lambda: sum(map(len, seen)) == 40)
-        await reader.close()  # and with it they end
+        await reader.close()  # ends the streams
     for number in range(4):
         owners = [[offset for partition, offset in into if partition == number] for into in seen]
         assert sorted(owners) == [[], [], list(range(10))]
 
 
-async def test_a_record_in_hand_is_finished_when_its_own_stream_asks_for_the_next(broker: Broker) -> None:
+async def test_a_record_is_processed_when_its_own_stream_requests_the_next(broker: Broker) -> None:
     async with reader_of(broker, *sorted(t(0, 1))) as reader:
         one, two = reader.streams(2)
         await take(one, 3)
@@ -71,7 +71,7 @@ async def test_a_record_in_hand_is_finished_when_its_own_stream_asks_for_the_nex
         assert (finished(reader, 0), finished(reader, 1)) == (3, 7)
 
 
-async def test_what_a_closed_stream_had_in_hand_goes_to_another_with_its_partitions(broker: Broker) -> None:
+async def test_the_unprocessed_record_of_a_closed_stream_moves_to_another_with_its_partitions(broker: Broker) -> None:
     async with reader_of(broker, *sorted(t(0, 1))) as reader:
         one, two = reader.streams(2)
         assert await take(one, 4) == [(0, offset) for offset in range(4)]
@@ -83,7 +83,7 @@ async def test_what_a_closed_stream_had_in_hand_goes_to_another_with_its_partiti
         assert [offset for partition, offset in seen if partition == 1] == list(range(10))
 
 
-async def test_a_record_that_was_acked_is_not_handed_over_again(broker: Broker) -> None:
+async def test_an_acked_record_is_not_returned_by_another_stream(broker: Broker) -> None:
     async with reader_of(broker, TopicPartition("t", 0), group_id="g") as reader:
         one, two = reader.streams(2)
         record = await anext(one)
@@ -92,7 +92,7 @@ async def test_a_record_that_was_acked_is_not_handed_over_again(broker: Broker) 
         assert await take(two) == [(0, 1)]
 
 
-async def test_a_stream_that_is_dropped_hands_over_too(broker: Broker) -> None:
+async def test_the_partitions_of_a_deleted_stream_move_to_another(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         one, two = reader.streams(2)
 
@@ -106,7 +106,7 @@ async def test_a_stream_that_is_dropped_hands_over_too(broker: Broker) -> None:
         assert sorted(await take(two, 39)) == [(number, offset) for number in range(4) for offset in range(10)][1:]
 
 
-async def test_a_stream_that_waits_ends_when_it_is_closed(broker: Broker) -> None:
+async def test_closing_a_waiting_stream_ends_it(broker: Broker) -> None:
     async with reader_of(broker, TopicPartition("t", 0)) as reader:
         _one, two = reader.streams(2)
         seen: list[object] = []
@@ -122,7 +122,7 @@ async def test_a_stream_that_waits_ends_when_it_is_closed(broker: Broker) -> Non
         assert seen == [[]]
 
 
-async def test_a_partition_that_moves_waits_for_the_record_that_its_old_stream_has_in_hand(broker: Broker) -> None:
+async def test_a_moving_partition_waits_until_its_old_stream_has_processed_its_record(broker: Broker) -> None:
     async with reader_of(broker, *sorted(t(0, 1, 2))) as reader:
         one, two = reader.streams(2)
         assert (one.assignment, two.assignment) == (frozenset(t(0, 1)), frozenset(t(2)))
@@ -140,7 +140,7 @@ async def test_a_partition_that_moves_waits_for_the_record_that_its_old_stream_h
             tasks.cancel_scope.cancel()
 
 
-async def test_streams_follow_the_group(broker: Broker) -> None:
+async def test_streams_follow_the_assignment_of_the_group(broker: Broker) -> None:
     async with member(broker) as first:
         await assigned(first, 0, 1, 2, 3)
         streams = first.streams(2)
@@ -154,7 +154,7 @@ async def test_streams_follow_the_group(broker: Broker) -> None:
             assert frozenset().union(*(stream.assignment for stream in streams)) == first.assignment
 
 
-async def test_what_is_in_hand_at_the_end_is_not_committed_and_what_came_before_is(broker: Broker) -> None:
+async def test_records_before_the_last_of_each_stream_are_committed_on_close(broker: Broker) -> None:
     async with member(broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
         streams = reader.streams(4)

@@ -1,4 +1,4 @@
-"""Which partitions are read, as topics come, grow and are made anew."""
+"""The partitions that are read, as topics are created, grow and are recreated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tps(topic: str, *numbers: int) -> set[TopicPartition]:
     return {TopicPartition(topic, number) for number in numbers}
 
 
-def test_all_partitions_of_a_topic_begin_by_the_policy() -> None:
+def test_all_partitions_of_a_topic_start_by_the_policy() -> None:
     subscription = Subscription(OffsetReset.LATEST)
     subscription.subscribe(["t"])
     changes = subscription.follow(cluster(t=2, other=1))
@@ -31,7 +31,7 @@ def test_all_partitions_of_a_topic_begin_by_the_policy() -> None:
     assert [state.cursor.reset_to for state in changes.added] == [OffsetReset.LATEST] * 2
 
 
-def test_partitions_that_appear_later_begin_at_their_start() -> None:
+def test_new_partitions_start_at_their_beginning() -> None:
     subscription = Subscription(OffsetReset.LATEST)
     subscription.subscribe(["t"])
     subscription.follow(cluster(t=1))
@@ -52,7 +52,7 @@ def test_a_topic_that_is_missing_for_a_while_keeps_its_positions() -> None:
     assert subscription.states[TopicPartition("t", 0)].position == 77
 
 
-def test_a_topic_made_anew_loses_its_old_positions() -> None:
+def test_a_recreated_topic_loses_its_old_positions() -> None:
     subscription = Subscription(OffsetReset.LATEST)
     subscription.subscribe(["t"])
     subscription.follow(cluster(t=2))
@@ -64,7 +64,7 @@ def test_a_topic_made_anew_loses_its_old_positions() -> None:
     assert subscription.states[TopicPartition("t", 0)].cursor.reset_to is OffsetReset.EARLIEST
 
 
-def test_an_assigned_partition_of_a_topic_made_anew_stays_assigned() -> None:
+def test_an_assigned_partition_of_a_recreated_topic_stays_assigned() -> None:
     subscription = Subscription(OffsetReset.LATEST)
     subscription.assign(tps("t", 0))
     subscription.follow(cluster(t=1))
@@ -80,7 +80,7 @@ def test_assigned_partitions_do_not_grow_with_their_topic() -> None:
     assert subscription.wanted_topics == {"t"}
 
 
-def test_what_stays_in_a_new_assignment_keeps_its_state() -> None:
+def test_partitions_that_stay_assigned_keep_their_state() -> None:
     subscription = Subscription(OffsetReset.LATEST)
     subscription.assign(tps("t", 0, 1))
     kept = subscription.states[TopicPartition("t", 1)]
