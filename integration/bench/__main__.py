@@ -55,7 +55,7 @@ class Bench:
         self._filled: str | None = None
 
     def run(self, row: Row, repeat: int) -> Runs:
-        """Every client once per repetition, in turning order."""
+        """Run every client once per repetition, in rotating order."""
         runs: Runs = {client: [] for client in row.counts}
         for turn in range(repeat):
             for client in order(list(row.counts), turn):
@@ -66,7 +66,7 @@ class Bench:
         return runs
 
     def warm_up(self, planned: Sequence[Row]) -> None:
-        """Lets the broker compile its hot paths for every kind of record, so that nobody pays for being first."""
+        """Let the broker compile its hot paths for every kind of record before the first client runs."""
         for size, compression in sorted({(100, "none"), *((row.value_size, row.compression) for row in planned)}):
             with self._topic() as topic:
                 for task in ("produce", "consume"):
@@ -74,7 +74,7 @@ class Bench:
                     self._work(Job(task, FILLER, self._bootstrap, topic, count, size, compression=compression))
 
     def close(self) -> None:
-        """Removes the topic that the consumers read."""
+        """Delete the topic that the consumers read."""
         if self._filled is not None:
             self._delete(self._filled)
 
@@ -89,7 +89,7 @@ class Bench:
                 return None
             stored = self._stored(topic)
             if stored < count:
-                self._console.print(f"[red]{client}: {stored:,} of {count:,} records reached the broker[/red]")
+                self._console.print(f"[red]{client}: the broker stored {stored:,} of {count:,} records[/red]")
                 return None
             return figures
 
@@ -105,7 +105,7 @@ class Bench:
                 command, cwd=checkout, capture_output=True, text=True, timeout=_JOB_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            self._console.print(f"[red]{job.client} did not end its {job.task} in {_JOB_SECONDS} s[/red]")
+            self._console.print(f"[red]{job.client} did not finish {job.task} within {_JOB_SECONDS} s[/red]")
             return None
         if done.returncode:
             self._console.print(f"[red]{job.client} failed:[/red]", done.stderr[-1500:], markup=False)
@@ -147,7 +147,7 @@ class Bench:
 
 @contextmanager
 def broker(bootstrap: str | None) -> Iterator[str]:
-    """The broker that was named, or a Kafka 4.3.1 of our own."""
+    """Yield the given broker, or start a Kafka 4.3.1."""
     if bootstrap:
         yield bootstrap
         return
@@ -158,14 +158,14 @@ def broker(bootstrap: str | None) -> Iterator[str]:
 def _options() -> argparse.Namespace:
     here = [client for client in CLIENTS if client != "franz-go" or franz_go.has_go()]
     parser = argparse.ArgumentParser(prog="python -m integration.bench", description=__doc__)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"what to measure, of {', '.join(NAMES)} (default: all)")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"rows to measure, of {', '.join(NAMES)} (default: all)")
     parser.add_argument(
         "--clients",
         default=",".join(here),
         help=f"comma-separated, of {', '.join(CLIENTS)}; franz-go needs Go (default: %(default)s)",
     )
     parser.add_argument(
-        "--against", metavar="CLIENT", help="whom the columns compare with (default: aiokafka, if it runs)"
+        "--against", metavar="CLIENT", help="the client to compare with (default: aiokafka, if it runs)"
     )
     parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
     parser.add_argument("--repeat", type=int, default=3, metavar="N")
@@ -174,7 +174,7 @@ def _options() -> argparse.Namespace:
         "--before",
         type=Path,
         metavar="CHECKOUT",
-        help="another checkout, its kernel compiled: the client `before`, which the columns compare with by default",
+        help="another checkout with a compiled kernel: the client `before`, the default for --against",
     )
     parser.add_argument("--out", type=Path, metavar="FILE.json")
     options = parser.parse_args()
@@ -182,7 +182,7 @@ def _options() -> argparse.Namespace:
     unknown = [name for name in options.rows if name not in NAMES]
     unknown += [name for name in options.clients if name not in CLIENTS]
     if unknown:
-        parser.error(f"unknown: {', '.join(unknown)} (there are {', '.join((*NAMES, *CLIENTS))})")
+        parser.error(f"unknown: {', '.join(unknown)} (choose from {', '.join((*NAMES, *CLIENTS))})")
     options.against = options.against or (BEFORE if options.before else baseline(options.clients))
     if options.against not in (*CLIENTS, BEFORE):
         parser.error(f"--against: unknown client {options.against}")
@@ -196,7 +196,7 @@ def _options() -> argparse.Namespace:
 
 def main() -> int:
     options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the broker is ended with the run
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the broker ends with the run
     console = Console(width=None if sys.stdout.isatty() else 130)
     written: list[dict[str, Any]] = []
     failed = 0
@@ -208,12 +208,12 @@ def main() -> int:
         bench.warm_up(planned)
         for row in planned:
             runs = bench.run(row, options.repeat)
-            said = summary(runs, row.value_size)
-            failed += sum(entry["failed"] for entry in said.values())
-            show(console, row, said, options.against)
+            results = summary(runs, row.value_size)
+            failed += sum(entry["failed"] for entry in results.values())
+            show(console, row, results, options.against)
             raw = {client: [figures and asdict(figures) for figures in list_] for client, list_ in runs.items()}
             what = {name: value for name, value in asdict(row).items() if name != "counts"}
-            written.append({**what, "clients": said, "runs": raw})
+            written.append({**what, "clients": results, "runs": raw})
         bench.close()
     if options.out:
         options.out.write_text(json.dumps({"machine": machine(), "rows": written}, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""What it costs to encode and decode the envelopes of Produce and Fetch: everything but the records themselves.
+"""The time to encode and decode Produce and Fetch messages without their records.
 
     python -m integration.bench.envelopes
 
@@ -45,7 +45,7 @@ def fetch_response(partitions: int) -> fetch.FetchResponse:
 
 
 def cases(partitions: int) -> dict[str, Callable[[], object]]:
-    """What is measured, by name."""
+    """Return the measured calls by name."""
     asked, fetched = produce_request(partitions), fetch_request(partitions)
     done, got = produce_response(partitions), fetch_response(partitions)
     asked_frame = b"".join(encode_request(asked, 12, 1, "me"))[4:]

@@ -1,4 +1,4 @@
-"""franz-go, the Go client: a program of this benchmark's own in `go/`, built into `build/` when a run asks for it."""
+"""franz-go, the Go client: the benchmark program in `go/`, built into `build/` on demand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BUILD_SECONDS = 300
 
 
 def has_go() -> bool:
-    """Whether this machine can build it."""
+    """Whether this machine can build the program."""
     return shutil.which("go") is not None
 
 
 @functools.cache
 def program() -> Path:
-    """The program, which takes a job and prints figures as `worker.py` does; Go's own cache tells what is to be built.
+    """Build the program if Go's cache is stale; it takes a job and prints figures as `worker.py` does.
 
     Raises:
         MissingPrerequisite: Go is absent, or it could not build the program.

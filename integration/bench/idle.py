@@ -1,11 +1,10 @@
-"""What a consumer costs that has nothing to do: wake-ups of its loop and CPU time, as a table.
+"""The cost of an idle consumer: wake-ups of its loop and CPU time, as a table.
 
-    python -m integration.bench.idle [seconds [word of the cases wanted]]
+    python -m integration.bench.idle [seconds [word in the names of cases]]
 
-Each case runs in a process of its own; the broker, an embedded one, in another. A wake-up is the end of a sleep: the
-kernel's count of voluntary context switches of all threads. Turns are those of every event loop, among them the ones
-that found work waiting and did not sleep; those of the thread that sends heartbeats count, too. Row 8: under 1% of a
-core and fewer than 20 wake-ups a second.
+Each case runs in its own process, and its embedded broker in another. A wake-up is the end of a sleep: the kernel's
+count of voluntary context switches of all threads. Turns are counted in every event loop, including turns that did not
+sleep and those of the heartbeat thread. The limits: 1% of a core, and 20 wake-ups per second.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
 
 PARTITIONS: Final = 4
-SETTLE: Final = 4.0  # seconds until a case is as it stays
+SETTLE: Final = 4.0  # seconds until a case is stable
 MOST_CPU: Final = 1.0  # percent
 MOST_WAKE_UPS: Final = 20.0  # per second
 
 
 class Turns:
-    """Counts the turns of all loops that are made from now on."""
+    """Counts the turns of all event loops created after it."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -49,18 +48,18 @@ class Turns:
 
 
 class Cost(NamedTuple):
-    """Of one case."""
+    """The cost of one case."""
 
     wake_ups: float  # per second
     turns: float  # per second
     cpu: float  # percent of a core
 
 
-NEVER: Final = Cost(float("inf"), float("inf"), float("inf"))  # of a case that was not what it should be
+NEVER: Final = Cost(float("inf"), float("inf"), float("inf"))  # the case did not reach its state
 
 
 async def measure(turns: Turns, seconds: float) -> Cost:
-    """From now on."""
+    """Measure the cost of the next seconds."""
     await anyio.sleep(SETTLE)
     began, cpu, count, slept = anyio.current_time(), time.process_time(), turns.count, sleeps()
     await anyio.sleep(seconds)
@@ -70,7 +69,7 @@ async def measure(turns: Turns, seconds: float) -> Cost:
 
 
 def sleeps() -> int:
-    """How often threads of this process gave their core up to wait."""
+    """Return how often threads of this process have slept."""
     return sum(
         int(line.split()[1])
         for status in Path("/proc/self/task").glob("*/status")
@@ -83,7 +82,7 @@ Stop = Callable[[], Awaitable[None]]
 
 
 async def waiting(reader: Consumer[Any, Any], turns: Turns, seconds: float) -> Cost:
-    """While the application waits for a record."""
+    """Measure while the application waits for a record."""
 
     async def read() -> None:
         async for _ in reader:
@@ -111,20 +110,20 @@ async def without_group(servers: str, turns: Turns, seconds: float, stop: Stop) 
 
 
 async def unassigned(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
-    """Nothing to read at all."""
+    """A consumer without partitions."""
     async with Consumer(bootstrap_servers=servers) as reader:
         return await measure(turns, seconds) if not reader.assignment else NEVER
 
 
 async def spare_member(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
-    """A member of a group that has a member for every partition: the broker's process has it."""
+    """A member without partitions: a member in the broker's process owns the only one."""
     async with Consumer("one", bootstrap_servers=servers, group_id="spare") as spare:
         cost = await waiting(spare, turns, seconds)
         return NEVER if spare.assignment else cost
 
 
 async def all_down(servers: str, turns: Turns, seconds: float, stop: Stop) -> Cost:
-    """A member whose brokers are all gone."""
+    """A member whose brokers are all down."""
     async with Consumer("idle", bootstrap_servers=servers, group_id="down") as reader:
         await anyio.sleep(SETTLE)
         assert reader.assignment
@@ -150,7 +149,7 @@ CASES: Final = {
 
 
 def serve(pipe: multiprocessing.connection.Connection) -> None:
-    """The broker's process."""
+    """Run the broker's process."""
 
     async def main() -> None:
         async with (
@@ -166,7 +165,7 @@ def serve(pipe: multiprocessing.connection.Connection) -> None:
 
 
 def run_case(name: str, seconds: float, results: multiprocessing.connection.Connection) -> None:
-    """A case's process; it has a broker of its own."""
+    """Run a case with its own broker."""
     logging.disable(logging.CRITICAL)
     ours, theirs = multiprocessing.Pipe()
     context = multiprocessing.get_context("spawn")
@@ -202,7 +201,7 @@ def main() -> int:
         over = cost.cpu >= MOST_CPU or cost.wake_ups >= MOST_WAKE_UPS
         bad += over
         figures = f"{cost.wake_ups:10.1f} {cost.turns:7.1f} {cost.cpu:7.2f}"
-        print(f"{name:30} {figures}{'   over' if over else ''}", flush=True)
+        print(f"{name:30} {figures}{'   over the limit' if over else ''}", flush=True)
     return 1 if bad else 0
 
 

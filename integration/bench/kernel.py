@@ -1,6 +1,6 @@
-"""The record kernel alone, on one core: µs a record for append, decode, values and Arrow both ways, 100-byte values.
+"""The record kernel alone, on one core: µs per record of append, decode, values and Arrow, with 100-byte values.
 
-`python -m integration.bench.kernel` prints a table beside the targets and exits 1 when one is missed.
+`python -m integration.bench.kernel` prints a table with the targets and exits with status 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOW = 1_700_000_000_000
 
 
 class Result(NamedTuple):
-    """A row: the best of many rounds, as other work on the machine only ever adds."""
+    """A row: the best of many rounds, because other work on the machine only adds time."""
 
     name: str
     microseconds: float
@@ -30,7 +30,7 @@ class Result(NamedTuple):
 
 
 def best(round_: Callable[[], object], records: int = RECORDS, seconds: float = SECONDS) -> float:
-    """The fastest round in µs a record."""
+    """Return the time of the fastest round, in µs per record."""
     fastest = float("inf")
     end = time.perf_counter() + seconds
     while True:
@@ -64,7 +64,7 @@ def sealed(*, keyed: bool = False, compression: Compression = Compression.NONE) 
 
 
 def arrow(*, keyed: bool = False) -> pa.RecordBatch:
-    """What Spark hands over: columns of the same records."""
+    """Return the same records as columns, as Spark passes them."""
     columns: dict[str, pa.Array[Any]] = {"value": pa.array([VALUE] * RECORDS, pa.binary())}
     if keyed:
         pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -121,7 +121,7 @@ def main() -> int:
         target = "" if row.target is None else f"  target {row.target:.2f}"
         verdict = "" if row.target is None else ("  ok" if row.microseconds <= row.target else "  MISSED")
         missed = missed or verdict.strip() == "MISSED"
-        print(f"{row.name:40} {row.microseconds:7.4f} µs a record{target}{verdict}")
+        print(f"{row.name:40} {row.microseconds:7.4f} µs per record{target}{verdict}")
     return 1 if missed else 0
 
 

@@ -1,10 +1,9 @@
-"""`python -m integration.bench.latency`: from `submit` to the hands of a group's member, at 2,000 records a second.
+"""`python -m integration.bench.latency`: latency from `submit` to a group member, at 2,000 records per second.
 
-Producer and member share one loop, so that one clock tells both; no batch lingers. Then consumers are started and
-closed, each in a new group of a cluster that is warm: how long until the first record of a topic that has some, and
-how long `close` takes. aiokafka does the same for comparison; a client may be named again (JVMs are slow at first).
-"nobody" is the floor: a blocking socket that asks the idle broker for its versions, at the same pace and without a
-client; a record takes two such round trips.
+Producer and member share one loop and one clock; no batch lingers. Then consumers are started and closed, each in a
+new group of a warm cluster, to measure the time to the first record of a filled topic, and of `close`. aiokafka does
+the same for comparison; a client may be listed twice (JVMs are slow at first). "none" is the floor: a blocking socket
+that sends ApiVersions to the idle broker at the same rate, without a client; a record takes two such round trips.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ PARTITIONS: Final = 4
 RATE: Final = 2_000
 _STAMP: Final = struct.Struct("=d")
 _PADDING: Final = bytes(92)
-_WARM_SECONDS: Final = 1.0  # not counted
+_WARM_SECONDS: Final = 1.0  # not measured
 _TURN_SECONDS: Final = 0.002  # between two turns of the sender: several records each
 
 Send = Callable[[str, bytes], Awaitable[Any]]
@@ -44,7 +43,7 @@ Values = Callable[[float], Awaitable[list[bytes]]]
 
 @dataclass(slots=True)
 class Figures:
-    """Milliseconds."""
+    """Measurements in milliseconds."""
 
     latencies: list[float] = field(default_factory=list)
     firsts: list[float] = field(default_factory=list)  # from before `start` to the first record
@@ -52,7 +51,7 @@ class Figures:
 
 
 class Aiokwire:
-    """Ours."""
+    """The client under test."""
 
     name = "aiokwire"
 
@@ -118,7 +117,7 @@ CLIENTS: Final[dict[str, Callable[[str], Aiokwire | Aiokafka]]] = {"aiokwire": A
 
 
 async def _flow(client: Aiokwire | Aiokafka, topic: str, seconds: float, figures: Figures) -> None:
-    """Send and read at once."""
+    """Send and read concurrently."""
     opened: AbstractAsyncContextManager[Send] = client.producer()
     count = int(RATE * (seconds + _WARM_SECONDS))
     async with opened as send, anyio.create_task_group() as tasks:
@@ -135,7 +134,7 @@ async def _flow(client: Aiokwire | Aiokafka, topic: str, seconds: float, figures
 
         consumer = client.consumer(topic)
         await consumer.start()
-        while not client.has_partitions(consumer):  # noqa: ASYNC110 - nothing that both have tells when
+        while not client.has_partitions(consumer):  # noqa: ASYNC110 - the clients have no common event
             await anyio.sleep(_TURN_SECONDS)
         tasks.start_soon(feed)
         seen = 0
@@ -143,7 +142,7 @@ async def _flow(client: Aiokwire | Aiokafka, topic: str, seconds: float, figures
             values = await client.read(consumer, 10.0)
             now = time.perf_counter()
             if not values:
-                raise RuntimeError(f"{client.name}: nothing came for 10 s after {seen} of {count} records")
+                raise RuntimeError(f"{client.name}: no record for 10 s after {seen} of {count} records")
             for value in values:
                 seen += 1
                 if seen > RATE * _WARM_SECONDS:
@@ -165,19 +164,19 @@ async def _starts(client: Aiokwire | Aiokafka, topic: str, count: int, figures: 
 
 
 async def measure(client: Aiokwire | Aiokafka, bootstrap: str, *, seconds: float, starts: int) -> Figures:
-    """All figures of one client."""
+    """Return all figures of one client."""
     topic, figures = f"latency-{uuid.uuid4().hex[:8]}", Figures()
     async with Admin(bootstrap) as admin:
         (await admin.create_topics([NewTopic(topic, PARTITIONS)])).check()
     await _flow(client, topic, seconds, figures)
     await _starts(client, topic, starts + 1, figures)
-    figures.firsts.pop(0)  # modules are loaded, and the broker has met a group
+    figures.firsts.pop(0)  # the first one loads modules, and is the broker's first group
     figures.closes.pop(0)
     return figures
 
 
 def floor(bootstrap: str, seconds: float) -> Figures:
-    """Round trips of ApiVersions, which needs no disk, no lock and no other thread of the broker's."""
+    """Measure round trips of ApiVersions, which needs no disk, lock or other thread of the broker."""
     host, port = bootstrap.rsplit(":", 1)
     request = struct.pack(">ihhih", 10, 18, 0, 1, 0)  # its size, the API, version 0, correlation id, no client id
     figures = Figures()
@@ -215,15 +214,15 @@ def main() -> int:
     parser.add_argument("--broker", default="4.3.1", help='"embedded" or a release (default: 4.3.1)')
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--starts", type=int, default=20)
-    parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire,nobody", help="in this order")
+    parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire,none", help="in this order")
     given = parser.parse_args()
-    table = Table(title=f"{given.broker}: {RATE:,} records a second through a group, {PARTITIONS} partitions; ms")
+    table = Table(title=f"{given.broker}: {RATE:,} records/s through a group, {PARTITIONS} partitions; ms")
     for column in ("client", "records", "p50", "p99", "max", "first record", "max", "close", "max"):
         table.add_column(column, justify="right")
     try:
         with at_full_speed(given.broker) as server:
             for name in given.clients.split(","):
-                if name == "nobody":
+                if name == "none":
                     table.add_row(*_row(name, floor(server.bootstrap_servers, given.seconds)))
                     continue
                 client = CLIENTS[name](server.bootstrap_servers)

@@ -1,8 +1,8 @@
-"""`python -m integration.bench.memory`: what a consumer of very many partitions holds, against its `fetch_memory`.
+"""`python -m integration.bench.memory`: the memory of a consumer of 1,000 partitions, against its `fetch_memory`.
 
-A topic of 1,000 partitions is filled with four times the budget. A consumer in a process of its own first reads nothing
-for a while, as a slow handler does, then a little at a time, then everything. The peak of its resident memory must stay
-within `fetch_memory` plus 40 MB, interpreter and modules included; else the status is 1.
+The topic has four times as many bytes as `fetch_memory`. A consumer in its own process first reads nothing for a while,
+as a slow handler does, then a little at a time, then everything. Exits with status 1 unless the peak of its resident
+memory stays within `fetch_memory` plus 40 MB for interpreter and modules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from integration.kafka import RealKafka
 _ROOT = Path(__file__).resolve().parents[2]
 _TOPIC = "memory"
 _MIB = 1024 * 1024
-_ALLOWED = 40_000_000  # bytes beside `fetch_memory`
+_ALLOWED = 40_000_000  # bytes in addition to `fetch_memory`
 _VALUE = 100  # bytes
 _FILL_FACTOR = 4  # times `fetch_memory`
 _READER_SECONDS = 120
@@ -86,8 +86,8 @@ def main() -> int:
         f"{options.partitions:,} partitions, {total:,} records of {_VALUE} B, fetch_memory "
         f"{options.fetch_memory / _MIB:.0f} MiB, broker {options.broker}\n"
         f"resident: {figures['before']:.0f} MiB before, {figures['waiting']:.0f} while nothing is read, "
-        f"{figures['slow']:.0f} while little is read, {figures['peak']:.0f} at the most (allowed: {limit:.0f})\n"
-        f"held and on its way: {figures['held']:.1f} MiB at the most; records read: {figures['seen']:,}"
+        f"{figures['slow']:.0f} while little is read, {figures['peak']:.0f} at the peak (limit: {limit:.0f})\n"
+        f"buffered and in flight: at most {figures['held']:.1f} MiB; records read: {figures['seen']:,}"
     )
     fits = figures["peak"] <= limit and figures["held"] <= options.fetch_memory / _MIB
     return 0 if fits and figures["seen"] == total else 1

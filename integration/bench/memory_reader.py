@@ -1,6 +1,6 @@
-"""The consumer that `memory` measures, with no more modules than it needs.
+"""The consumer that `memory` measures, with only the modules it needs.
 
-Arguments: the bootstrap address, the topic, `fetch_memory`, and how many records there are. Prints MiB as JSON.
+Arguments: the bootstrap address, the topic, `fetch_memory`, and the number of records. Prints MiB as JSON.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ async def _read(bootstrap: str, topic: str, budget: int, total: int) -> dict[str
     async with Consumer(
         topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", fetch_memory=budget
     ) as consumer:
-        for _ in range(30):  # a handler that does something else
+        for _ in range(30):  # a busy handler
             await anyio.sleep(0.1)
             held = max(held, consumer.memory_in_use)
         waiting = _resident()
         seen = 0
-        for _ in range(100):  # one that is slow
+        for _ in range(100):  # a slow handler
             seen += len(await consumer.getmany(timeout=5))
             held = max(held, consumer.memory_in_use)
             await anyio.sleep(0.01)
         slow = _resident()
-        while seen < total:  # one that is fast
+        while seen < total:  # a fast handler
             records = await consumer.getmany(5000, timeout=5)
             if not records:
                 break

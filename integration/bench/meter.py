@@ -1,4 +1,4 @@
-"""What one client process measures of itself; the orchestrator and the clients share these shapes."""
+"""The measurements of one client process, with the types that the orchestrator and the clients share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 PARTITIONS = 4
 LATENCY_SAMPLES = 20_000
-DISTINCT_VALUES = 1_000  # more than the window of lz4 holds: one value again and again would compress to nothing
+DISTINCT_VALUES = 1_000  # more than fit into lz4's window: a repeated value would compress to nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class Job:
     compression: str = "none"
 
     def value(self) -> bytes:
-        """One value: half of it random, as in real data."""
+        """Return one value: half of it random, as in real data."""
         half = self.value_size // 2
         return os.urandom(half) + b"x" * (self.value_size - half)
 
     def values(self) -> Iterator[bytes]:
-        """The values of a produce job, `count` of them."""
+        """Return the `count` values of a produce job."""
         return itertools.islice(itertools.cycle([self.value() for _ in range(DISTINCT_VALUES)]), self.count)
 
 
 @dataclass(slots=True)
 class Figures:
-    """What a job came to; times in seconds, memory in MiB, latencies in milliseconds."""
+    """The result of a job; times in seconds, memory in MiB, latencies in milliseconds."""
 
     count: int
     seconds: float
@@ -57,17 +57,17 @@ class Meter:
         self._latencies: list[float] = []
 
     def start(self) -> None:
-        """Begins when the client is connected and knows its topic."""
+        """Start when the client is connected and has its topic's metadata."""
         self._cpu = _cpu()
         self._wall = time.perf_counter()
 
     def latency(self, seconds: float) -> None:
-        """One awaited send; only so many are kept."""
+        """Add the latency of one awaited send, up to a limit."""
         if len(self._latencies) < LATENCY_SAMPLES:
             self._latencies.append(seconds)
 
     def stop(self, count: int) -> Figures:
-        """Ends when the last record is acknowledged, or in the caller's hands."""
+        """Stop when the last record is acknowledged, or returned to the caller."""
         seconds = time.perf_counter() - self._wall
         cpu = _cpu() - self._cpu
         return Figures(count, seconds, cpu, _peak_mib(), self._percentiles())
@@ -86,7 +86,7 @@ def _cpu() -> float:
 
 
 def _peak_mib() -> float:
-    # on Linux ru_maxrss survives an exec and tells of the parent; the high water mark is this program's own
+    # on Linux ru_maxrss survives an exec and includes the parent; VmHWM is this program's own
     status = Path("/proc/self/status")
     if status.exists():
         for line in status.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Which client does how much of which task: enough for a few seconds each, so that slow ones do not stretch a run."""
+"""The number of records for each client and task: enough for a few seconds, so that slow clients stay short."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 CLIENTS = ("aiokwire", "aiokafka", "confluent", "confluent-aio", "kafka-python", "franz-go")
 SUBJECT = "aiokwire"
-BEFORE = "before"  # aiokwire as another checkout has it
+BEFORE = "before"  # aiokwire of another checkout
 BASELINE = "aiokafka"
-FILLER = "confluent"  # writes what the consumers read: by a peer, so that nobody reads batches made to its own measure
+FILLER = "confluent"  # writes the consumers' topic: a peer, so that aiokwire does not read its own batches
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One table of the report: what is done, and how many records each client gets; `name` and `group` choose it."""
+    """One table of the report: its task, and each client's number of records; `name` and `group` choose it."""
 
     name: str
     group: str
@@ -65,11 +65,11 @@ ROWS = (
     Row(
         "consume-arrow",
         "consume",
-        "consume, batches as Arrow's (twice what there is, from its beginning)",
+        "consume, Arrow batches (the topic twice, from its beginning)",
         "arrow",
         _ARROW,
     ),
-    Row("consume-getarrow", "consume", "consume, getarrow (as much)", "getarrow", _ARROW),
+    Row("consume-getarrow", "consume", "consume, getarrow (the same records)", "getarrow", _ARROW),
     Row("send-1", "send", "awaited sends, 1 task", "send", _SEND),
     Row("send-200", "send", "awaited sends, 200 tasks", "send", _SEND_200, tasks=200),
     Row("send-5000", "send", "awaited sends, 5,000 tasks", "send", _SEND_5000, tasks=5_000),
@@ -79,7 +79,7 @@ NAMES = tuple(dict.fromkeys(name for row in ROWS for name in (row.group, row.nam
 
 
 def rows(names: Sequence[str], clients: Sequence[str], scale: float) -> list[Row]:
-    """The rows of these names or groups, limited to these clients; `scale` multiplies their counts."""
+    """Return the rows of these names or groups, for these clients only; `scale` multiplies their counts."""
     chosen = [row for row in ROWS if row.name in names or row.group in names]
     return [
         replace(row, counts={name: max(row.tasks, int(n * scale)) for name, n in row.counts.items() if name in clients})
@@ -89,18 +89,18 @@ def rows(names: Sequence[str], clients: Sequence[str], scale: float) -> list[Row
 
 
 def with_before(row: Row) -> Row:
-    """The same row with aiokwire of the other checkout, which gets as many records."""
+    """Add aiokwire of the other checkout to a row, with the same number of records."""
     return replace(row, counts={**row.counts, BEFORE: row.counts[SUBJECT]}) if SUBJECT in row.counts else row
 
 
 def baseline(clients: Sequence[str]) -> str:
-    """Whom the others are measured against when nobody was named: aiokafka, or else the first peer there is."""
+    """Return the default client to compare with: aiokafka, or else the first peer."""
     peers = [client for client in clients if client != SUBJECT]
     return BASELINE if BASELINE in peers or not peers else peers[0]
 
 
 def order(clients: list[str], turn: int) -> list[str]:
-    """Who comes when in one repetition: each repetition begins with another client, every second one runs backwards."""
+    """Return the clients' order in a repetition: each starts with another one, every second is reversed."""
     if not clients:
         return []
     shift = turn % len(clients)

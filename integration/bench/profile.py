@@ -1,7 +1,7 @@
-"""Where the CPU time of a produced record goes, by what the samples of `perf` fall into: a table and a plot.
+"""The CPU time of a produced record by kind of work, from samples of `perf`: a table and a plot.
 
-`python -m integration.bench.profile` needs Linux's perf and writes build/profile.png. Everything of the process counts,
-its start left out by taking the difference to a run with few records.
+`python -m integration.bench.profile` needs Linux's perf and writes build/profile.png. All samples of the process count,
+minus those of a run with few records, which excludes its start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FEW: Final = 1000
 _HERTZ: Final = 1999
 _FLOOR: Final = "the caller's own loop and await"
 _REST: Final = "Python per batch, per request, per turn of the loop"
-# What a sample falls into, by shared object and symbol; the first that fits.
+# The kinds of samples by shared object and symbol; the first match counts.
 _KINDS: Final = [
     ("the kernel: socket, copies, wake-ups", r"^\[kernel|^\[vdso"),
     ("CRC-32C", r"_crc32c"),
@@ -48,7 +48,7 @@ _KINDS: Final = [
 
 
 def floor(records: int = 3_000_000) -> float:
-    """µs of the caller's own loop for each record, which no client can save: `for value in values: await done`."""
+    """Return the µs per record of the caller's own loop: `for value in values: await done`."""
 
     async def loop() -> None:
         done = asyncio.get_running_loop().create_future()
@@ -65,7 +65,7 @@ def floor(records: int = 3_000_000) -> float:
 
 
 async def topic_on(bootstrap_servers: str) -> str:
-    """A new one."""
+    """Create a topic."""
     name = f"profile-{uuid.uuid4().hex[:8]}"
     async with Admin(bootstrap_servers) as admin:
         await admin.create_topics([NewTopic(name, PARTITIONS)])
@@ -73,7 +73,7 @@ async def topic_on(bootstrap_servers: str) -> str:
 
 
 def sampled(job: Job, directory: Path) -> collections.Counter[str]:
-    """Samples of a whole process that does the job, by kind."""
+    """Return the samples of a process that does the job, by kind."""
     data = directory / "perf.data"
     command = [sys.executable, "-m", "integration.bench.worker", json.dumps(asdict(job))]
     record = ["perf", "record", "--quiet", "--event", "cpu-clock", "--freq", str(_HERTZ), "--output", str(data)]
@@ -89,12 +89,12 @@ def sampled(job: Job, directory: Path) -> collections.Counter[str]:
 
 
 def kind_of(symbol: str) -> str:
-    """What a sample falls into, by shared object and symbol."""
+    """Return the kind of a sample."""
     return next((kind for kind, pattern in _KINDS if re.search(pattern, symbol)), _REST)
 
 
 def shares(bootstrap_servers: str, size: int, count: int, loop: float) -> dict[str, float]:
-    """µs for each record, by kind."""
+    """Return µs per record, by kind."""
     with tempfile.TemporaryDirectory() as directory:
         runs = []
         for number in (count, _FEW):
@@ -109,7 +109,7 @@ def shares(bootstrap_servers: str, size: int, count: int, loop: float) -> dict[s
 
 
 def plot(found: dict[int, dict[str, float]], path: Path) -> None:
-    """Stacked bars, one for each size of value."""
+    """Plot stacked bars, one for each size of value."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -129,10 +129,10 @@ def plot(found: dict[int, dict[str, float]], path: Path) -> None:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     console = Console(width=110)
     if shutil.which("perf") is None:
-        console.print("perf is missing: it comes with the package linux-perf or linux-tools")
+        console.print("perf is missing: install the package linux-perf or linux-tools")
         return 2
     loop = floor()
     found: dict[int, dict[str, float]] = {}
@@ -144,7 +144,7 @@ def main() -> int:
     for kind in found[100]:
         table.add_row(kind, *(f"{by_kind[kind]:.3f}" for by_kind in found.values()))
     table.add_section()
-    table.add_row("together", *(f"{sum(by_kind.values()):.3f}" for by_kind in found.values()))
+    table.add_row("total", *(f"{sum(by_kind.values()):.3f}" for by_kind in found.values()))
     console.print(table)
     _OUTPUT.mkdir(exist_ok=True)
     plot(found, _OUTPUT / "profile.png")

@@ -13,16 +13,16 @@ from rich.table import Table
 from integration.bench.meter import Figures
 from integration.bench.plan import SUBJECT, Row
 
-Runs = dict[str, list[Figures | None]]  # by client, one entry a repetition; None: it failed
+Runs = dict[str, list[Figures | None]]  # by client, one entry per repetition; None: it failed
 
 
 def summary(runs: Runs, value_size: int) -> dict[str, dict[str, Any]]:
-    """Of every client: medians, extremes, and by peer the median of its ratios to that peer in the same repetition."""
-    said: dict[str, dict[str, Any]] = {}
+    """Return each client's medians and extremes, and by peer the median of the ratios within a repetition."""
+    results: dict[str, dict[str, Any]] = {}
     for client, repetitions in runs.items():
         done = [figures for figures in repetitions if figures is not None]
         if not done:
-            said[client] = {"failed": len(repetitions)}
+            results[client] = {"failed": len(repetitions)}
             continue
         rates = [_rate(figures) for figures in done]
         entry: dict[str, Any] = {
@@ -41,8 +41,8 @@ def summary(runs: Runs, value_size: int) -> dict[str, dict[str, Any]]:
         }
         for name in done[0].latencies:
             entry[f"{name}_ms"] = statistics.median(figures.latencies[name] for figures in done)
-        said[client] = entry
-    return said
+        results[client] = entry
+    return results
 
 
 def _ratio(ours: list[Figures | None], theirs: list[Figures | None]) -> dict[str, float] | None:
@@ -64,19 +64,19 @@ def _cpu(figures: Figures) -> float:
 
 
 def machine() -> dict[str, str]:
-    """Where it ran."""
+    """Describe this machine."""
     return {"python": sys.version.split()[0], "system": platform.platform(), "processor": platform.machine()}
 
 
-def show(console: Console, row: Row, said: dict[str, dict[str, Any]], against: str) -> None:
-    """Prints one row of the plan as a table with ratios to `against`, and below it aiokwire's to every other peer."""
+def show(console: Console, row: Row, results: dict[str, dict[str, Any]], against: str) -> None:
+    """Print a row of the plan as a table with ratios to `against`, then aiokwire's ratios to the other peers."""
     table = Table(title=row.title, title_justify="left")
     table.add_column("client")
     latency = row.task == "send"
     names = ["messages/s", "slowest to fastest", f"x {against}", "CPU s/million", f"of {against}'s", "peak MiB"]
     for name in [*names, "p50 / p99 ms" if latency else "MB/s"]:
         table.add_column(name, justify="right")
-    for client, entry in said.items():
+    for client, entry in results.items():
         if "messages_per_second" not in entry:
             table.add_row(client, "failed")
             continue
@@ -96,9 +96,9 @@ def show(console: Console, row: Row, said: dict[str, dict[str, Any]], against: s
             cells.append(f"{entry['megabytes_per_second']:,.0f}")
         table.add_row(*cells)
     console.print(table)
-    for peer, ratio in said.get(SUBJECT, {}).get("ratios", {}).items():
+    for peer, ratio in results.get(SUBJECT, {}).get("ratios", {}).items():
         if peer != against:
-            text = f"{SUBJECT}: {ratio['rate']:.2f} x {peer}, CPU {_share(ratio['cpu'])} of its"
+            text = f"{SUBJECT}: {ratio['rate']:.2f} x {peer}, {_share(ratio['cpu'])} of its CPU"
             console.print(text, markup=False, highlight=False)
 
 

@@ -1,4 +1,4 @@
-"""One client doing one job in this process: `python -m integration.bench.worker JOB`, a JSON object in and one out."""
+"""`python -m integration.bench.worker JOB`: run one job of one client; prints its figures as JSON."""
 
 from __future__ import annotations
 

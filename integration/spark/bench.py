@@ -56,7 +56,7 @@ def cpu_seconds(root: int) -> float:
 def run(actions: Actions, case: Case, jvm: int, options: argparse.Namespace, console: Console) -> tuple[Times, int]:
     """The times of Spark, whose JVM has this process id, and how many rows a turn has.
 
-    A turn of Spark's own connector that fails is said, and counts as one without end: its producer gives batches up
+    A turn of Spark's own connector that fails is results, and counts as one without end: its producer gives batches up
     after two minutes now and then. Ours fails the benchmark.
     """
     repeat, warm_up = options.repeat, options.warm_up
@@ -107,13 +107,13 @@ def summary(case: Case, times: Times, rows: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def show(console: Console, case: Case, said: dict[str, dict[str, Any]], rows: int) -> None:
+def show(console: Console, case: Case, results: dict[str, dict[str, Any]], rows: int) -> None:
     """Print a case."""
     table = Table(title=f"{case.name}: {case.title}, {rows:,} rows", title_justify="left")
     table.add_column("")
     for name in ("M rows/s", "slowest to fastest", f"x {case.against}", "CPU s/M rows", "x by CPU"):
         table.add_column(name, justify="right")
-    for name, entry in said.items():
+    for name, entry in results.items():
         extremes = f"{entry['slowest'] / 1e6:.2f} to {entry['fastest'] / 1e6:.2f}"
         cpu = f"{entry['cpu_per_million']:.2f}", f"{entry['cpu_ratio']:.2f}"
         table.add_row(name, f"{entry['rows_per_second'] / 1e6:.2f}", extremes, f"{entry['ratio']:.2f}", *cpu)
@@ -181,25 +181,25 @@ def measure(spark: SparkSession, bootstrap: str, cases: Sequence[Case], options:
     gateway: Any = spark.sparkContext._gateway
     jvm: int = gateway.proc.pid
     topics = Topics(bootstrap, options.records)
-    said: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="aiokwire-spark-bench-") as scratch:
         actions = Actions(spark, topics, Path(scratch) / "out")
         for case in cases:
             times, rows = run(actions, case, jvm, options, console)
-            said[case.name] = {"title": case.title, "rows": rows, "contenders": summary(case, times, rows)}
-            show(console, case, said[case.name]["contenders"], rows)
+            results[case.name] = {"title": case.title, "rows": rows, "contenders": summary(case, times, rows)}
+            show(console, case, results[case.name]["contenders"], rows)
     topics.close()
-    return said
+    return results
 
 
 def main() -> int:
     options = _options()
     cases = chosen(options.cases, options.only)
     with broker(options.bootstrap) as bootstrap, session() as spark:
-        said = measure(spark, bootstrap, cases, options)
+        results = measure(spark, bootstrap, cases, options)
     where = {**machine(), "pyspark": pyspark.__version__}
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps({"machine": where, "cases": said}, indent=2) + "\n")
+    options.json.write_text(json.dumps({"machine": where, "cases": results}, indent=2) + "\n")
     return 0
 
 

@@ -52,20 +52,20 @@ def places(_: Iterable[int]) -> Iterator[tuple[str, str]]:
 
 def main(work: Work) -> None:
     spark = session(work.master)
-    say("executors", spark.sparkContext.parallelize(range(4), 4).mapPartitions(places).collect())
+    report("executors", spark.sparkContext.parallelize(range(4), 4).mapPartitions(places).collect())
     source = spark.read.format("aiokwire").option("kafka.bootstrap.servers", work.servers)
     rows = source.option("subscribe", work.source).load()
-    say("read", rows.count())
+    report("read", rows.count())
     sink = rows.select("value").write.format("aiokwire").mode("append")
     sink.option("kafka.bootstrap.servers", work.servers).option("topic", work.batch).save()
-    say("archived", archive(work.source, f"{work.folder}/lake", bootstrap=work.servers, spark=spark).records)
-    say("streaming", 0)
+    report("archived", archive(work.source, f"{work.folder}/lake", bootstrap=work.servers, spark=spark).records)
+    report("streaming", 0)
     run(spark, work.copy())
-    say("streamed", work.copy().committed())
+    report("streamed", work.copy().committed())
     spark.stop()
 
 
-def say(what: str, found: object) -> None:
+def report(what: str, found: object) -> None:
     print(json.dumps({what: found}), flush=True)
 
 

@@ -82,7 +82,7 @@ class Job:
         """Whether it waits."""
         return (self.folder / _PAUSED).exists()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Once it waits."""
         (self.folder / _PAUSED).unlink()
         (self.folder / _PAUSE).unlink()

@@ -41,7 +41,7 @@ TASKS: Final = 2
 ROWS: Final = 20
 _PATIENCE: Final = 60.0
 _POLL: Final = 0.005
-_TOLD: Final = 20  # progress, every so many kills
+_REPORT_EVERY: Final = 20  # progress, every so many kills
 _FORKS: Final = multiprocessing.get_context("forkserver")  # a job starts in milliseconds: its modules are loaded
 
 
@@ -155,8 +155,8 @@ class Query:
         self._job.pause()
         await until(lambda: self._job.paused)
 
-    def go_on(self) -> None:
-        self._job.go_on()
+    def resume(self) -> None:
+        self._job.resume()
 
     async def kill(self, whom: str, sender: int) -> None:
         """SIGKILL, and its death awaited; whoever is gone already stays so."""
@@ -177,10 +177,10 @@ async def spring(proxy: Proxy, query: Query, kill: Kill) -> None:
     """
     await query.at_a_batch()
     if kill.aborting:
-        await caught(proxy, query, Kill(ApiKey.PRODUCE, WORKER, Moment.AFTER, WORKER), query.go_on)
+        await caught(proxy, query, Kill(ApiKey.PRODUCE, WORKER, Moment.AFTER, WORKER), query.resume)
         await caught(proxy, query, kill, lambda: None)
     else:
-        await caught(proxy, query, kill, query.go_on)
+        await caught(proxy, query, kill, query.resume)
 
 
 async def caught(proxy: Proxy, query: Query, kill: Kill, armed: Callable[[], None]) -> None:
@@ -212,7 +212,7 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
             group.start_soon(query.run)
             for number, kill in enumerate(kills, 1):
                 await spring(proxy, query, kill)
-                if number % _TOLD == 0:
+                if number % _REPORT_EVERY == 0:
                     print(f"{setting}: {number} of {len(kills)}, {anyio.current_time() - began:.0f} s", file=sys.stderr)
             reached = job.noted() + 2  # what is late may come now
             await until(lambda: job.noted() >= reached)

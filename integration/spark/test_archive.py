@@ -45,10 +45,10 @@ async def test_each_record_is_archived_once(modern_broker: BrokerUnderTest, tmp_
     arguments = ["archive", topic, "--to", str(path), "-b", modern_broker.bootstrap_servers, "--commit-group", group]
     small = [*arguments, "--round", "5000"]
 
-    ended = stopped(tmp_path, *small, when=lambda _said: rounds(path) >= 2)
+    ended = stopped(tmp_path, *small, when=lambda _output: rounds(path) >= 2)
     assert ended.status == 0, ended.errors
     done = rounds(path)
-    ended = stopped(tmp_path, *small, by=signal.SIGKILL, when=lambda _said: rounds(path) >= done + 2)
+    ended = stopped(tmp_path, *small, by=signal.SIGKILL, when=lambda _output: rounds(path) >= done + 2)
     assert ended.status == -signal.SIGKILL
     await flights.send(modern_broker, topic, range(count * 2 // 3, count))
     rest = summary(tmp_path, *arguments)

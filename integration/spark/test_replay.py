@@ -37,7 +37,7 @@ async def test_each_record_is_replayed_once(modern_broker: BrokerUnderTest, tmp_
     def more(rounds: int) -> Callable[[str], bool]:
         """Whether so many more are done than now."""
         goal = number() + rounds
-        return lambda _said: number() >= goal
+        return lambda _output: number() >= goal
 
     ended = stopped(tmp_path, *small, when=more(2))
     assert ended.status == 0, ended.errors

@@ -91,7 +91,7 @@ def test_stopped_in_the_middle_it_leaves_no_half_of_a_file(topics: Topics, tmp_p
         *command,
         *slow,
         by=signal.SIGINT,
-        when=lambda _said: unfinished.exists() and unfinished.stat().st_size > 0,
+        when=lambda _output: unfinished.exists() and unfinished.stat().st_size > 0,
     )
     assert ended.status == 130, ended.errors
     assert "Traceback" not in ended.errors

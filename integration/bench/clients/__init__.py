@@ -1,1 +1,1 @@
-"""One module per client, one function per task; a client lacks the functions that it cannot do."""
+"""One module per client, one function per task that the client supports."""

@@ -1,4 +1,4 @@
-"""aiokafka on uvloop, with the batch size and the linger at which it is fastest here."""
+"""aiokafka on uvloop, with the batch size and linger that are fastest here."""
 
 from __future__ import annotations
 

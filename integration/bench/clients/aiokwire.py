@@ -16,7 +16,7 @@ from integration.bench.meter import PARTITIONS, Figures, Job, Meter
 if TYPE_CHECKING:
     import pyarrow
 
-_CHUNK = 100_000  # records that one call may give
+_CHUNK = 100_000  # most records that one call may return
 
 
 def produce(job: Job) -> Figures:
@@ -46,7 +46,7 @@ def send(job: Job) -> Figures:
 async def _produce(job: Job) -> Figures:
     async with Producer(job.bootstrap, compression_type=job.compression) as producer:
         values, topic, submit = job.values(), job.topic, producer.submit
-        # the topic's metadata and the connection, as the peers have them at the start
+        # load the topic's metadata and connect, as the peers do at their start
         await producer.send(topic, job.value())
         meter = Meter()
         meter.start()
@@ -110,7 +110,7 @@ async def _by_getarrow(consumer: Consumer[bytes, bytes]) -> AsyncGenerator[pyarr
 
 
 async def _arrow(job: Job, read: Callable[[Consumer[bytes, bytes]], AsyncGenerator[pyarrow.RecordBatch]]) -> Figures:
-    importlib.import_module("pyarrow")  # takes longer than many batches
+    importlib.import_module("pyarrow")  # its import takes longer than many batches
     partitions = [TopicPartition(job.topic, partition) for partition in range(PARTITIONS)]
     async with _consumer(job) as consumer, contextlib.aclosing(read(consumer)) as found:
         meter = Meter()

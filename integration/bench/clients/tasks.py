@@ -9,7 +9,7 @@ import anyio
 
 from integration.bench.meter import Figures, Job, Meter
 
-_SAMPLED = 16  # with many tasks one send in so many is timed: the clock is not to be what is measured
+_SAMPLED = 16  # with many tasks, one send in 16 is timed, because the clock itself takes time
 
 
 async def awaited_sends(job: Job, send: Callable[[bytes], Awaitable[object]]) -> Figures:

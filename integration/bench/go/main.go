@@ -37,7 +37,7 @@ func run() error {
 	if !known {
 		return fmt.Errorf("franz-go has no task %q", j.Task)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // whoever started it ends it sooner
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // the parent process ends it sooner
 	defer cancel()
 	debug.SetGCPercent(gcPercent)
 	done, err := task(ctx, j)

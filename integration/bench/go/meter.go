@@ -41,7 +41,7 @@ func (j job) value() []byte {
 	return value
 }
 
-// values are those that a produce job sends in turn, as many as in meter.py and for its reason.
+// values are those that a produce job sends in turn, as many as in meter.py and for the same reason.
 func (j job) values() [][]byte {
 	values := make([][]byte, distinctValues)
 	for n := range values {
@@ -67,20 +67,20 @@ type meter struct {
 	sampled atomic.Int64
 }
 
-// start begins when the client is connected and knows its topic.
+// start is called when the client is connected and has its topic's metadata.
 func (m *meter) start() {
 	m.cpu = cpuSeconds()
 	m.wall = time.Now()
 }
 
-// latency is one awaited send; only so many are kept.
+// latency adds one awaited send, up to a limit.
 func (m *meter) latency(took time.Duration) {
 	if at := m.sampled.Add(1) - 1; at < latencySamples {
 		m.samples[at] = took
 	}
 }
 
-// stop ends when the last record is acknowledged, or in the caller's hands.
+// stop is called when the last record is acknowledged, or returned to the caller.
 func (m *meter) stop(count int) (figures, error) {
 	done := figures{Count: count, Seconds: time.Since(m.wall).Seconds(), CPU: cpuSeconds() - m.cpu}
 	done.Latencies = m.percentiles()

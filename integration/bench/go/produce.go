@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// At these it was fastest here, at the least CPU: records from a pool as in its own benchmark, and a partitioner that
-// stays until a batch is full, where the default moves on after 64 KiB.
+// The fastest options here, at the least CPU: records from a pool as in its own benchmark, and a partitioner that
+// keeps its partition until a batch is full, where the default changes it after 64 KiB.
 const (
 	produceLinger   = 5 * time.Millisecond
 	batchBytes      = 1_000_000
@@ -19,7 +19,7 @@ const (
 )
 
 // producer is idempotent with acks=all, as franz-go is by default; it has sent one record, so that it is connected and
-// knows its topic.
+// has its topic's metadata.
 func producer(ctx context.Context, j job, linger time.Duration) (*kgo.Client, error) {
 	codec := kgo.NoCompression()
 	if j.Compression == "lz4" {

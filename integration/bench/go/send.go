@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-const everySend = 16 // with many goroutines one send in so many is timed, as in tasks.py
+const everySend = 16 // with many goroutines, one send in 16 is timed, as in tasks.py
 
 // send is j.Tasks goroutines, each sending one record after the other, j.Count in all; without linger they are fastest.
 func send(ctx context.Context, j job) (figures, error) {
