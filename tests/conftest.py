@@ -1,6 +1,6 @@
 """The rules of the suite: every async test runs on asyncio's loop and on uvloop.
 
-It fails if it blocks the loop or leaks a task.
+A test fails if it blocks the loop or leaks a task.
 """
 
 from __future__ import annotations

@@ -84,6 +84,6 @@ def test_the_tests_named_by_scenarios_exist() -> None:
 
 def check_named_tests(statement: str) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", statement)
-    assert named, f"no test shows: {statement}"
+    assert named, f"no test is named for: {statement}"
     for path, name in named:
         assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"

@@ -1,4 +1,4 @@
-"""The architecture as a test: imports point down and through `__init__`; `__all__` is true."""
+"""The architecture as a test: imports point down and through `__init__`; `__all__` is complete."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_packages_are_imported_through_their_init() -> None:
 def test_all_lists_the_public_names_of_a_package(package: str) -> None:
     module = importlib.import_module(f"aiokwire.{package}")
     listed = module.__all__
-    assert len(set(listed)) == len(listed), "__all__ is free of doubles (ruff keeps its order)"
+    assert len(set(listed)) == len(listed), "__all__ has no duplicates (ruff checks its order)"
     for name in listed:
         assert getattr(module, name) is not None or name == "__version__"
 

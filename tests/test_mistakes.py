@@ -28,4 +28,4 @@ async def test_a_hundred_mistakes_raise_the_messages_of_the_page() -> None:
         assert "\n" not in str(error), f"{statement}: an error is one line"
     new, committed = page(rows).splitlines(), PAGE.read_text().splitlines()
     changes = "\n".join(difflib.unified_diff(committed, new, "docs/mistakes.md", "today", lineterm="", n=0))
-    assert not changes, f"write the page again with `python -m tests.mistakes`:\n{changes}"
+    assert not changes, f"regenerate the page with `python -m tests.mistakes`:\n{changes}"

@@ -56,7 +56,7 @@ def test_an_invalid_duration_is_refused(text: str) -> None:
         ("0", "0 seconds"),
     ],
 )
-def test_a_duration_is_written_in_the_words_of_sparks_intervals(text: str, words: str) -> None:
+def test_a_duration_is_formatted_as_a_spark_interval(text: str, words: str) -> None:
     assert duration_in_words(text) == words
 
 

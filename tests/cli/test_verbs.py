@@ -138,14 +138,14 @@ def test_produce_reads_standard_input(bootstrap: str, run: Run, topic: str) -> N
 
 
 @pytest.fixture
-def heeding_interrupts() -> Iterator[None]:
+def default_sigint() -> Iterator[None]:
     """Restore SIGINT: background jobs of a shell ignore it, and so do their child processes."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("heeding_interrupts")
+@pytest.mark.usefixtures("default_sigint")
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_a_signal_ends_a_waiting_consumer_cleanly(
     bootstrap: str, run: Run, topic: str, tmp_path: Path, sent: signal.Signals, status: int

@@ -34,7 +34,7 @@ def reader_of(broker: Broker) -> Consumer[bytes, bytes]:
     )
 
 
-async def test_a_record_knows_its_topic_partition(broker: Broker) -> None:
+async def test_a_record_has_its_topic_partition(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         record = await reader.getone(timeout=5)
         assert record.topic_partition == TopicPartition(record.topic, record.partition)

@@ -1,4 +1,4 @@
-"""Streams of events, without a consumer and with one."""
+"""Streams of events, with and without a consumer."""
 
 from __future__ import annotations
 

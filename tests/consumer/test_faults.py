@@ -428,7 +428,7 @@ async def test_buffered_and_in_flight_bytes_stay_within_fetch_memory(make_peer: 
                 while seen < 320:
                     seen += len(await reader.getmany(max_records=3))
                     used.append(reader.memory_in_use)
-            assert 50_000 < max(used) <= 200_000 + 11_000, "one batch may stand over"
+            assert 50_000 < max(used) <= 200_000 + 11_000, "one batch may exceed the budget"
 
 
 async def test_paused_partitions_that_fill_the_memory_are_dropped_from_the_buffer(make_peer: MakePeer) -> None:

@@ -80,7 +80,7 @@ async def test_getarrow_takes_whole_batches_up_to_the_limit_or_one_larger_batch(
         await reader.getone()
         reader.seek(T0, 0)
         await reader.getone()
-        assert offsets(await reader.getarrow(5)) == list(range(1, 10)), "what is left of a batch"
+        assert offsets(await reader.getarrow(5)) == list(range(1, 10)), "the rest of a batch"
         assert offsets(await reader.getarrow(29)) == list(range(10, 30))
         assert offsets(await reader.getarrow(29)) == list(range(30, 40))
 
@@ -167,6 +167,6 @@ async def test_wrong_arguments_and_a_closed_consumer_raise(broker: Broker, monke
             without.setitem(sys.modules, "pyarrow", None)
             with pytest.raises(ConfigurationError, match=r"install aiokwire\[arrow\]"):
                 await reader.getarrow()
-        assert offsets(await reader.getarrow(timeout=5)) == [0, 1, 2], "nothing was taken"
+        assert offsets(await reader.getarrow(timeout=5)) == [0, 1, 2], "the failed call took no records"
     with pytest.raises(ClosedError):
         await reader.getarrow()

@@ -72,7 +72,7 @@ async def test_nearest_resets_to_the_closer_end(broker: Broker, position: int, f
     delete_before(broker, 4)
     hooks = RecordingHooks()
     async with consumer(broker, hooks, auto_offset_reset="nearest") as reader:
-        assert await reader.position(T0) == 4, "without a position it is the start"
+        assert await reader.position(T0) == 4, "without a position, nearest is the start"
         reader.seek(T0, position)
         with anyio.fail_after(5):
             while len(hooks.resets) < 2:

@@ -1,4 +1,4 @@
-"""Records count as processed when the next ones are requested, in every way to read."""
+"""In every way to read, records count as processed when the next ones are requested."""
 
 from __future__ import annotations
 

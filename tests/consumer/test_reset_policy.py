@@ -151,7 +151,7 @@ def test_a_time_without_a_later_record_means_the_end() -> None:
         (10, 10, 20, 10),
     ],
 )
-def test_nearest_is_the_closer_end(position: int | None, start: int, end: int, after: int) -> None:
+def test_nearest_moves_the_position_to_the_closer_end(position: int | None, start: int, end: int, after: int) -> None:
     state = waiting(OffsetReset.NEAREST, position)
     hooks = answer(state, start)
     if state.state is FetchState.AWAIT_RESET:

@@ -38,7 +38,9 @@ def test_each_partition_is_in_exactly_one_share_and_few_move(numbers: frozenset[
     sizes = [len(share) for share in after]
     assert max(sizes) - min(sizes) <= 1
     for old, new in zip(before, after, strict=True):
-        assert len(new & old) >= min(len(new), len(old & t(*numbers))), "it was given another one in place of its own"
+        assert len(new & old) >= min(len(new), len(old & t(*numbers))), (
+            "it received another partition in place of its own"
+        )
 
 
 def test_a_record_being_processed_locks_its_partition_for_other_streams() -> None:

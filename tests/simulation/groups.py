@@ -75,7 +75,7 @@ class Plan:
     statics: bool
     events: tuple[Event, ...]
     cut: float
-    dawdles: bool  # listeners are slow
+    slow_listeners: bool
     by_hand: bool  # the application commits too, besides the automatic commits
     grows: tuple[float, ...]  # times when the topic gets another partition
     peaceful: bool = False  # no member loses partitions: each has one owner at every moment
@@ -101,7 +101,7 @@ def draw(seed: int) -> Plan:
         statics=rng.random() < 0.3,
         events=tuple(sorted(events, key=lambda event: event.at)),
         cut=rng.choice((0.0, 0.0, 0.02)),
-        dawdles=rng.random() < 0.5,
+        slow_listeners=rng.random() < 0.5,
         by_hand=rng.random() < 0.5,
         grows=tuple(sorted(rng.uniform(0, storm) for _ in range(rng.choice((0, 0, 1, 2))))),
     )
@@ -151,10 +151,10 @@ class Ledger:
         for tp in sorted(partitions):
             holder = self._holders.setdefault(tp, name)
             if holder != name:
-                self.complain(f"{name} takes {tp}, and {holder} has not given it up")
+                self.complain(f"{name} takes {tp} before {holder} released it")
                 self._holders[tp] = name
 
-    def gives_up(self, name: str, partitions: Collection[TopicPartition]) -> None:
+    def releases(self, name: str, partitions: Collection[TopicPartition]) -> None:
         for tp in partitions:
             if self._holders.get(tp) == name:
                 del self._holders[tp]
@@ -165,8 +165,8 @@ class Ledger:
             self.complain(f"{name} received {tp} at {offset}, and no member received {expected}")
         self.read[tp] = max(expected, offset + 1)
 
-    def look(self, broker: Broker) -> None:
-        """Check the committed offsets of now."""
+    def check_now(self, broker: Broker) -> None:
+        """Check the current committed offsets."""
         for tp, offset in broker.state.offsets.of_group(GROUP).items():
             before = self.committed.get(tp, 0)
             if offset.offset < before:
@@ -175,7 +175,7 @@ class Ledger:
                 self.complain(f"{tp} is committed up to {offset.offset} and read up to {self.read.get(tp, 0)}")
             self.committed[tp] = offset.offset
 
-    def look_back(self, broker: Broker) -> None:
+    def check_all(self, broker: Broker) -> None:
         """Check all commits of the history, in the order in which they took effect."""
         before: dict[TopicPartition, int] = {}
         _, partition = broker.state.offsets.partition_of(GROUP)
@@ -227,18 +227,18 @@ class Member(RebalanceListener):
         if self._plan.peaceful:
             self._ledger.takes(self.name, partitions)
         self._owns(partitions)
-        await self._dawdle()
+        await self._delay_listener()
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        self._loop.note(self.name, "gives up", *sorted(partitions))
+        self._loop.note(self.name, "revoked", *sorted(partitions))
         self._owns(partitions)
-        await self._dawdle()
-        self._ledger.gives_up(self.name, partitions)
+        await self._delay_listener()
+        self._ledger.releases(self.name, partitions)
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
         self._loop.note(self.name, "lost", *sorted(partitions))
-        self._ledger.gives_up(self.name, partitions)
-        await self._dawdle()
+        self._ledger.releases(self.name, partitions)
+        await self._delay_listener()
 
     def _owns(self, partitions: Collection[TopicPartition]) -> None:
         """Record the owner, unless commits are automatic: `group_metadata()` would end those."""
@@ -247,8 +247,8 @@ class Member(RebalanceListener):
             for tp in sorted(partitions):
                 self._ledger.owns(self.name, generation, tp)
 
-    async def _dawdle(self) -> None:
-        if self._plan.dawdles and self._rng.random() < 0.3:
+    async def _delay_listener(self) -> None:
+        if self._plan.slow_listeners and self._rng.random() < 0.3:
             await anyio.sleep(self._rng.uniform(0, 2))
 
     async def run(self, topics: tuple[str, ...]) -> None:
@@ -340,9 +340,9 @@ class GroupHistory:
         async with anyio.create_task_group() as members:
             async with anyio.create_task_group() as storm:
                 storm.start_soon(self._write)
-                storm.start_soon(self._look, self.plan.storm)
+                storm.start_soon(self._watch_commits, self.plan.storm)
                 for event in self.plan.events:
-                    storm.start_soon(self._happen, event, members)
+                    storm.start_soon(self._play_event, event, members)
                 for at in self.plan.grows:
                     storm.start_soon(self._grow, at)
             await self._calm()
@@ -353,7 +353,7 @@ class GroupHistory:
             ends = self._host.ends()
             await until(lambda: self._is_done(ends), within=CALM, what=f"everything up to {ends} is read and committed")
             members.cancel_scope.cancel()
-        self.ledger.look_back(self._host.broker)
+        self.ledger.check_all(self._host.broker)
         await self._host.stop()
         await anyio.sleep(5)  # until closed connections are gone
         left = [f"timer left: {handle!r}" for handle in self._loop.pending_timers()]
@@ -361,7 +361,7 @@ class GroupHistory:
         return self.ledger.wrong + left + [f"reported to the loop: {fault}" for fault in self._loop.faults]
 
     def _is_done(self, ends: dict[TopicPartition, int]) -> bool:
-        self.ledger.look(self._host.broker)
+        self.ledger.check_now(self._host.broker)
         ledger = self.ledger
         return all(ledger.read.get(tp, 0) >= end and ledger.committed.get(tp, 0) >= end for tp, end in ends.items())
 
@@ -385,16 +385,16 @@ class GroupHistory:
             await producer.flush(timeout=90)
             await producer.close(timeout=5)
 
-    async def _look(self, seconds: float) -> None:
+    async def _watch_commits(self, seconds: float) -> None:
         until_time = anyio.current_time() + seconds
         while anyio.current_time() < until_time:
             await anyio.sleep(0.05)
             if self._host.up:
-                self.ledger.look(self._host.broker)
+                self.ledger.check_now(self._host.broker)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    async def _happen(self, event: Event, members: Any) -> None:
+    async def _play_event(self, event: Event, members: Any) -> None:
         await anyio.sleep(event.at)
         self._loop.note("event", event.kind, event.number, event.duration)
         if event.kind == "join":

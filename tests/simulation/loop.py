@@ -29,7 +29,7 @@ Args = TypeVarTuple("Args")
 
 EPOCH = 1_767_225_600.0  # the simulated wall clock at the loop's time 0
 BEGINNING = 5_000.0  # the loop's clock at the start: far from 0 and from the wall clock, to expose mix-ups
-SAME_MOMENT = 20_000  # turns of the loop at one time: more mean that a task spins
+SAME_MOMENT = 20_000  # turns of the loop without time passing; beyond these, a task spins
 LAST_LINES = 400  # of the trace, kept for the report
 
 
@@ -42,7 +42,7 @@ class Standstill(BaseException):
 
 
 class BusyLoop(BaseException):
-    """The loop turns and turns while time stands still."""
+    """The loop turns without time passing."""
 
 
 class SimTask(asyncio.Task[Any]):
@@ -71,7 +71,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._same_moment = 0
         self._tasks = 0
         self._digest = hashlib.blake2b(digest_size=16)
-        self._selector = self  # BaseEventLoop waits by it
+        self._selector = self  # BaseEventLoop waits by calling its `select`
         self.set_task_factory(self._make_task)
         self.set_exception_handler(self._on_fault)
 

@@ -33,7 +33,7 @@ class Weather:
     window: int = 65_536
     refuse: float = 0.0
     unresolved: float = 0.0
-    cut: float = 0.0  # chance that a connection breaks after some bytes
+    cut: float = 0.0  # chance of a connection to break after some bytes
     cut_after: int = 30_000  # bytes, at most
 
 
@@ -94,7 +94,7 @@ class SimTransport(asyncio.Transport):
         self.closing = False
         self.lost = False  # connection_lost is due or done
         self.dead = False  # the host died: no more bytes leave
-        self.sent_to_the_dead = False
+        self.sent_to_dead_process = False
         self.broken = False  # no more bytes get through; the reset is on its way
         self.cut_after: int | None = None  # bytes that still leave before the connection breaks
         self._out: deque[memoryview] = deque()
@@ -230,8 +230,8 @@ class SimTransport(asyncio.Transport):
             return
         item = self._flight.popleft()
         if self.peer.dead:
-            self.sent_to_the_dead = True
-            self._network.answer_for_the_dead(self)
+            self.sent_to_dead_process = True
+            self._network.reset_for_dead_process(self)
         else:
             self.peer._take(item)
 
@@ -265,15 +265,15 @@ class SimTransport(asyncio.Transport):
                 buffer[:size] = data[:size]
                 if size < len(data):
                     self._inbox.appendleft(data[size:])
-                self._took(data[:size])
+                self._consumed(data[:size])
                 self.protocol.buffer_updated(size)
             else:
-                self._took(data)
+                self._consumed(data)
                 self.protocol.data_received(data)
         if self._peer_ended and self._reading and not self.closing and not self.protocol.eof_received():
             self.close()
 
-    def _took(self, data: bytes) -> None:
+    def _consumed(self, data: bytes) -> None:
         self._loop.note("in", self.number, len(data), zlib.crc32(data))
         latency = self._loop.rng.uniform(*self._network.weather.latency)
         self._loop.call_later(latency, self.peer._acknowledged, len(data), context=self.peer.context)
@@ -316,7 +316,7 @@ class Network:
 
     async def resolve(self, name: str) -> str:
         """Return the address of a name, after a moment."""
-        await self._moment()
+        await self._pass_a_moment()
         ip = self.names.get(name)
         if ip is None or self.loop.rng.random() < self.weather.unresolved:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -325,7 +325,7 @@ class Network:
     async def connect(self, factory: Callable[[], Any], ip: str, port: int) -> tuple[SimTransport, Any]:
         """As `loop.create_connection`."""
         here = HERE.get()
-        await self._moment()
+        await self._pass_a_moment()
         while ip in self._silent or self.separated(here, ip):
             waiter = self.loop.create_future()
             self._waiting.append(waiter)
@@ -359,7 +359,7 @@ class Network:
         server = self._servers[(ip, port)] = SimServer(self, factory, (ip, port), serving=serving)
         return server
 
-    async def _moment(self) -> None:
+    async def _pass_a_moment(self) -> None:
         done = self.loop.create_future()
         timer = self.loop.call_later(self.loop.rng.uniform(*self.weather.latency), _set, done)
         try:
@@ -382,7 +382,7 @@ class Network:
         """Remove an end of a connection whose protocol has been notified."""
         self.transports.pop(transport.number, None)
 
-    def answer_for_the_dead(self, sender: SimTransport) -> None:
+    def reset_for_dead_process(self, sender: SimTransport) -> None:
         """Reset a connection to a dead process, if its host has power."""
         if sender.peer.host not in self._silent and not sender.lost:
             self.loop.call_later(0.001, sender._take, _os_error(ConnectionResetError, errno.ECONNRESET))
@@ -409,7 +409,7 @@ class Network:
     def join(self) -> None:
         """Let every host reach every other one again."""
         self._walls.clear()
-        self._try_again()
+        self._retry_connects()
         for transport in list(self.transports.values()):
             transport.release()
 
@@ -429,12 +429,12 @@ class Network:
     def power_on(self, ip: str) -> None:
         """Bring a silent host back, without its connections."""
         self._silent.discard(ip)
-        self._try_again()
+        self._retry_connects()
         for transport in list(self.transports.values()):
-            if transport.peer.host == ip and transport.peer.dead and transport.sent_to_the_dead:
-                self.answer_for_the_dead(transport)
+            if transport.peer.host == ip and transport.peer.dead and transport.sent_to_dead_process:
+                self.reset_for_dead_process(transport)
 
-    def _try_again(self) -> None:
+    def _retry_connects(self) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             _set(waiter)

@@ -1,6 +1,6 @@
 """While every broker refuses connections or is silent, each call of a producer meets its deadline.
 
-Options are the defaults, deadlines are met to the second, and the error names the failure.
+Options have their defaults, deadlines are met to the second, and the error names the failure.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def test_partitions_of_a_silent_leader_are_read_from_the_new_leader_within_secon
                 fetch.release()
             assert await values(reader, 2, within=SOON) == [b"after 0", b"after 1"]
             await anyio.sleep(60)
-            assert await reader.getmany(timeout=1) == [], "twice"
+            assert await reader.getmany(timeout=1) == [], "no record is returned twice"
 
     simulate(main, nodes=2)
 
