@@ -1,6 +1,6 @@
-"""Makes Spark find the format `aiokwire`: it looks for a `DefaultSource` in every package named `pyspark_*`.
+"""The entry point of the format `aiokwire`: Spark looks for `DefaultSource` in packages `pyspark_*`.
 
-A failing import here would take every other Python data source away, so that nothing is loaded but PySpark.
+Loads nothing but PySpark: a failing import here would disable every Python data source.
 """
 
 from aiokwire.spark import AiokwireSource as DefaultSource

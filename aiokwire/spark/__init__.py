@@ -1,14 +1,15 @@
 """Kafka as a source and a sink of Spark, through PySpark's Python data sources. Needs the extra `spark`.
 
-options, kafka_options  options, checked           offsets   Spark's offsets JSON
+options, kafka_options  options, validated         offsets   Spark's offsets JSON
 session   one client per process                   daemon    workers that start quickly
-compat    what this PySpark lacks                  failures  errors in one sentence
+compat    features of the installed PySpark        failures  errors without tracebacks
 
 source/   reads      sink/   writes                decode/   keys and values as columns
 archive/ replay/ audit/ sql/                       the verbs of `aiokwire spark`
-pipelines/ declared queries, and the front door of all verbs   jobs/ what verbs share
+pipelines/ declared queries, and the front door of all verbs   jobs/ shared by the verbs
 
-Importing it loads neither Spark nor the client: Spark imports `pyspark_aiokwire` when it looks for data sources.
+Importing it loads neither Spark nor the client: Spark imports `pyspark_aiokwire` whenever it looks
+for data sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the PySpark at hand does not have: batches work with 4.0, some of the rest needs a later one."""
+"""Features of the installed PySpark: batches work with 4.0, other features need 4.1 or 4.2."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ HAS_FILTERS: Final = hasattr(datasource, "Filter")  # 4.1
 
 
 def require(there: bool, what: str, version: str) -> None:
-    """Refuse what this PySpark cannot do.
+    """Require a feature of PySpark.
 
-    Raises: ConfigurationError: naming the version that can.
+    Raises: ConfigurationError: the feature is missing; the message names the version that has it.
     """
     if not there:
         raise ConfigurationError(f"{what} PySpark {version} or newer: this is {pyspark.__version__}")

@@ -1,7 +1,7 @@
-"""Errors as Spark shows them: in its Python processes an error of ours is one sentence, without a traceback of ours.
+"""Errors as Spark shows them: the message of a `KafkaError` alone, without a traceback.
 
-Spark sends the text of an exception from its Python process to the JVM, as a rule with the traceback. What is wrong
-with an option or a topic stands in the message alone, and the traceback buries it.
+Spark sends an exception from its Python process to the JVM as text, usually with the traceback,
+which buries the message that names the option or the topic.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 
 from aiokwire.errors import KafkaError
 
-# Set by Spark in each Python process that it starts, and read by it when an exception leaves such a process.
+# Spark sets the first in each Python process that it starts, and reads the second when an exception leaves it.
 _RUNTIME: Final = "SPARK_PYTHON_RUNTIME"
 _HIDE: Final = "SPARK_HIDE_TRACEBACK"
 
 
 @contextlib.contextmanager
 def one_sentence() -> Iterator[None]:
-    """Within the block, an error of ours leaves one of Spark's Python processes without its traceback.
+    """Report a `KafkaError` raised in the block to Spark without its traceback.
 
-    The process ends with the error, so that the setting hides nothing of what others do there.
+    The process ends with the error, so that the setting affects no other exception.
     """
     try:
         yield

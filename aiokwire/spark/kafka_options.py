@@ -1,6 +1,6 @@
-"""The options that begin with `kafka.`: the Java client's names and texts, as options of ours.
+"""The options that begin with `kafka.`: the Java client's names and values, as options of aiokwire.
 
-Used by `options`. A job that was written for spark-sql-kafka keeps them.
+Used by `options`. A job written for spark-sql-kafka can keep them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 PREFIX: Final = "kafka."
 _SECURITY: Final = (f"{PREFIX}sasl.", f"{PREFIX}ssl.")
 
-# What Java's clients take and what has nothing to act on here: taken, so that a job can move, and told once in the log.
+# Options of Java's clients without a counterpart here: accepted with a line in the log, so that jobs can be moved.
 _WITHOUT_EFFECT: Final = frozenset({
     "client.dns.lookup", "config.providers", "enable.metrics.push", "exclude.internal.topics", "group.id",
     "group.protocol", "heartbeat.interval.ms", "max.poll.interval.ms", "max.poll.records", "metadata.max.idle.ms",
@@ -31,23 +31,23 @@ _WITHOUT_EFFECT: Final = frozenset({
     "partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms", "retries", "max.block.ms",
 })  # fmt: skip
 
-# What spark-sql-kafka refuses too, with the reason.
+# Options that spark-sql-kafka refuses too, with the reason.
 _REFUSED: Final = {
-    "key.deserializer": "keys come as bytes: decode them with the option key.format or in the query",
-    "value.deserializer": "values come as bytes: decode them with the option value.format or in the query",
-    "key.serializer": "the column key has bytes or a string already",
-    "value.serializer": "the column value has bytes or a string already",
-    "auto.offset.reset": "say where to start with startingOffsets, and what to do with lost data with onDataLoss",
-    "enable.auto.commit": "Spark's checkpoint has the offsets; commitGroup commits what batches have finished",
+    "key.deserializer": "keys are bytes: decode them with the option key.format or in the query",
+    "value.deserializer": "values are bytes: decode them with the option value.format or in the query",
+    "key.serializer": "the column key holds bytes or a string",
+    "value.serializer": "the column value holds bytes or a string",
+    "auto.offset.reset": "set startingOffsets to choose where to start, and onDataLoss for data that is lost",
+    "enable.auto.commit": "Spark's checkpoint has the offsets; commitGroup commits them after each batch",
     "interceptor.classes": "Java classes cannot run here",
-    "transactional.id": "exactly-once delivery makes its own: see delivery and sink.id",
+    "transactional.id": "exactly-once delivery generates its own: see delivery and sink.id",
 }
 
 
 def client_options(options: Mapping[str, str], config: type[ConfigT], defaults: Mapping[str, Any]) -> ConfigT:
-    """The config of a client by its `kafka.` options; `options` has them all, by lower-case name.
+    """Return the config of a client from the `kafka.` options among `options` (lower-case names).
 
-    Raises: ConfigurationError: an option is unknown, refused, or its text is no value of it.
+    Raises: ConfigurationError: an option is unknown or refused, or its value is invalid.
     """
     fields = {field.name: field for field in dataclasses.fields(config) if field.init}
     found = dict(defaults)
@@ -83,23 +83,23 @@ def _is_function(field: dataclasses.Field[Any]) -> bool:
 
 
 def _value(name: str, text: str, field: dataclasses.Field[Any]) -> Any:
-    """An option's text as what the field takes: by the type of its default, or by its annotation."""
+    """Convert an option's text to the type in the field's annotation."""
     kinds = str(field.type).replace(" ", "").split("|")
     text = text.strip()
     try:
         if "bool" in kinds:
             return parse_bool(name, text)
         if "str" in kinds:
-            return text  # choices are parsed by the config
+            return text  # the config parses choices
         return int(text) if "int" in kinds else float(text)
     except ValueError:
         raise ConfigurationError(f"{name} must be a number, not {text!r}") from None
 
 
 def parse_bool(name: str, text: str) -> bool:
-    """True or false, in any case.
+    """Parse `true` or `false`, in any case.
 
-    Raises: ConfigurationError: for anything else.
+    Raises: ConfigurationError: the text is neither.
     """
     lowered = text.strip().lower()
     if lowered not in ("true", "false"):

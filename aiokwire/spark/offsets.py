@@ -1,4 +1,4 @@
-"""Offsets as spark-sql-kafka writes them: `{"topic":{"0":23,"1":-2}}`, in options and in checkpoints.
+"""Offsets in spark-sql-kafka's JSON, `{"topic":{"0":23,"1":-2}}`, in options and checkpoints.
 
 No I/O. Used by the options, by planning, and by the stream's reader.
 """
@@ -14,11 +14,11 @@ from typing import Any, Final, TypeVar
 from aiokwire.errors import ConfigurationError
 from aiokwire.types import TopicPartition
 
-# What stands in place of an offset.
+# Used in place of an offset.
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-# Beside the topics of a checkpointed offset, with the option `trackTopicIds`; no topic's name has an @.
+# A key beside the topics of a checkpointed offset, with the option `trackTopicIds`; topic names have no @.
 EXTRAS: Final = "@aiokwire"
 
 V = TypeVar("V")
@@ -27,7 +27,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class Kind(enum.Enum):
-    """How a place in the log is given."""
+    """How a place in the log is specified."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -38,26 +38,26 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where reading starts or ends, as the options say it."""
+    """Where reading starts or ends, as the options specify it."""
 
     kind: Kind
     by_partition: Mapping[TopicPartition, int] = dataclasses.field(default_factory=dict)
-    """Offsets, also `LATEST` and `EARLIEST`, or milliseconds since the epoch."""
+    """Offsets, including `LATEST` and `EARLIEST`, or milliseconds since the epoch."""
     timestamp: int = -1
     option: str = ""
-    """Who says so, for messages."""
+    """The option that specifies it, for messages."""
 
     def timestamps(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The time at which each partition is to be looked up; empty for places that are not given by time."""
+        """Return the time to look up in each partition; empty unless the place is given by time."""
         if self.kind is Kind.TIMESTAMP:
             return dict.fromkeys(partitions, self.timestamp)
         return dict(self.by_partition) if self.kind is Kind.TIMESTAMPS else {}
 
 
 def parse_by_partition(text: str, option: str, what: str = "offset") -> Offsets:
-    """The numbers of `{"topic":{"partition":number}}`.
+    """Parse `{"topic":{"partition":number}}`.
 
-    Raises: ConfigurationError: naming the option and what is wrong with it.
+    Raises: ConfigurationError: the text has another form; the message names the option.
     """
     example = f'{option} must look like {{"topicA":{{"0":23,"1":-2}}}}'
     try:
@@ -76,7 +76,7 @@ def _numbers(topics: Mapping[str, Any], example: str, what: str) -> Offsets:
             raise ConfigurationError(f"{example}: {topic!r} has {partitions!r} in place of its partitions")
         for partition, number in partitions.items():
             if not (partition.isascii() and partition.isdigit()):
-                raise ConfigurationError(f"{example}: {partition!r} of {topic!r} is no partition's number")
+                raise ConfigurationError(f"{example}: {partition!r} of {topic!r} is not a partition number")
             if isinstance(number, bool) or not isinstance(number, int):
                 raise ConfigurationError(f"{example}: {topic}[{partition}] has {number!r} in place of its {what}")
             found[TopicPartition(topic, int(partition))] = number
@@ -93,9 +93,9 @@ def _unique(pairs: list[tuple[str, Any]], option: str) -> dict[str, Any]:
 
 
 def parse_assign(text: str) -> frozenset[TopicPartition]:
-    """The partitions of `{"topicA":[0,1],"topicB":[2,4]}`.
+    """Parse `{"topicA":[0,1],"topicB":[2,4]}`.
 
-    Raises: ConfigurationError: naming what is wrong.
+    Raises: ConfigurationError: the text has another form.
     """
     example = 'assign must look like {"topicA":[0,1],"topicB":[2,4]}'
     try:
@@ -110,7 +110,7 @@ def parse_assign(text: str) -> frozenset[TopicPartition]:
             raise ConfigurationError(f"{example}: {topic!r} has {partitions!r} in place of its partitions")
         for partition in partitions:
             if isinstance(partition, bool) or not isinstance(partition, int) or partition < 0:
-                raise ConfigurationError(f"{example}: {partition!r} of {topic!r} is no partition's number")
+                raise ConfigurationError(f"{example}: {partition!r} of {topic!r} is not a partition number")
             found.add(TopicPartition(topic, partition))
     return frozenset(found)
 
@@ -119,7 +119,7 @@ def parse_assign(text: str) -> frozenset[TopicPartition]:
 
 
 def to_json(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What Spark keeps of a position: sorted, since Spark compares offsets as text."""
+    """Return offsets as Spark checkpoints them: sorted, because Spark compares them as text."""
     found: dict[str, Any] = {}
     for tp in sorted(offsets):
         found.setdefault(tp.topic, {})[str(tp.partition)] = offsets[tp]
@@ -129,13 +129,13 @@ def to_json(offsets: Mapping[TopicPartition, int], topic_ids: Mapping[str, str] 
 
 
 def from_json(kept: Mapping[str, Any]) -> tuple[Offsets, dict[str, str]]:
-    """Offsets, and topic ids where they were kept; of this source or of spark-sql-kafka.
+    """Return the offsets of a checkpoint of this source or of spark-sql-kafka, and its topic ids.
 
-    Raises: ConfigurationError: the checkpoint is of something else.
+    Raises: ConfigurationError: the checkpoint has another form.
     """
     topics = dict(kept)
     extras = topics.pop(EXTRAS, {})
     offsets = _numbers(topics, "an offset of this source's checkpoint must look like spark-sql-kafka's", "offset")
     if not isinstance(extras, dict) or extras.get("v", 1) != 1:
-        raise ConfigurationError(f"a newer aiokwire wrote this checkpoint: {extras!r} is not known here")
+        raise ConfigurationError(f"a newer aiokwire wrote this checkpoint: {extras!r} is unknown to this version")
     return offsets, dict(extras.get("ids", {}))

@@ -1,7 +1,7 @@
-"""What users may say: spark-sql-kafka's names and ours, checked before anything starts. No I/O.
+"""The options of the source and the sink: spark-sql-kafka's and aiokwire's own, validated. No I/O.
 
-`parse_source` and `parse_sink` read Spark's options once, into a frozen value that travels to the tasks. Names are
-understood in any case, as everywhere in Spark.
+`parse_source` and `parse_sink` convert Spark's options to a frozen value, which is pickled to the
+tasks. Names are case-insensitive, as everywhere in Spark.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _SOURCE: Final = (
     "groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs",
 )  # fmt: skip
 _SINK: Final = ("topic", "includeHeaders", "delivery", "sink.id", "run.id", "ledger")
-# What Spark itself puts among the options, or what is its own to read.
+# Options that Spark adds, or reads itself.
 _OF_SPARK: Final = frozenset({"path", "paths", "checkpointlocation", "queryname", "__partition_columns"})
 
-# A task's fetch: large, since a task has a few partitions and nothing else to do (Kafka's own default is 1 MiB).
+# A task reads few partitions and does nothing else, so that its fetches are large (Kafka's default is 1 MiB).
 _SOURCE_DEFAULTS: Final = {
     "client_id": "aiokwire-spark",
     "isolation_level": "read_uncommitted",  # as in spark-sql-kafka
@@ -51,22 +51,22 @@ _SOURCE_DEFAULTS: Final = {
 _SINK_DEFAULTS: Final = {
     "client_id": "aiokwire-spark",
     "allow_auto_create_topics": False,  # a job that writes to a mistyped topic fails
-    "transaction_timeout_ms": 900_000,  # as long as a microbatch may take; brokers allow no more unless told
+    "transaction_timeout_ms": 900_000,  # bounds a microbatch; the maximum that brokers accept by default
 }
 
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 
 
 class OnDataLoss(enum.Enum):
-    """What to do when offsets that should be read are gone."""
+    """The reaction to offsets that should be read and no longer exist."""
 
     FAIL = "fail"
     SKIP = "skip"
-    REPORT = "report"  # go on, and tell of each partition in the log what is missing
+    REPORT = "report"  # continue, and log the missing offsets of each partition
 
 
 class Delivery(enum.Enum):
-    """What the sink promises."""
+    """The sink's guarantee."""
 
     AT_LEAST_ONCE = "at-least-once"
     EXACTLY_ONCE = "exactly-once"
@@ -74,7 +74,7 @@ class Delivery(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Topics:
-    """What to read: exactly one of the three."""
+    """The topics or partitions to read: exactly one of the three fields is set."""
 
     names: tuple[str, ...] = ()
     partitions: frozenset[TopicPartition] = frozenset()
@@ -83,14 +83,14 @@ class Topics:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """All that a reader needs to know."""
+    """The options of a reader."""
 
     consumer: ConsumerConfig
     topics: Topics
     start: Place
     end: Place
     fall_back_to_latest: bool
-    """For a partition without a record that late: its end, in place of an error."""
+    """For a partition without a record at that time or later: its end instead of an error."""
     on_data_loss: OnDataLoss
     track_topic_ids: bool
     min_partitions: int | None
@@ -109,26 +109,26 @@ class SourceOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SinkOptions:
-    """All that a writer needs to know."""
+    """The options of a writer."""
 
     producer: ProducerConfig
     topic: str | None
-    """For all rows; None: the column topic says it."""
+    """For all rows; None: the column topic names it."""
     delivery: Delivery
     sink_id: str | None
     run_id: str | None
     begin_ledger: bool
-    """Whether a batch other than the first may find no ledger of those before it."""
+    """Whether a batch other than the first may start without a ledger of its predecessors."""
     checkpoint_location: str | None
 
 
 def parse_source(options: Mapping[str, str], *, streaming: bool | None) -> SourceOptions:
     """Parse the options of `spark.read` or `spark.readStream`.
 
-    `streaming` is None while it is not known which of the two: then everything but the rules of that one is checked.
+    While `streaming` is None, only the rules that apply to both are checked.
 
-    Raises: ConfigurationError: an option is unknown (with the nearest name), contradicts another, or has a value that
-        it cannot have.
+    Raises: ConfigurationError: an option is unknown (the message names the nearest), contradicts
+        another, or has an invalid value.
     """
     from aiokwire.consumer import ConsumerConfig  # here, so that a process that only writes does not load it
 
@@ -161,14 +161,14 @@ def parse_source(options: Mapping[str, str], *, streaming: bool | None) -> Sourc
 
 
 def parse_sink(options: Mapping[str, str]) -> SinkOptions:
-    """The options of `df.write` or `df.writeStream`.
+    """Parse the options of `df.write` or `df.writeStream`.
 
     Raises: ConfigurationError: as `parse_source`.
     """
     from aiokwire.producer import ProducerConfig  # here, so that a process that only reads does not load it
 
     given = _Given(options, _SINK, "sink")
-    given.flag("includeHeaders", True)  # a column of that name is written in any case
+    given.flag("includeHeaders", True)  # validated only: the column headers is always written
     return SinkOptions(
         producer=client_options(given.options, ProducerConfig, _SINK_DEFAULTS),
         topic=given.text("topic", None),
@@ -181,7 +181,7 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
 
 
 class _Given:
-    """Options as they were given, by lower-case name; those of other prefixes are somebody else's."""
+    """Spark's options by lower-case name; `kafka.` options are left to `kafka_options`."""
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...], owner: str) -> None:
         self.options = {name.lower(): text for name, text in options.items()}
@@ -217,7 +217,7 @@ class _Given:
         return int(text)
 
     def size(self, name: str) -> int | None:
-        """Bytes: a number, or one with k, m, g or t."""
+        """Return bytes, from a number with or without k, m, g or t."""
         text = self.options.get(name.lower())
         try:
             return None if text is None else parse_size(text)
@@ -225,7 +225,7 @@ class _Given:
             raise ConfigurationError(f"{name} {error}") from None
 
     def seconds(self, name: str, default: str) -> float:
-        """A duration; a bare number is milliseconds, as in spark-sql-kafka, whose options these are."""
+        """Return seconds; a bare number is milliseconds, as in spark-sql-kafka."""
         try:
             return parse_duration(self.options.get(name.lower(), default), bare_unit="ms")
         except ValueError as error:
@@ -247,13 +247,13 @@ def _unknown(name: str, known: tuple[str, ...], owner: str) -> str:
     return f"the {owner} aiokwire has no option {name!r}{hint}"
 
 
-# --- of the source --------------------------------------------------------------------------------------------------
+# --- the source -----------------------------------------------------------------------------------------------------
 
 
 def _topics(given: _Given) -> Topics:
     chosen = [name for name in ("subscribe", "assign", "subscribePattern") if given.has(name)]
     if len(chosen) != 1:
-        found = f"not {' and '.join(chosen)}" if chosen else "none of them is there"
+        found = f"not {' and '.join(chosen)}" if chosen else "none of them is set"
         raise ConfigurationError(f"one of subscribe, assign and subscribePattern must be set: {found}")
     text = given.text(chosen[0], None)
     if chosen[0] == "assign":
@@ -262,7 +262,7 @@ def _topics(given: _Given) -> Topics:
         try:
             re.compile(text)
         except re.error as error:
-            raise ConfigurationError(f"subscribePattern {text!r} is no regular expression: {error}") from None
+            raise ConfigurationError(f"subscribePattern {text!r} is not a regular expression: {error}") from None
         return Topics(pattern=text)
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
@@ -275,7 +275,9 @@ def _refuse_loop(topics: Topics, dead_letter_topic: str) -> None:
         return
     names = {*topics.names, *(tp.topic for tp in topics.partitions)}
     if dead_letter_topic in names or (topics.pattern and re.fullmatch(topics.pattern, dead_letter_topic)):
-        raise ConfigurationError(f"deadLetterTopic cannot be {dead_letter_topic!r}, which is read: it would never end")
+        raise ConfigurationError(
+            f"deadLetterTopic cannot be {dead_letter_topic!r}, which is read: its records would be read again"
+        )
 
 
 def _places(given: _Given, *, streaming: bool) -> tuple[Place, Place]:
@@ -284,9 +286,9 @@ def _places(given: _Given, *, streaming: bool) -> tuple[Place, Place]:
 
 
 def _check_mode(given: _Given, start: Place, end: Place, *, streaming: bool) -> None:
-    """Refuse what a stream, or a batch, cannot have.
+    """Check the rules of streams or of batches.
 
-    Raises: ConfigurationError.
+    Raises: ConfigurationError: an option belongs to the other mode, or nothing would be read.
     """
     if streaming:
         for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
@@ -307,7 +309,7 @@ def _check_mode(given: _Given, start: Place, end: Place, *, streaming: bool) -> 
 
 
 def _place(given: _Given, side: str, default: Place) -> Place:
-    """The first that is there, as in spark-sql-kafka: one time for all, times by partition, offsets."""
+    """Return the first that is set, as in spark-sql-kafka: a time, times by partition, or offsets."""
     name = f"{side}Timestamp"
     if given.has(name):
         text = given.text(name, None)
@@ -336,7 +338,7 @@ def _place(given: _Given, side: str, default: Place) -> Place:
 
 def _on_data_loss(given: _Given) -> OnDataLoss:
     if given.has("failOnDataLoss") and given.has("onDataLoss"):
-        raise ConfigurationError("failOnDataLoss and onDataLoss say the same thing: set one of them")
+        raise ConfigurationError("failOnDataLoss and onDataLoss configure the same behaviour: set one of them")
     default = OnDataLoss.FAIL if given.flag("failOnDataLoss", True) else OnDataLoss.REPORT
     return given.choice("onDataLoss", OnDataLoss, default)
 
@@ -387,7 +389,7 @@ def _decoding(given: _Given) -> Decoding:
 
 
 def _side(given: _Given, side: str) -> Side:
-    """What keys, or values, are."""
+    """Return the format of keys or of values."""
     chosen = given.choice(f"{side}.format", Format, Format.BINARY)
     schema = given.text(f"{side}.schema", "")
     needs = chosen in (Format.JSON, Format.AVRO)
@@ -399,5 +401,5 @@ def _side(given: _Given, side: str) -> Side:
         for name in ("writer", "registry"):
             given.refuse(f"{side}.schema.{name}", f"needs {side}.format=avro")
     if given.has(f"{side}.schema.registry"):
-        given.refuse(f"{side}.schema.writer", f"contradicts {side}.schema.registry, which has what wrote each record")
+        given.refuse(f"{side}.schema.writer", f"contradicts {side}.schema.registry, which has the writer's schemas")
     return Side(chosen, schema, given.text(f"{side}.schema.writer", ""), given.text(f"{side}.schema.registry", ""))

@@ -1,7 +1,7 @@
-"""One client for each process and configuration, kept from task to task.
+"""One client for each process and configuration, reused by the tasks of the process.
 
-Spark forks its Python workers and uses them again, so that a connection made for one task serves the next. The loop
-runs only while a task or the planner waits: there is no thread, and nothing to leave behind when Spark ends a process.
+Spark reuses its forked Python workers, so that the next task finds the connections open. The loop
+runs only while a task or the planner waits: there is no thread to stop when Spark ends a process.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ except ImportError:
 
 T = TypeVar("T")
 
-# Clusters and configurations that one process talks to at a time; a streaming job has one or two.
+# Sessions that a process keeps open; a streaming job needs one or two.
 MOST_SESSIONS: Final = 4
 
-# How long brokers that cannot be reached are tried (seconds): Spark tries the task itself again.
+# Timeout of the first connection (seconds): Spark retries the task.
 START_PATIENCE: Final = 10.0
 
 _sessions: OrderedDict[tuple[int, ClientConfig], Session] = OrderedDict()
-# A forked parent's. They are kept: to collect their loops would take the parent's sockets out of its selectors.
+# Sessions of the parent process. Kept: collecting their loops would remove the parent's sockets from its selectors.
 _inherited: list[Session] = []
 
 
@@ -46,7 +46,7 @@ class Session:
             raise
 
     def wait(self, awaitable: Awaitable[T]) -> T:
-        """Run the loop until this is done."""
+        """Run the loop until `awaitable` is done, and return its result."""
         return self._loop.run_until_complete(_as_coroutine(awaitable))
 
     @property
@@ -66,7 +66,7 @@ async def _as_coroutine(awaitable: Awaitable[T]) -> T:
 
 
 def session_for(config: ClientConfig) -> Session:
-    """The process's session of this configuration, made when there is none.
+    """Return the process's session of this configuration, started when there is none.
 
     Raises: KafkaError: the client cannot start.
     """
@@ -76,7 +76,7 @@ def session_for(config: ClientConfig) -> Session:
         _sessions.move_to_end(key)
         return session
     if session is not None:
-        session.close()  # its client has failed; the loop is left to end
+        session.close()  # its client has failed; only the loop is left to close
     session = _sessions[key] = Session(config)
     others = [each for each in _sessions if each[0] != key[0]]
     _inherited.extend(_sessions.pop(other) for other in others)
@@ -87,7 +87,7 @@ def session_for(config: ClientConfig) -> Session:
 
 
 def close_sessions() -> None:
-    """Close what this process holds: for tests and for tools that go on without Spark."""
+    """Close the sessions of this process, for tests and for tools that continue without Spark."""
     while _sessions:
         (process, _), session = _sessions.popitem()
         if process == os.getpid():

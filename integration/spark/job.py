@@ -26,7 +26,7 @@ from aiokwire.spark.options import parse_sink
 from aiokwire.spark.sink.columns import sink_columns
 from aiokwire.spark.sink.commit_messages import Written
 from aiokwire.spark.sink.exactly_once import BATCH_ID, QUERY_ID
-from aiokwire.spark.sink.sink import TransactionalSink
+from aiokwire.spark.sink.writer import TransactionalSink
 
 FAILED: Final = 3
 COLUMNS: Final = StructType().add("key", StringType()).add("value", StringType()).add("partition", IntegerType())

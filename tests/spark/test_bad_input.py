@@ -31,7 +31,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "a value that cannot be": ({"minPartitions": "some"}, "minPartitions must be a positive number, not 'some'"),
     "a missing topic": (
         {"subscribe": "nowhere", "kafka.default.api.timeout.ms": "200"},
-        "ConfigurationError.* topic 'nowhere' is not there",
+        "ConfigurationError.* topic 'nowhere' does not exist",
     ),
     "offsets beyond the log": ({"endingOffsets": '{"TOPIC":{"0":9}}'}, "LostData.* the log ends at 2"),
     "an undecodable record": (
@@ -73,7 +73,7 @@ def test_an_invalid_option_is_one_sentence_at_load(kafka: Kafka, read: Reads) ->
 
 
 def test_a_missing_topic_is_one_sentence(kafka: Kafka, read: Reads) -> None:
-    with pytest.raises(PySparkException, match="ConfigurationError: topic 'nowhere' is not there") as caught:
+    with pytest.raises(PySparkException, match="ConfigurationError: topic 'nowhere' does not exist") as caught:
         read("nowhere", kafka__default__api__timeout__ms="200").collect()
     assert "Traceback" not in str(caught.value)
 

@@ -94,7 +94,7 @@ def test_topics_are_chosen_by_name_partition_or_pattern() -> None:
     assert source(subscribe=" a , b,a").topics.names == ("a", "b")
     assert source(assign='{"a":[0,2]}').topics.partitions == {TopicPartition("a", 0), TopicPartition("a", 2)}
     assert source(subscribePattern="a.*").topics.pattern == "a.*"
-    with pytest.raises(ConfigurationError, match="no regular expression"):
+    with pytest.raises(ConfigurationError, match="not a regular expression"):
         source(subscribePattern="a(")
 
 

@@ -1,7 +1,7 @@
 """`archive`: topics to Parquet, each record once.
 
 archive    the driver: rounds of offsets           tasks     offsets to files
-commit     a round becomes part of the archive     manifest  which files are part of it
-layout     directories and names                   compact   small files put together
-verify     files compared with manifests
+commit     adds a round to the archive             manifest  the files of the archive
+layout     directories and names                   compact   merges small files
+verify     compares files with manifests
 """

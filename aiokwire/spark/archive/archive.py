@@ -1,8 +1,9 @@
-"""`archive`: topics to Parquet, each record once, also for those who only look into the directory.
+"""`archive`: topics to Parquet, each record once, even for readers that only list the directory.
 
-    ends of the logs -> a round: offsets -> a Spark job that writes files -> commit -> the group is told -> next round
+    ends of the logs -> a round of fixed offsets -> a Spark job writes files -> commit
+        -> offsets committed to the group -> next round
 
-The manifests say how far it is: there is no checkpoint beside them. Each round reads offsets that were fixed before it.
+The manifests hold the position: there is no other checkpoint.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from aiokwire.spark.archive.manifest import FOLDER, Archive, Manifest
 from aiokwire.spark.archive.tasks import Writing, Written, write_task
 from aiokwire.spark.jobs.filesystem import Store
 from aiokwire.spark.jobs.progress import Progress
-from aiokwire.spark.jobs.spark_session import ask, spark_session, tell_group
+from aiokwire.spark.jobs.spark_session import ask, commit_ends, spark_session
 from aiokwire.spark.jobs.stopping import Stop, Stopped, tasks
 from aiokwire.spark.offsets import Offsets, to_json
 from aiokwire.spark.options import COLUMNS, SourceOptions, parse_source
@@ -45,10 +46,10 @@ logger = logging.getLogger("aiokwire.spark")
 LOCK: Final = f"{FOLDER}/.lock"
 CODECS: Final = ("snappy", "zstd", "lz4", "gzip", "none")
 
-# A round: what is done again after a kill, and how often a manifest is written.
+# A round is repeated after a kill, and adds one manifest.
 ROUND_RECORDS: Final = 20_000_000
 FILE_BYTES: Final = 256 << 20
-# What a task has at least before a partition is cut for the sake of idle cores.
+# The least records of a task when a partition is cut to occupy idle cores.
 TASK_RECORDS: Final = 250_000
 
 _ISOLATION: Final = "kafka.isolation.level"
@@ -56,7 +57,7 @@ _ISOLATION: Final = "kafka.isolation.level"
 
 @dataclasses.dataclass(frozen=True)
 class Archived:
-    """What a run has archived."""
+    """The result of a run."""
 
     path: str
     records: int
@@ -66,9 +67,9 @@ class Archived:
     rounds: int
     seconds: float
     offsets: dict[str, Any]
-    """Where the archive goes on: `{"orders": {"0": 1234}}`."""
+    """Where the next run resumes: `{"orders": {"0": 1234}}`."""
     stopped: bool
-    """Whether somebody asked for the end before it was reached."""
+    """Whether a stop was requested before the run was complete."""
 
 
 def archive(
@@ -87,15 +88,16 @@ def archive(
     stop: Stop | None = None,
     progress: Progress | None = None,
 ) -> Archived:
-    """Write what topics have and an archive has not to Parquet.
+    """Write records of topics that are not yet in an archive to Parquet.
 
-    It goes on where the archive at `path` ends, and ends where the logs did when it began; with `every`, it looks again
-    after so many seconds, until it is stopped. `options` are those of the Spark source; those that say where to
-    start count for an archive that is begun. It reads with `read_committed` unless they say otherwise. `commit_group`
-    is a group whose offsets follow the archive, for tools that show lag.
+    It resumes where the archive at `path` ends, and ends where the logs ended when it started; with
+    `every`, it looks for new records at that interval (seconds) until it is stopped. `options` are
+    those of the Spark source, where the starting offsets apply to a new archive only, and
+    `read_committed` is the default. `commit_group` is a group whose offsets follow the archive, for
+    tools that show lag.
 
-    Raises: ConfigurationError: an option, or an archive that was begun otherwise or of other topics of these names;
-        LostData: offsets that were not archived are gone, with `onDataLoss=fail`; JobFailed: Spark's job failed.
+    Raises: ConfigurationError: an option is invalid, or the archive has another layout or recreated
+        topics; LostData: offsets that were not archived are gone, with `onDataLoss=fail`; JobFailed.
     """
     source = _source(topics, bootstrap, options or {})
     if compression not in CODECS:
@@ -114,10 +116,10 @@ def archive(
 
 
 def _source(topics: str | Sequence[str], bootstrap: str, options: Mapping[str, str]) -> SourceOptions:
-    """The options of the source, with what an archive needs."""
+    """Return the options of the source, with those that an archive requires."""
     given = {name.lower(): text for name, text in options.items()}
     if "columns" in given:
-        raise ConfigurationError("an archive has all columns: leave out columns (includeHeaders=false is possible)")
+        raise ConfigurationError("an archive has all columns: leave out columns (or set includeHeaders=false)")
     names = [topics] if isinstance(topics, str) else list(topics)
     if names:
         given["subscribe"] = ",".join(names)
@@ -158,7 +160,7 @@ class _Run:
         self._rounds = 0
 
     def until_done(self, every: float | None) -> Archived:
-        """All rounds."""
+        """Run all rounds."""
         began = time.perf_counter()
         try:
             self._to_the_end()
@@ -186,7 +188,7 @@ class _Run:
         return sum(each.file.records for each in self._written)
 
     def _to_the_end(self) -> None:
-        """Rounds, until the archive has what the logs have now."""
+        """Run rounds until the archive reaches the present ends of the logs."""
         plan = ask(self._options.consumer, self._plan)
         start = plan.start
         while start != plan.end:
@@ -194,13 +196,13 @@ class _Run:
             end = planning.admit(start, plan.end, self._round_records)
             self._round(planning.ranges_between(start, end), plan.topic_ids, planning.lag(start, plan.end))
             start = end
-        self._tell_group(plan.start)
+        self._commit_to_group(plan.start)
 
-    def _tell_group(self, chosen: Iterable[TopicPartition]) -> None:
+    def _commit_to_group(self, chosen: Iterable[TopicPartition]) -> None:
         ends = self._archive.ends
         done = {tp: ends[tp] for tp in chosen if tp in ends}
         if self._commit_group is not None and done:
-            tell_group(self._options.consumer, self._commit_group, done)
+            commit_ends(self._options.consumer, self._commit_group, done)
 
     async def _plan(self, client: Client) -> Plan:
         lookup = Lookup(client, self._options)
@@ -245,12 +247,12 @@ class _Run:
         self._archive = manifests.load(self._store)
         self._written += written
         self._rounds += 1
-        self._tell_group(each.tp for each in ranges)
+        self._commit_to_group(each.tp for each in ranges)
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be archived now."""
+    """The offsets to archive now."""
 
     start: Offsets
     end: Offsets
@@ -261,19 +263,19 @@ class Plan:
 
 
 def shares_of(ranges: Sequence[Range], options: SourceOptions, cores: int) -> list[tuple[Range, ...]]:
-    """What each task of a round reads: every core has something, if there is enough for all of them."""
+    """Split a round into tasks: one for every core, if there are enough records."""
     total = sum(each.size for each in ranges)
     least = options.min_partitions or min(cores, max(1, total // TASK_RECORDS))
     return planning.split(ranges, min_tasks=least, max_records=options.max_records_per_partition)
 
 
 def check_topics(archive: Archive, topic_ids: Mapping[str, str]) -> None:
-    """Raises: ConfigurationError: a topic is another one than that of the archive."""
+    """Raises: ConfigurationError: a topic was recreated."""
     for name, known in archive.topic_ids.items():
         if topic_ids.get(name, known) != known:
             raise ConfigurationError(
-                f"topic {name!r} was deleted and made anew since it was archived: its offsets begin again, and need an "
-                "archive of their own"
+                f"topic {name!r} was deleted and recreated since it was archived: its offsets start at 0 again: "
+                "archive it to another path"
             )
 
 
@@ -282,6 +284,6 @@ def check_not_behind(known: Offsets, latest: Offsets) -> None:
     for tp, offset in known.items():
         if offset > latest.get(tp, offset):
             raise ConfigurationError(
-                f"the archive has {tp} up to offset {offset}, but its log ends at {latest[tp]}: it was cut off or made "
-                "anew, and needs an archive of its own"
+                f"the archive has {tp} up to offset {offset}, but its log ends at {latest[tp]}: it was truncated or "
+                "recreated: archive it to another path"
             )

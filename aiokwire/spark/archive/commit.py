@@ -1,14 +1,14 @@
-"""How a round of an archive becomes part of it, all at once.
+"""The atomic commit of a round to an archive.
 
 ```
-1  tasks write files under temporary names, which readers pass over
-2  .pending.json is written: the round's manifest, and which file gets which name
-3  what a compaction has put together is removed; the files get their names
-4  .pending.json becomes the manifest: the round is committed
+1  tasks write files under temporary names, which readers ignore
+2  .pending.json is written: the round's manifest, and the final names of the files
+3  the files that a compaction replaces are removed; the new files are renamed
+4  .pending.json is renamed to the manifest: the round is committed
 ```
 
-Killed before 2, nothing has happened, and the next run sweeps the files; killed after it, the next run goes on from
-there. At no moment is a record in two files that a reader of the directory sees.
+After a kill before step 2, the next run deletes the files; after a later kill, it completes the
+commit. A reader of the directory never sees a record in two files.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ logger = logging.getLogger("aiokwire.spark")
 
 
 def commit(store: Store, manifest: Manifest, written: Sequence[Written]) -> None:
-    """Make these files part of the archive.
+    """Add files to the archive.
 
-    Raises: OSError: the file system does not do it; the next run goes on from where it is.
+    Raises: OSError: the file system fails; the next run completes the commit.
     """
     files = tuple(sorted(each.file for each in written))
     moves = {each.temporary: each.file.path for each in written}
@@ -46,7 +46,7 @@ def _finish(store: Store, pending: Manifest) -> None:
         if store.exists(temporary):
             store.move(temporary, path)
         elif not store.exists(path):
-            raise ArchiveDamaged(f"{temporary} is not there, which {PENDING} says is to become {path}")
+            raise ArchiveDamaged(f"{temporary} is missing, which {PENDING} renames to {path}")
     for folder in sorted({path.rpartition("/")[0] for path in pending.moves.values()}):
         store.settle(folder)
     store.move(PENDING, manifests.name_of(pending.number))
@@ -54,14 +54,14 @@ def _finish(store: Store, pending: Manifest) -> None:
 
 
 def recover(store: Store) -> Archive:
-    """The archive as it is, after what a killed run has left is finished or swept.
+    """Complete or remove the rest of a killed run; return the archive.
 
-    Raises: ArchiveDamaged: a manifest or a file that is to be committed is missing.
+    Raises: ArchiveDamaged: a manifest, or a file of the pending round, is missing.
     """
     data = store.read(PENDING)
     if data is not None:
         pending = manifests.decode(data, PENDING)
-        logger.info("round %d was on its way when an earlier run ended: it is committed now", pending.number)
+        logger.info("completing the commit of round %d, which an earlier run left unfinished", pending.number)
         _finish(store, pending)
     found = manifests.load(store)
     sweep(store, found)
@@ -69,7 +69,7 @@ def recover(store: Store) -> Archive:
 
 
 def sweep(store: Store, archive: Archive) -> int:
-    """Remove what was never committed, and manifests that a compaction has taken the place of; how many."""
+    """Delete uncommitted files and manifests replaced by a compaction; return their count."""
     names = store.files(manifests.FOLDER)
     stale = [name for name in names if manifests.is_manifest(name) and name < manifests.name_of(archive.begins)]
     stale += [name for name in names if name.endswith(".new")]

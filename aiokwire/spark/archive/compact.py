@@ -1,9 +1,9 @@
-"""`compact`: small files of an archive put together, each of a partition and a day (or hour).
+"""`compact`: merges small files of an archive that belong to one partition and one day (or hour).
 
-    small neighbours -> a Spark job that writes one file of them -> a manifest that takes the place of all before it
+    small neighbours -> a Spark job merges them -> a manifest that replaces all earlier ones
 
-Who reads by the manifest sees the one state or the other. Who only looks into the directory sees a moment (renames, no
-reading or writing of data) in which a day's files are gone and the new one is not there yet; never a record twice.
+Readers of the manifests see the state before or after. Readers that only list the directory may, for
+the time of a few renames, see neither a day's old files nor the new one, but never a record twice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Compacted:
-    """What came of a compaction."""
+    """The result of a compaction."""
 
     path: str
     files_before: int
@@ -58,10 +58,10 @@ def compact(
     spark: SparkSession | None = None,
     stop: Stop | None = None,
 ) -> Compacted:
-    """Put files of an archive together that are smaller than `file_bytes`; its manifests become one.
+    """Merge files smaller than `file_bytes`, and all manifests of an archive.
 
-    Raises: ConfigurationError: there is no archive; ArchiveDamaged: a file is not what its manifest says; Stopped: it
-        was told to stop, and has changed nothing; JobFailed: Spark's job failed.
+    Raises: ConfigurationError: there is no archive; ArchiveDamaged: a file differs from its
+        manifest; Stopped: a stop was requested, nothing was changed; JobFailed: Spark's job failed.
     """
     began = time.perf_counter()
     store = Store.at(path)
@@ -69,12 +69,12 @@ def compact(
     with store.alone(LOCK):
         before = recover(store)
         if not before.number:
-            raise ConfigurationError(f"{store.root} is no archive: it has no manifest")
+            raise ConfigurationError(f"{store.root} is not an archive: it has no manifest")
         groups = neighbours(before.files, file_bytes)
         written: list[Written] = []
         if groups:
             session = spark_session("aiokwire compact", given=spark)
-            job = functools.partial(_put_together, store, compression, uuid.uuid4().hex[:12])
+            job = functools.partial(_merge, store, compression, uuid.uuid4().hex[:12])
             context = session.sparkContext
             written = stop.job(session, lambda: context.parallelize(groups, len(groups)).map(job).collect())
         if groups or before.number != before.begins:
@@ -93,7 +93,7 @@ def compact(
 
 
 def neighbours(files: Sequence[DataFile], file_bytes: int) -> list[tuple[DataFile, ...]]:
-    """Files of one directory that make one of at most `file_bytes` together, each in the order of its offsets."""
+    """Group files of one directory, in offset order, into files of at most `file_bytes`."""
     found: list[tuple[DataFile, ...]] = []
     by_folder = sorted(files, key=lambda file: (file.path.rpartition("/")[0], file.first))
     for _, folder in itertools.groupby(by_folder, key=lambda file: file.path.rpartition("/")[0]):
@@ -108,7 +108,7 @@ def neighbours(files: Sequence[DataFile], file_bytes: int) -> list[tuple[DataFil
 
 
 def _replacing(before: Archive, groups: Sequence[Sequence[DataFile]]) -> Manifest:
-    """The manifest that takes the place of all others, still without the new files."""
+    """Return the manifest that replaces all others, still without the new files."""
     removed = {file.path for group in groups for file in group}
     return Manifest(
         number=before.number + 1,
@@ -121,10 +121,10 @@ def _replacing(before: Archive, groups: Sequence[Sequence[DataFile]]) -> Manifes
     )
 
 
-def _put_together(store: Store, compression: str, run: str, group: Sequence[DataFile]) -> Written:
-    """A task: one file of several.
+def _merge(store: Store, compression: str, run: str, group: Sequence[DataFile]) -> Written:
+    """Merge files into one, in a task.
 
-    Raises: ArchiveDamaged: a file is not there, or has other records than its manifest says.
+    Raises: ArchiveDamaged: a file is missing, or its records differ from its manifest.
     """
     context = TaskContext.get()
     attempt = f"{run}-{0 if context is None else context.taskAttemptId()}"
@@ -135,7 +135,9 @@ def _put_together(store: Store, compression: str, run: str, group: Sequence[Data
         sink = Summed(file)
         records = _copy(store, compression, group, sink)
     if records != sum(each.records for each in group):
-        raise ArchiveDamaged(f"the files that were to become {path} have {records} records, not those of the manifest")
+        raise ArchiveDamaged(
+            f"the files to merge into {path} have {records} records, which is not the manifest's count"
+        )
     whole = DataFile(
         *first.tp,
         first.first,
@@ -158,7 +160,7 @@ def _copy(store: Store, compression: str, group: Sequence[DataFile], sink: Summe
         try:
             source = store.open(each.path)
         except FileNotFoundError:
-            raise ArchiveDamaged(f"{each.path} is not there") from None
+            raise ArchiveDamaged(f"{each.path} is missing") from None
         with source, pq.ParquetFile(source) as parquet:
             for number in range(parquet.num_row_groups):
                 tables.append(parquet.read_row_group(number))

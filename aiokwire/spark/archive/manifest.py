@@ -1,13 +1,13 @@
-"""An archive's manifests: which files are part of it, and which offsets they cover.
+"""An archive's manifests: its files, and the offsets that they cover.
 
 ```
-_manifests/00000000000000000007.json   one for each round that was committed, and for each compaction
-_manifests/.pending.json               a round whose files are whole and on their way to their names
+_manifests/00000000000000000007.json   one for each committed round, and for each compaction
+_manifests/.pending.json               a round whose complete files are being renamed
 ```
 
-What all manifests say together is the archive (`fold`): files that none of them names are not part of it. Used by
-`archive`, which writes them, by `replay` and `audit`, and by whoever reads an archive while it grows. Without I/O but
-for `read_archive` and `load`.
+The manifests together define the archive (`fold`): a file that none of them names does not belong
+to it. Used by `archive`, which writes them, by `replay` and `audit`, and by other readers of a
+growing archive. No I/O except in `read_archive` and `load`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PENDING: Final = f"{FOLDER}/.pending.json"
 
 
 class ArchiveDamaged(KafkaError):
-    """An archive's manifests or files are not what they were when they were written."""
+    """An archive's manifests or files are missing or were changed."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -43,13 +43,13 @@ class DataFile:
     first: int
     """The offset of the first record."""
     last: int
-    """That of the last one; others between the two may be in files of other days, or were never records."""
+    """The offset of the last record; some in between may be in files of other days, or no records."""
     path: str
-    """Below the archive's root."""
+    """Relative to the archive's root."""
     records: int
     bytes: int
     min_timestamp: int
-    """Milliseconds since the epoch; -1 for records of before timestamps."""
+    """Milliseconds since the epoch; -1 for records without timestamps (before Kafka 0.10)."""
     max_timestamp: int
     crc32c: int
     """Of all its bytes."""
@@ -61,44 +61,44 @@ class DataFile:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """One round, or one compaction."""
+    """One round or one compaction."""
 
     number: int
     ranges: tuple[Range, ...]
-    """What was read; records are fewer where there are markers, aborted or compacted records."""
+    """The offsets read; control, aborted and compacted records leave fewer records."""
     files: tuple[DataFile, ...]
     replaces: bool = False
-    """A compaction's: it says all that there is, and those before it do not count any more."""
+    """A compaction's manifest is complete, and replaces all earlier ones."""
     topic_ids: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """In hexadecimal digits, of topics that have one."""
     layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What all files of the archive have in common: columns, directories, isolation level."""
+    """The properties that all files share: columns, directories, isolation level."""
     written: int = 0
     """By the driver's clock, in milliseconds since the epoch."""
     moves: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """While it is pending: the names that the files have until then, and their own."""
+    """While pending: the temporary names of the files, and their final ones."""
     removes: tuple[str, ...] = ()
-    """While it is pending: the files that a compaction has put together."""
+    """While pending: the files that a compaction replaces."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Archive:
-    """What the manifests say together."""
+    """The state that the manifests define together."""
 
     number: int = 0
     """Of the last manifest; 0 when there is none."""
     begins: int = 0
-    """Of the first one that counts: a compaction's, or 1."""
+    """Of the first manifest in effect: a compaction's, or 1."""
     files: tuple[DataFile, ...] = ()
     """In the order of topic, partition and offset."""
     ranges: tuple[Range, ...] = ()
-    """What was read, in that order too; those that meet are put together."""
+    """The offsets read, in the same order; adjacent ranges are joined."""
     topic_ids: Mapping[str, str] = dataclasses.field(default_factory=dict)
     layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def ends(self) -> Offsets:
-        """Where each partition goes on."""
+        """The offset at which each partition resumes."""
         found: Offsets = {}
         for each in self.ranges:
             found[each.tp] = max(each.end, found.get(each.tp, 0))
@@ -114,7 +114,7 @@ class Archive:
 
 
 def name_of(number: int) -> str:
-    """Where the manifest of this number is, below the archive's root."""
+    """Return the path of a manifest, relative to the archive's root."""
     return f"{FOLDER}/{number:020}.json"
 
 
@@ -122,37 +122,37 @@ def name_of(number: int) -> str:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """One JSON document, indented: people look at it."""
+    """Encode a manifest as an indented JSON document."""
     fields = dataclasses.asdict(manifest) | {"ranges": [each._asdict() for each in manifest.ranges]}
     fields = {name: value for name, value in fields.items() if value or name not in ("moves", "removes", "replaces")}
     return json.dumps({"format": FORMAT, "version": VERSION, **fields}, indent=1, sort_keys=False).encode() + b"\n"
 
 
 def decode(data: bytes, name: str) -> Manifest:
-    """What `encode` wrote; `name` is for the message.
+    """Decode a manifest; `name` is for the message.
 
-    Raises: ArchiveDamaged: it is something else, or of a later version.
+    Raises: ArchiveDamaged: it has another format, or a later version.
     """
     try:
         fields = json.loads(data)
         if fields.pop("format") != FORMAT or (version := fields.pop("version")) > VERSION:
-            raise ArchiveDamaged(f"{name} is no manifest that this version of aiokwire knows")
+            raise ArchiveDamaged(f"{name} is not a manifest that this version of aiokwire can read")
         assert version == VERSION
         fields["ranges"] = tuple(Range(**each) for each in fields["ranges"])
         fields["files"] = tuple(DataFile(**each) for each in fields["files"])
         fields["removes"] = tuple(fields.get("removes", ()))
         return Manifest(**fields)
     except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
-        raise ArchiveDamaged(f"{name} is no manifest: {error!r}") from None
+        raise ArchiveDamaged(f"{name} is not a manifest: {error!r}") from None
 
 
-# --- together -------------------------------------------------------------------------------------------------------
+# --- the archive ----------------------------------------------------------------------------------------------------
 
 
 def fold(manifests: Iterable[Manifest]) -> Archive:
-    """What they say together.
+    """Combine manifests to the archive that they define.
 
-    Raises: ArchiveDamaged: one is missing between others, or two of them have the same offsets.
+    Raises: ArchiveDamaged: a manifest is missing, or two of them have the same offsets.
     """
     chain: list[Manifest] = []
     for each in sorted(manifests, key=lambda manifest: manifest.number):
@@ -193,7 +193,7 @@ def _joined(chain: Sequence[Manifest]) -> list[Range]:
 
 
 def missing(archive: Archive) -> list[Range]:
-    """What lies between the offsets of an archive: lost before it was read, or never asked for."""
+    """Return the gaps between an archive's offsets: lost before they were read, or never requested."""
     found = []
     for before, after in zip(archive.ranges, archive.ranges[1:], strict=False):
         if before.tp == after.tp:
@@ -202,41 +202,41 @@ def missing(archive: Archive) -> list[Range]:
 
 
 def covers(archive: Archive, tp: TopicPartition, offset: int) -> bool:
-    """Whether the archive has read this offset; there may have been no record at it."""
+    """Whether the archive has read an offset, with or without a record."""
     place = bisect.bisect_right(
         archive.ranges, (*tp, offset), key=lambda each: (each.topic, each.partition, each.start)
     )
     return place > 0 and archive.ranges[place - 1].tp == tp and offset < archive.ranges[place - 1].end
 
 
-# --- from where they are --------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------------------------
 
 
 def read_archive(place: str | Store) -> Archive:
-    """The archive at this path, as the last manifest left it.
+    """Read the archive at a path, in the state of its last manifest.
 
     Raises: ConfigurationError: there is no archive; ArchiveDamaged: see `fold`.
     """
     store = Store.at(place) if isinstance(place, str) else place
     found = load(store)
     if not found.number:
-        raise ConfigurationError(f"{store.root} is no archive: it has no manifest in {FOLDER}")
+        raise ConfigurationError(f"{store.root} is not an archive: it has no manifest in {FOLDER}")
     return found
 
 
 def load(store: Store) -> Archive:
-    """The same; an empty one where there is none.
+    """Read the archive of a store; an empty one if there is none.
 
     Raises: ArchiveDamaged: see `fold`.
     """
     while True:
         names = [name for name in store.files(FOLDER) if is_manifest(name)]
         found = [store.read(name) for name in names]
-        if None not in found:  # else a compaction has just taken the place of some of them
+        if None not in found:  # else a compaction has just replaced some of them
             return fold(decode(data, name) for name, data in zip(names, found, strict=True) if data is not None)
 
 
 def is_manifest(path: str) -> bool:
-    """Whether a path below the root is that of a committed manifest."""
+    """Whether a path, relative to the root, is that of a committed manifest."""
     folder, _, name = path.rpartition("/")
     return folder == FOLDER and name.endswith(".json") and name.removesuffix(".json").isdecimal()

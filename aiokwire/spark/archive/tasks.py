@@ -1,9 +1,9 @@
 """A task of an archive: offsets of a partition to Parquet files, without Spark's rows in between.
 
-    Scan -> the kernel's columns -> Arrow -> one file for each day, rolled by size -> what the manifest says of it
+    Scan -> the kernel's columns -> Arrow -> one file for each day, rolled by size -> its DataFile
 
-Files have temporary names: the driver gives them their own when all tasks are done. A task that is run again, or twice,
-writes other files, and those that nobody names are swept.
+Files have temporary names until the driver commits them after all tasks. A repeated task writes
+other files; those that no manifest names are deleted.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from aiokwire.spark.source.planning import Range
 from aiokwire.spark.source.scan import Scan, arrow_batches
 from aiokwire.types import TopicPartition
 
-# A row group ends at either: what a task holds in memory for each day that it has open.
+# A row group ends at either: the memory of each day that a task has open.
 ROWS_PER_GROUP: Final = 1 << 20
 BYTES_PER_GROUP: Final = 64 << 20
-# Days that a task has open at a time; of a topic whose times leap about, it then closes the oldest and begins another
-# file for it when need be.
+# Days that a task has open at a time. If the timestamps of a topic are more scattered, it closes the oldest, and
+# starts another file for that day when it needs one.
 MOST_OPEN: Final = 16
 
 _ENCODED_BY_DICTIONARY: Final = ["timestampType"]
@@ -44,7 +44,7 @@ _WITH_STATISTICS: Final = ["offset", "timestamp"]
 
 @dataclasses.dataclass(frozen=True)
 class Writing:
-    """What every task of a run needs to know."""
+    """The settings of a run, for its tasks."""
 
     store: Store
     options: SourceOptions
@@ -58,14 +58,14 @@ class Writing:
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """A file that is whole, under its temporary name."""
+    """A complete file under its temporary name."""
 
     temporary: str
     file: DataFile
 
 
 def write_task(writing: Writing, ranges: tuple[Range, ...]) -> list[Written]:
-    """Runs in Spark's Python workers.
+    """Archive ranges. Runs in Spark's Python workers.
 
     Raises: LostData: with `onDataLoss=fail`; KafkaError: a broker cannot be reached, or refuses.
     """
@@ -88,19 +88,19 @@ def write_task(writing: Writing, ranges: tuple[Range, ...]) -> list[Written]:
 
 
 class Files:
-    """The files that a partition's records go to, by day or hour."""
+    """The files of a partition's records, by day or hour."""
 
     def __init__(self, writing: Writing, whole: Range, attempt: str) -> None:
         self._writing = writing
         self._tp = whole.tp
         self._start = whole.start
         self._attempt = attempt
-        self._open: dict[int, _File] = {}  # by slot, the one that was begun first at the front
+        self._open: dict[int, _File] = {}  # by slot, oldest first
         self._begun = 0
         self._done: list[Written] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Records in the order of their offsets."""
+        """Write records, which are in the order of their offsets."""
         for slot, part in by_slot(batch, self._writing.layout):
             file = self._open.get(slot)
             if file is None:
@@ -112,13 +112,13 @@ class Files:
                 self._close(slot)
 
     def finish(self) -> list[Written]:
-        """Close what is open; all files of the partition."""
+        """Close the open files, and return all files of the partition."""
         while self._open:
             self._close(next(iter(self._open)))
         return self._done
 
     def abandon(self) -> None:
-        """Close what is open after a failure; it is swept later."""
+        """Close the open files after a failure; they are deleted later."""
         while self._open:
             _, file = self._open.popitem()
             file.abandon()
@@ -135,7 +135,7 @@ class Files:
 
 
 class _File:
-    """One Parquet file that is being written."""
+    """A Parquet file while it is written."""
 
     def __init__(self, writing: Writing, tp: TopicPartition, folder: str, path: str, schema: pa.Schema) -> None:
         self._tp = tp
@@ -156,7 +156,7 @@ class _File:
 
     @property
     def size(self) -> int:
-        """Bytes that were written."""
+        """The bytes written so far."""
         return self._sink.size
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -181,7 +181,7 @@ class _File:
         self._batches, self._rows, self._bytes = [], 0, 0
 
     def close(self) -> Written:
-        """The file is whole, and on the disk."""
+        """Complete the file and sync it to the disk."""
         self._flush()
         self._writer.close()
         self._context.__exit__(None, None, None)
@@ -199,7 +199,7 @@ class _File:
 
 
 class Summed(io.RawIOBase):
-    """What a pyarrow writer writes to: a file, counted and summed. Who opened the file closes it."""
+    """A file for pyarrow's writer that counts and checksums bytes; it does not close the file."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -211,7 +211,7 @@ class Summed(io.RawIOBase):
         whole = view.nbytes
         self.crc = crc32c(view, self.crc)
         self.size += whole
-        while view.nbytes:  # an unbuffered file may take a part of it
+        while view.nbytes:  # an unbuffered file may write a part of it
             view = view[self._file.write(view) :]
         return whole
 
@@ -223,7 +223,7 @@ class Summed(io.RawIOBase):
 
 
 def parquet_options(compression: str, schema: pa.Schema) -> dict[str, Any]:
-    """How columns are encoded: fast to write, and small where it costs nothing."""
+    """Return the options of Parquet's encodings: fast to write, and small where that is free."""
     return {
         "compression": compression,
         "use_dictionary": [name for name in _ENCODED_BY_DICTIONARY if name in schema.names],
@@ -233,14 +233,14 @@ def parquet_options(compression: str, schema: pa.Schema) -> dict[str, Any]:
 
 
 def milliseconds(batch: pa.RecordBatch) -> tuple[int, int]:
-    """The earliest and the latest time in a batch."""
+    """Return the earliest and the latest time in a batch."""
     times: Any = batch.column("timestamp").cast(pa.int64())
     found = pc.min_max(times)
     return found["min"].as_py() // 1000, found["max"].as_py() // 1000
 
 
 def by_slot(batch: pa.RecordBatch, layout: Layout) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The records of a batch by day or hour, each slot's in their order."""
+    """Yield the records of a batch by day or hour, in their order."""
     earliest, latest = milliseconds(batch)
     first, last = layout.slot(earliest), layout.slot(latest)
     if first == last and (first >= 0 or latest < 0 or earliest >= END_OF_TIME):

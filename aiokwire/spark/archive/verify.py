@@ -1,4 +1,4 @@
-"""`verify`: the files of an archive compared with its manifests, byte by byte and record by record."""
+"""`verify`: compares the files of an archive with its manifests, by checksum and by record."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from aiokwire.records import crc32c
 from aiokwire.spark.archive.layout import is_data
 from aiokwire.spark.archive.manifest import Archive, DataFile, missing, read_archive
 from aiokwire.spark.jobs.filesystem import Store
-from aiokwire.spark.jobs.progress import Progress
+from aiokwire.spark.jobs.progress import Progress, watch
 from aiokwire.spark.jobs.spark_session import spark_session
-from aiokwire.spark.jobs.stopping import Stop, tasks
+from aiokwire.spark.jobs.stopping import Stop
 
 if TYPE_CHECKING:
     import os
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHUNK: Final = 8 << 20
-MOST_TOLD: Final = 100
+MOST_FAULTS: Final = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Verified:
-    """What was found."""
+    """The result of `verify`."""
 
     path: str
     files: int
     records: int
     bytes: int
     gaps: tuple[str, ...]
-    """Offsets between others that were never read: lost before, and told then. No fault of the archive."""
+    """Offsets that were lost before they were archived, and reported then: not a fault of the files."""
     faults: tuple[str, ...]
     seconds: float
 
@@ -55,9 +55,10 @@ def verify(
     stop: Stop | None = None,
     progress: Progress | None = None,
 ) -> Verified:
-    """Read every file of an archive: is it there, whole, and as its manifest says; is there one that no manifest names?
+    """Read every file of an archive, compare it with its manifest, and look for unnamed files.
 
-    Raises: ConfigurationError: there is no archive; ArchiveDamaged: its manifests do not fit together; Stopped.
+    Raises: ConfigurationError: there is no archive; ArchiveDamaged: its manifests are inconsistent;
+        Stopped.
     """
     began = time.perf_counter()
     store = Store.at(path)
@@ -70,10 +71,7 @@ def verify(
         slices = min(len(archive.files), 8 * context.defaultParallelism)
         return context.parallelize(archive.files, slices).map(job).collect() if archive.files else []
 
-    def tick() -> None:
-        if progress is not None:
-            progress.update(*tasks(session), "groups of files")
-
+    tick = None if progress is None else watch(session, progress, "groups of files")
     found = (stop or Stop()).job(session, work, tick=tick)
     faults = [*strays(store, archive), *overlaps(archive.files), *itertools.chain.from_iterable(found)]
     return Verified(
@@ -82,20 +80,20 @@ def verify(
         records=archive.records,
         bytes=archive.bytes,
         gaps=tuple(f"{each.topic}[{each.partition}]: {each.start} to {each.end - 1}" for each in missing(archive)),
-        faults=tuple(faults[:MOST_TOLD]),
+        faults=tuple(faults[:MOST_FAULTS]),
         seconds=time.perf_counter() - began,
     )
 
 
 def strays(store: Store, archive: Archive) -> list[str]:
-    """Files that a reader of the directory takes for part of the archive, and that no manifest names."""
+    """Report data files that no manifest names, but that a reader of the directory would read."""
     named = {file.path for file in archive.files}
     found = [path for path in store.files(recursive=True) if is_data(path) and path not in named]
     return [f"{path}: no manifest names it" for path in found]
 
 
 def overlaps(files: Sequence[DataFile]) -> list[str]:
-    """Files of one directory that have the same offsets."""
+    """Report files of one directory that have the same offsets."""
     found = []
     by_folder = sorted(files, key=lambda file: (file.path.rpartition("/")[0], file.first))
     for before, after in itertools.pairwise(by_folder):
@@ -106,11 +104,11 @@ def overlaps(files: Sequence[DataFile]) -> list[str]:
 
 
 def check_file(store: Store, file: DataFile) -> list[str]:
-    """A task: what is wrong with a file."""
+    """Report the faults of a file, in a task."""
     try:
         with store.open(file.path) as source:
             if (size := source.size()) != file.bytes:
-                return [f"{file.path}: it has {size} bytes, its manifest says {file.bytes}"]
+                return [f"{file.path}: it has {size} bytes, not {file.bytes} as in its manifest"]
             crc = 0
             while chunk := source.read(_CHUNK):
                 crc = crc32c(chunk, crc)
@@ -120,13 +118,13 @@ def check_file(store: Store, file: DataFile) -> list[str]:
             with pq.ParquetFile(source) as parquet:
                 return [f"{file.path}: {fault}" for fault in check_records(parquet, file)]
     except FileNotFoundError:
-        return [f"{file.path}: it is not there"]
+        return [f"{file.path}: it is missing"]
     except (OSError, pa.ArrowException) as error:
         return [f"{file.path}: {error}"]
 
 
 def check_records(parquet: pq.ParquetFile, file: DataFile) -> list[str]:
-    """What is wrong with its records, by their offsets and times."""
+    """Report faults of a file's records, by their offsets and times."""
     last = -1
     records = 0
     earliest, latest = None, None
@@ -135,7 +133,7 @@ def check_records(parquet: pq.ParquetFile, file: DataFile) -> list[str]:
             continue
         offsets: Any = batch.column("offset")
         if records == 0 and offsets[0].as_py() != file.first:
-            return [f"its first record has offset {offsets[0].as_py()}, its manifest says {file.first}"]
+            return [f"its first record has offset {offsets[0].as_py()}, not {file.first} as in its manifest"]
         steps = pc.subtract(offsets[1:], offsets[:-1])
         if offsets[0].as_py() <= last or (len(steps) and pc.min(steps).as_py() <= 0):
             return ["its offsets do not increase"]
@@ -146,7 +144,9 @@ def check_records(parquet: pq.ParquetFile, file: DataFile) -> list[str]:
         earliest = min(found["min"].as_py(), earliest if earliest is not None else found["min"].as_py())
         latest = max(found["max"].as_py(), latest if latest is not None else found["max"].as_py())
     if (records, last) != (file.records, file.last):
-        return [f"it has {records} records up to offset {last}, its manifest says {file.records} up to {file.last}"]
+        return [
+            f"it has {records} records up to offset {last}, not {file.records} up to {file.last} as in its manifest"
+        ]
     if (
         earliest is None
         or latest is None

@@ -1,7 +1,7 @@
 """Keys and values of records as columns: strings, JSON, Avro.
 
-options    the options, as tasks receive them      decoding    a batch decoded, bad records handled by `mode`
+options    the options, as tasks receive them      decoding      batches decoded, `mode` applied
 from_json, json_values                             from_avro, avro_plan, avro_types
-registry   schemas by id                           schema_files  schemas that options name
-columns    types that the decoders share           dead_letters  bad records, sent to a topic
+registry   schemas by id and from files            dead_letters  bad records, sent to a topic
+columns    shared by the decoders
 """

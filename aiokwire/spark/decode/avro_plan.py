@@ -1,7 +1,7 @@
-"""Flat Avro schemas as plans of the kernel, and what the kernel decodes as Arrow arrays.
+"""Flat Avro schemas as plans of the kernel, and the decoded columns as Arrow arrays.
 
-A schema is flat when it is a record of primitive, enum, fixed and decimal fields, each of which may be in a union with
-null; or one such type on its own. `from_avro` runs the plan and reads by fastavro what has none.
+A schema is flat if it is a record of primitive, enum, fixed and decimal fields, each optionally in
+a union with null; or one such type. `from_avro` decodes other schemas with fastavro.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _Union: TypeAlias = tuple[Any, int, int]
 
 
 class NotFlat(Exception):
-    """Why a schema has no plan."""
+    """A schema has no plan; the message gives the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FlatSchema:
-    """What two schemas must share for one plan to read the data of both."""
+    """The parts of a schema that decide how data are read: equal ones share a plan."""
 
     name: str
-    """Of the record, with its namespace; empty for a datum that is not a record."""
+    """The record's full name; empty for a datum that is not a record."""
     fields: tuple[tuple[str, str, AvroField], ...]
-    """Name of the field, name of its type where it has one, encoding."""
+    """The field's name, its type's name if any, and its encoding."""
     branches: int = 0
     null_branch: int = -1
 
     def plan(self) -> AvroPlan:
-        """For the kernel."""
+        """Return the plan for the kernel."""
         return AvroPlan([field for _, _, field in self.fields], branches=self.branches, null_branch=self.null_branch)
 
 
 def flat_schema(expanded: Any) -> FlatSchema:
-    """The schema without what does not decide how its data are read, such as documentation and defaults.
+    """Reduce a schema to the parts that decide how data are read: no documentation, no defaults.
 
-    Raises: NotFlat: naming the field, and what it is.
+    Raises: NotFlat: the message names the field and its type.
     """
     kind, branches, null_branch = _union(expanded, "the datum")
     if not isinstance(kind, dict) or kind["type"] != "record":
@@ -58,7 +58,7 @@ def flat_schema(expanded: Any) -> FlatSchema:
 
 
 def _union(schema: Any, where: str) -> _Union:
-    """The type beside null, how many types there are, and which of them is null."""
+    """Return the type other than null, the count of types, and the index of null."""
     if not isinstance(schema, list):
         return schema, 0, -1
     types = [each for each in schema if each != "null"]
@@ -96,11 +96,11 @@ def _encoding(schema: Mapping[str, Any], where: str) -> tuple[str, AvroField]:
     return logical, AvroField("millis" if kind == "long" and logical in _MILLIS else kind)
 
 
-# --- running it -------------------------------------------------------------------------------------------------------
+# --- running a plan ---------------------------------------------------------------------------------------------------
 
 
 def schema_ids(column: Column) -> list[int]:
-    """The ids of the schemas that a column's values name."""
+    """Return the ids of the schemas that a column's values name."""
     validity, offsets, data = column.buffers()
     return framed_ids(offsets, data, validity, column.offset, len(column)) if offsets is not None else []
 
@@ -108,7 +108,7 @@ def schema_ids(column: Column) -> list[int]:
 def run_plan(
     plan: AvroPlan, column: Column, kind: pa.DataType, *, is_record: bool, ids: list[int] | None
 ) -> tuple[Column, list[int]]:
-    """The column decoded to a type, and the rows that were refused, which are null."""
+    """Decode a column to a type; return it with the refused rows, which are null in it."""
     validity, offsets, data = column.buffers()
     if offsets is None:  # a column without rows
         return pa.array([], kind), []

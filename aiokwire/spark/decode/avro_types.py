@@ -1,4 +1,4 @@
-"""Avro's types as Spark's own `from_avro` has them, and as Arrow's. Used by `schema` and by the decoder of Avro."""
+"""Avro's types as Spark's (those of its own `from_avro`), and as Arrow's. Used by `schema`, `from_avro`."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _WIDER: Final = {frozenset({"int", "long"}): "long", frozenset({"float", "double
 
 
 class AvroSchema(NamedTuple):
-    """A schema for both of its readers."""
+    """A schema for fastavro and for the functions of this package."""
 
     parsed: Any
-    """As fastavro takes it."""
+    """For fastavro."""
     expanded: Any
-    """With its references written out: each type stands where it is used, save one that contains itself."""
+    """With named types written out where they are used, except in their own definition."""
 
 
 def avro_schema(text: str, where: str) -> AvroSchema:
-    """A schema by its JSON.
+    """Parse a schema in JSON.
 
-    Raises: ConfigurationError: it is no schema of Avro, or fastavro is missing.
+    Raises: ConfigurationError: it is not an Avro schema, or fastavro is not installed.
     """
     try:
         from fastavro.schema import SchemaParseException, UnknownType, expand_schema, parse_schema
@@ -54,13 +54,13 @@ def avro_schema(text: str, where: str) -> AvroSchema:
         schema = _without_times(json.loads(text))
         return AvroSchema(parse_schema(schema), expand_schema(schema))
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as error:
-        raise ConfigurationError(f"{where} is no Avro schema: {type(error).__name__}: {error}") from None
+        raise ConfigurationError(f"{where} is not an Avro schema: {type(error).__name__}: {error}") from None
 
 
 def _without_times(schema: Any) -> Any:
-    """The same without the logical types that fastavro makes Python objects of: Arrow takes the numbers as they are.
+    """Rename logical types, so that fastavro returns numbers, which Arrow takes, not Python objects.
 
-    They stand under another name, for `spark_type` and `reading_type`.
+    `spark_type` and `reading_type` read them under the other name.
     """
     if isinstance(schema, list):
         return [_without_times(each) for each in schema]
@@ -81,7 +81,7 @@ MEANING: Final = "aiokwire.logicalType"
 
 
 def spark_type(schema: Any, where: str) -> spark.DataType:
-    """The type of what is decoded by a schema.
+    """Return the Spark type of data of a schema.
 
     Raises: ConfigurationError: Spark has no type for it.
     """
@@ -119,9 +119,9 @@ def _decimal(schema: Mapping[str, Any], where: str) -> spark.DataType:
 
 
 def _one_of(schema: Any, where: str) -> tuple[Any, bool]:
-    """The type of a union that is it or null; any other type as it is.
+    """Return the type that a union joins with null, and whether it does; other types as they are.
 
-    Raises: ConfigurationError: a union of several types.
+    Raises: ConfigurationError: it is a union of several types.
     """
     if not isinstance(schema, list):
         return schema, False
@@ -137,7 +137,7 @@ def _one_of(schema: Any, where: str) -> tuple[Any, bool]:
 
 
 def reading_type(schema: Any, kind: pa.DataType) -> pa.DataType:
-    """The Arrow type that takes Avro's values as they are: `kind`, but milliseconds where Avro has them."""
+    """Return the Arrow type of Avro's values: `kind`, with milliseconds where Avro has them."""
     schema, _ = _one_of(schema, "")
     if isinstance(schema, str):
         return kind
@@ -149,7 +149,7 @@ def reading_type(schema: Any, kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.ListType):
         return pa.list_(kind.value_field.with_type(reading_type(schema["items"], kind.value_type)))
     if isinstance(kind, pa.MapType):
-        make: Any = pa.map_  # takes fields, too
+        make: Any = pa.map_  # accepts fields, unlike its annotation
         found: pa.DataType = make(
             kind.key_field, kind.item_field.with_type(reading_type(schema["values"], kind.item_type))
         )

@@ -1,4 +1,4 @@
-"""Columns while they are decoded. Used by the decoders of JSON and Avro."""
+"""Types and helpers shared by the decoders of JSON and Avro."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 Column: TypeAlias = "pa.Array[Any]"
 Faults: TypeAlias = dict[int, str]
-"""Why rows cannot be decoded."""
+"""The reason for each row that cannot be decoded."""
 
 
 def column_of(found: list[Any], make: Callable[[list[Any]], Column], faults: Faults) -> Column:
-    """Python values as the column that `make` makes; those that it refuses become null, and are noted in `faults`."""
+    """Build a column with `make`; values that it refuses become null and are added to `faults`."""
     try:
         return make(found)
     except (ValueError, TypeError, OverflowError):

@@ -1,7 +1,8 @@
-"""Records that cannot be decoded, sent as they came to a topic for such records, by the task that met them.
+"""Undecodable records, sent unchanged to a dead-letter topic by the task that read them.
 
-Used by the readers. Each is acknowledged before the rows around it go to Spark, so that a task that ends has lost none.
-A task that is repeated sends its records again: their headers say where they come from, and tell repeats.
+Used by the readers. They are acknowledged before the rows of their batch are passed to Spark, so
+that a finished task has lost none. A repeated task sends its records again: their headers name the
+original offsets, which identifies duplicates.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _HEADERS_TYPE: Final = pa.list_(pa.struct([("name", pa.string()), ("value", pa.b
 
 
 class DeadLettersFailed(KafkaError):
-    """Records that could not be decoded could not be sent away either."""
+    """Undecodable records could not be sent to the dead-letter topic."""
 
 
 class DeadLetters:
-    """The way out for one task's undecodable records; connects when there is the first."""
+    """Sends the undecodable records of one task; connects for the first of them."""
 
     def __init__(self, session: Session, config: ConsumerConfig, topic: str) -> None:
         self._session = session
@@ -39,9 +40,9 @@ class DeadLetters:
         self._producer: Producer[Any, Any] | None = None
 
     def send(self, raw: pa.RecordBatch, rejected: Rejected) -> None:
-        """Send these rows of a batch, and wait until they are acknowledged.
+        """Send the rejected rows of a batch, and wait until they are acknowledged.
 
-        Raises: DeadLettersFailed: not all were.
+        Raises: DeadLettersFailed: not all were acknowledged.
         """
         if rejected:
             try:
@@ -62,26 +63,26 @@ class DeadLetters:
         (await self._producer.send_arrow(self._topic, batch)).raise_for_errors()
 
     def close(self) -> None:
-        """Disconnect; everything was acknowledged."""
+        """Close the producer; `send` has waited for every acknowledgement."""
         producer, self._producer = self._producer, None
         if producer is not None:
             self._session.wait(producer.close(timeout=CLOSE_TIMEOUT))
 
 
 def producer_config(config: ConsumerConfig) -> ProducerConfig:
-    """A producer to the cluster that is read: idempotent, all replicas, no more patient than reading is."""
+    """Return the config of an idempotent producer to the same cluster, with the reader's timeouts."""
     shared = {field.name: getattr(config, field.name) for field in dataclasses.fields(ClientConfig) if field.init}
     patience = max(config.default_api_timeout_ms, config.request_timeout_ms)
     return ProducerConfig(**shared, linger_ms=0, delivery_timeout_ms=patience)
 
 
 def letters(raw: pa.RecordBatch, rejected: Rejected) -> pa.RecordBatch:
-    """The rejected rows as they came, with headers that say why and from where."""
+    """Return the rejected rows unchanged, with headers that give the reason and the offset."""
     rows = sorted(rejected)
     chosen = raw.take(pa.array(rows, pa.int64()))
     headers = [
-        [*(came or ()), *_told(place, rejected[row])]
-        for row, came, place in zip(
+        [*(original or ()), *_reason_headers(place, rejected[row])]
+        for row, original, place in zip(
             rows,
             chosen.column("headers").to_pylist(),
             chosen.select(["topic", "partition", "offset"]).to_pylist(),
@@ -92,6 +93,6 @@ def letters(raw: pa.RecordBatch, rejected: Rejected) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns | {"headers": pa.array(headers, _HEADERS_TYPE)})
 
 
-def _told(place: dict[str, Any], fault: Fault) -> list[dict[str, Any]]:
-    told = {**place, "side": fault.side, "error": fault.reason[:MOST_OF_AN_ERROR]}
-    return [{"name": HEADERS + name, "value": str(value).encode(errors="replace")} for name, value in told.items()]
+def _reason_headers(place: dict[str, Any], fault: Fault) -> list[dict[str, Any]]:
+    values = {**place, "side": fault.side, "error": fault.reason[:MOST_OF_AN_ERROR]}
+    return [{"name": HEADERS + name, "value": str(value).encode(errors="replace")} for name, value in values.items()]

@@ -1,6 +1,6 @@
-"""Keys and values decoded to what their options say, and what becomes of those that cannot be.
+"""Decoding of keys and values to the configured formats, and `mode` for those that do not decode.
 
-Used by the data source for the check, and by `convert` in the tasks.
+The data source checks the options with it on the driver; `convert` decodes in the tasks.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ ColumnDecoder: TypeAlias = Callable[[Column], tuple[Column, Faults]]
 
 
 class UndecodableRecord(KafkaError):
-    """A key or value is not what its format says, with `mode=failfast`."""
+    """A key or value does not match its format or schema, with `mode=failfast`."""
 
 
 class Fault(NamedTuple):
-    """Why a record cannot be decoded."""
+    """The reason why a record cannot be decoded."""
 
     side: str
     reason: str
 
 
 Rejected: TypeAlias = Mapping[int, Fault]
-"""The records of a batch that cannot be decoded, by their row."""
+"""The undecodable records of a batch, by row."""
 
 
 def check_decoding(schema: spark.StructType, decoding: Decoding) -> None:
-    """Find out on the driver what a task could not decode, and log what it will decode slowly.
+    """Check the schemas on the driver, and log those that are decoded slowly.
 
-    Raises: ConfigurationError: a schema has types that cannot be had from JSON.
+    Raises: ConfigurationError: a schema has types that JSON cannot be decoded to.
     """
     for side, chosen in decoding.sides:
         if chosen.format is Format.JSON and side in schema.names:
@@ -62,9 +62,9 @@ class Decoder:
         }
 
     def decode(self, columns: dict[str, Column], raw: pa.RecordBatch) -> tuple[pa.RecordBatch, Rejected]:
-        """The batch with decoded columns, and the rows of `raw` that could not be decoded.
+        """Return the batch with decoded columns, and the undecodable rows of `raw`.
 
-        Raises: UndecodableRecord: with `mode=failfast`, naming the record.
+        Raises: UndecodableRecord: with `mode=failfast`; the message names the record.
         """
         rejected: dict[int, Fault] = {}
         for side, decode in self._sides.items():
@@ -72,7 +72,7 @@ class Decoder:
             rejected |= {row: Fault(side, reason) for row, reason in faults.items()}
         if rejected and self._mode is Mode.FAILFAST:
             row = min(rejected)
-            raise UndecodableRecord(_told(raw, row, rejected[row]))
+            raise UndecodableRecord(_message(raw, row, rejected[row]))
         if self._bad_column:
             columns[self._bad_column] = _bad_bytes(raw, rejected)
         batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=self._schema)
@@ -102,17 +102,17 @@ def _bad_bytes(raw: pa.RecordBatch, rejected: Rejected) -> Column:
     return pa.array(found, pa.binary())
 
 
-def _told(raw: pa.RecordBatch, row: int, fault: Fault) -> str:
+def _message(raw: pa.RecordBatch, row: int, fault: Fault) -> str:
     topic, partition, offset = (raw.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
     return (
         f"{topic}[{partition}] at offset {offset}: cannot decode the {fault.side} "
         f"{raw.column(fault.side)[row].as_py()!r:.99} ({fault.reason:.200}); "
-        "mode=permissive gives null, and the bytes in columnNameOfCorruptRecord"
+        "set mode=permissive to read null, and the bytes in columnNameOfCorruptRecord"
     )
 
 
 def decode_strings(column: Column) -> tuple[Column, Faults]:
-    """UTF-8, and why rows are not."""
+    """Decode UTF-8; return the reason for each row that is not UTF-8."""
     try:
         return column.cast(pa.string()), {}
     except pa.ArrowInvalid:

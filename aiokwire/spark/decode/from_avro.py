@@ -1,12 +1,12 @@
-"""A column of Avro: one datum a record, bare or behind the id of its schema. Needs fastavro.
+"""A column of Avro: one datum per record, optionally prefixed by its schema's id. Needs fastavro.
 
-A record that begins with a zero byte and four bytes of a schema's id, as registries have it, is read by that schema;
-the schema of the columns then says what becomes of it, by Avro's own rules for readers and writers.
+With a registry, a record begins with a zero byte and the four bytes of its schema's id: it is read
+by that schema and resolved to the schema of the columns by Avro's rules.
 
-    flat schema, written by itself -> kernel -> Arrow
-    anything else, and each row that the kernel refuses -> fastavro -> Python values -> Arrow
+    flat schema, the writer's the same          -> kernel -> Arrow
+    others, and each row that the kernel refuses -> fastavro -> Python values -> Arrow
 
-fastavro decides about what the kernel refuses, so that rows and errors are the same either way.
+fastavro decides on rows that the kernel refuses, so that rows and errors are the same either way.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Adapt = Callable[[Any], Any]
 logger = logging.getLogger(__name__)
 
 
-@functools.cache  # one line for each schema, not for each plan
+@functools.cache  # log once for each schema, not for each plan
 def _log_slow(option: str, reason: str) -> None:
     logger.warning(
-        "%s: %s: fastavro decodes the records one at a time, about 100,000 a second and core; flat records written by "
-        "the schema that reads them are decoded many times as fast",
+        "%s: %s: fastavro decodes the records individually, about 100,000 per second and core; flat records whose "
+        "writer's schema is the reader's are decoded many times as fast",
         option,
         reason,
     )
 
 
 def log_if_slow(side: Side, option: str) -> None:
-    """Log that no record of this side can be decoded by the kernel, if so.
+    """Log a schema whose records the kernel cannot decode.
 
-    Raises: ConfigurationError: a schema cannot be read.
+    Raises: ConfigurationError: a schema is invalid.
     """
     try:
         reader = flat_schema(avro_schema(side.schema, option).expanded)
@@ -60,7 +60,7 @@ def log_if_slow(side: Side, option: str) -> None:
 
 
 class AvroDecoder:
-    """Data of one schema, or of any that can be read by it."""
+    """Decodes data of one schema, or of schemas that Avro resolves to it."""
 
     def __init__(self, side: Side, arrow: pa.DataType, name: str) -> None:
         import fastavro
@@ -75,7 +75,7 @@ class AvroDecoder:
         if side.writer_schema:
             writer = avro_schema(side.writer_schema, f"{name}.schema.writer")
             self._writer, is_own = writer.parsed, self._is_own(writer)
-        # None: all is read by fastavro
+        # None: fastavro decodes all records
         self._plan: AvroPlan | None = self._flat.plan() if self._flat is not None and is_own else None
         self._by_id: dict[int, Any] = {}
         self._own_ids: list[int] = []
@@ -84,9 +84,9 @@ class AvroDecoder:
         self._reading = reading_type(expanded, arrow)
 
     def __call__(self, column: Column) -> tuple[Column, Faults]:
-        """The data, and why rows have none.
+        """Decode a column; return the reason for each row that does not decode.
 
-        Raises: ConnectionFailed: the registry does not answer.
+        Raises: ConnectionFailed: the registry does not respond.
         """
         if self._plan is None or self._flat is None:
             return self._one_by_one(column)
@@ -97,7 +97,7 @@ class AvroDecoder:
         return self._with_refused(decoded, column, refused) if refused else (decoded, {})
 
     def _with_refused(self, decoded: Column, column: Column, refused: list[int]) -> tuple[Column, Faults]:
-        """The same with the rows that the kernel refused as fastavro reads them."""
+        """Replace the rows that the kernel refused by fastavro's results."""
         found, faults = self._one_by_one(column.take(pa.array(refused, pa.int64())))
         if found.null_count < len(found):
             places = np.arange(len(decoded))
@@ -113,7 +113,7 @@ class AvroDecoder:
                 found.append(None if value is None else self._datum(value))
             except KafkaError:
                 raise
-            except Exception as error:  # whatever fastavro raises for bytes that are no datum
+            except Exception as error:  # fastavro raises various types for invalid bytes
                 found.append(None)
                 faults[row] = f"{type(error).__name__}: {error}"
         return column_of(found, self._make, faults), faults
@@ -132,11 +132,11 @@ class AvroDecoder:
         found = self._read(stream, writer, None if writer is self._reader else self._reader)
         left = len(value) - stream.tell()
         if left:
-            raise ValueError(f"{left} bytes are left behind the datum")
+            raise ValueError(f"{left} bytes follow the datum")
         return found if self._adapt is None or found is None else self._adapt(found)
 
     def _written_by(self, value: bytes) -> Any:
-        """Raises: ValueError: no schema is named, or the registry has none of that id."""
+        """Raises: ValueError: no schema is named, or the registry does not have it."""
         if len(value) < FRAME or not value.startswith(MAGIC):
             raise ValueError("it does not begin with a zero byte and a schema's id")
         number = int.from_bytes(value[1:FRAME], "big")
@@ -147,7 +147,7 @@ class AvroDecoder:
         return found
 
     def _look_up(self, numbers: list[int]) -> None:
-        """Learn the schemas of these ids, where they are not known yet."""
+        """Load the schemas of these ids that are not loaded yet."""
         assert self._registry is not None
         for number in numbers:
             if number not in self._by_id:
@@ -161,7 +161,7 @@ class AvroDecoder:
                     self._own_ids.append(number)
 
     def _is_own(self, writer: AvroSchema) -> bool:
-        """Whether data of this schema are read as if the columns' schema had written them."""
+        """Whether the columns' schema reads data of this schema as its own."""
         return self._flat is not None and self._flat == _flat(writer)
 
 
@@ -173,7 +173,7 @@ def _flat(schema: AvroSchema) -> FlatSchema | None:
 
 
 def _adapter(schema: Any) -> Adapt | None:
-    """What makes lists of pairs of maps, as Arrow takes them; None where there is none."""
+    """Return a function that converts maps to lists of pairs for Arrow; None without maps."""
     if isinstance(schema, list):
         adapters = [each for each in map(_adapter, schema) if each is not None]
         return adapters[0] if adapters else None

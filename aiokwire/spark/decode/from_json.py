@@ -1,8 +1,8 @@
-"""A column of JSON: by Arrow's parser where its answer is certain to be that of Python's, else value by value.
+"""A column of JSON: decoded by Arrow's parser if its result is certain to equal Python's, else by value.
 
-Arrow's parser takes a whole batch at once and is several times as fast, but it reads a stream of documents, not a list
-of values, and it is looser here and stricter there. `_parsed` therefore gives up, which costs time and nothing else,
-whenever it might read anything otherwise than `json_values` does.
+Arrow's parser takes a whole batch and is several times as fast, but it reads a stream of documents,
+not a list of values, and differs from Python in what it accepts. `_parsed` therefore returns None
+whenever it might differ from `json_values`, which costs only time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pyspark.sql import types as spark
 from aiokwire.spark.decode.columns import Column, Faults, column_of
 from aiokwire.spark.decode.json_values import coerce_for
 
-# A batch with something that Arrow does not parse is tried again in pieces of so many rows.
+# A batch that Arrow does not parse is retried in pieces of this many rows.
 PIECE: Final = 1024
 
-# Not legal outside of strings: a second document behind the first (a null would even end the process), and what Arrow
-# takes for infinity.
+# Illegal outside of strings: a second document after the first (a null would even end the process), and Arrow's
+# spelling of infinity.
 _SUSPICIOUS: Final = r"\}[ \t\r]*(null|\{)|[:,\[][ \t\r]*-?Inf"
 
 
 class JsonDecoder:
-    """Objects of one schema; fields that it does not name are left out, those that are missing are null."""
+    """Decodes objects of one schema; unknown fields are dropped, missing ones are null."""
 
     def __init__(self, kind: spark.DataType, arrow: pa.DataType, side: str) -> None:
         self._coerce = coerce_for(kind, side)
@@ -35,7 +35,7 @@ class JsonDecoder:
         self._readable = _readable(arrow) if isinstance(arrow, pa.StructType) and arrow.num_fields else None
 
     def __call__(self, column: Column) -> tuple[Column, Faults]:
-        """The objects, and why rows have none."""
+        """Decode a column; return the reason for each row that does not decode."""
         if self._readable is not None:
             found = self._at_once(column)
             if found is not None:
@@ -73,7 +73,7 @@ class JsonDecoder:
                 return None
             objects: Column = _finish(parsed, self._arrow)
         except (pa.ArrowInvalid, UnicodeDecodeError):
-            return None  # some value is not by the schema
+            return None  # a value does not match the schema
         if not column.null_count:
             return objects
         valid = column.is_valid()
@@ -83,10 +83,10 @@ class JsonDecoder:
 
 
 def _parsed(text: Column, kind: pa.StructType) -> Column | None:
-    """The objects of these texts; None where the parser cannot be trusted to give one for each, and the right one.
+    """Parse texts to objects; None if the parser might not return exactly one for each.
 
-    Each text begins a document; the checks leave no way for it to hold a second one, so that as many documents as texts
-    are one each.
+    Each text begins a document, and the checks exclude a second one in it: if there are as many
+    documents as texts, each text is one document.
     """
     if not len(text):
         return pa.nulls(0, kind)
@@ -117,7 +117,7 @@ def _parsed(text: Column, kind: pa.StructType) -> Column | None:
 
 
 def _readable(kind: pa.DataType) -> Any:
-    """What Arrow's parser is to read for a type: times as the strings that they are; None where it would differ."""
+    """Return the type for Arrow's parser, with strings for times; None where it would differ."""
     if isinstance(kind, pa.StructType):
         names = [field.name for field in kind]
         types = [_readable(field.type) for field in kind]
@@ -130,15 +130,15 @@ def _readable(kind: pa.DataType) -> Any:
     if kind.equals(pa.timestamp("us", "UTC")) or pa.types.is_date32(kind):
         return pa.string()
     if pa.types.is_float32(kind):
-        return pa.float64()  # rounded once more, as a Python float is
+        return pa.float64()  # rounded again afterwards, as a Python float is
     same = pa.types.is_boolean(kind) or pa.types.is_signed_integer(kind)
     return kind if same or pa.types.is_float64(kind) or pa.types.is_string(kind) else None
 
 
 def _finish(found: Any, kind: pa.DataType) -> Any:
-    """What was read as the type that is wanted.
+    """Convert parsed values to the wanted type.
 
-    Raises: ArrowInvalid: a string is no time.
+    Raises: ArrowInvalid: a string is not a time.
     """
     if found.type.equals(kind):
         return found
@@ -156,7 +156,7 @@ def _finish(found: Any, kind: pa.DataType) -> Any:
 
 
 def _times(found: Any) -> Any:
-    """All with an offset from UTC, or none with one."""
+    """Parse times, all with an offset from UTC, or all without."""
     try:
         return found.cast(pa.timestamp("us", "UTC"))
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""JSON values as Spark's types, one record after the other. Used by `from_json`."""
+"""Conversion of single JSON values to Spark's types. Used by `from_json`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def coerce_for(kind: spark.DataType, where: str) -> Coerce:
-    """What makes a value of this type of a JSON value, or raises ValueError, TypeError or ArithmeticError.
+    """Return a converter to this type, which raises ValueError, TypeError or ArithmeticError.
 
-    Raises: ConfigurationError: the type cannot be had from JSON.
+    Raises: ConfigurationError: JSON cannot be decoded to the type.
     """
     if isinstance(kind, spark.StructType):
         return _struct({f.name: coerce_for(f.dataType, f"{where}.{f.name}") for f in kind.fields})
@@ -61,7 +61,7 @@ def _map(item: Coerce) -> Coerce:
 
 def _expect(value: Any, kind: type | tuple[type, ...]) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"{value!r:.99} is not what the schema says")
+        raise TypeError(f"{value!r:.99} does not match the schema")
     return value
 
 

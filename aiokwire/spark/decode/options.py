@@ -1,4 +1,4 @@
-"""What becomes of keys and values: the options that say it, as the tasks get them. Parsed by `options`."""
+"""The options for keys and values, as the tasks receive them. Parsed by `spark.options`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 class Format(enum.Enum):
-    """What a key or a value is decoded to."""
+    """The format that keys or values are decoded from."""
 
     BINARY = "binary"
     STRING = "string"
@@ -17,31 +17,31 @@ class Format(enum.Enum):
 
 
 class Mode(enum.Enum):
-    """What becomes of a record that cannot be decoded; Spark's own names."""
+    """The reaction to a record that cannot be decoded; Spark's own names."""
 
-    PERMISSIVE = "permissive"  # null, and the bytes in the column for such records when there is one
+    PERMISSIVE = "permissive"  # null, and the bytes in columnNameOfCorruptRecord if it is set
     DROPMALFORMED = "dropmalformed"
     FAILFAST = "failfast"
 
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """What keys, or values, are."""
+    """The format and schemas of keys, or of values."""
 
     format: Format = Format.BINARY
     schema: str = ""
-    """What the columns are made by."""
+    """Defines the columns."""
     writer_schema: str = ""
-    """Avro: what the records were written by, where that is another one."""
+    """Avro: the writer's schema, if it differs."""
     registry: str = ""
-    """Avro: where the schemas are whose ids the records begin with."""
+    """Avro: the registry of the schemas whose ids begin the records."""
     schemas: Mapping[int, str] | None = None
-    """Those of a registry that is a directory, by id: the tasks do not have it."""
+    """The schemas by id if the registry is a directory, which the tasks may not have."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Decoding:
-    """What becomes of keys and values."""
+    """The options of the decoder."""
 
     key: Side = Side()
     value: Side = Side()

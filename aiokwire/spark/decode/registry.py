@@ -1,12 +1,13 @@
-"""Schemas by id: from a schema registry (its HTTP interface), or from a directory of them.
+"""Schemas that options name: by id from a schema registry (HTTP) or a directory, and from files.
 
-A schema never changes under its id, so that a process keeps those that it has asked for. Used on the driver and in the
-tasks, where waiting is allowed: neither runs a loop meanwhile.
+A schema never changes under its id, so that a process caches it. Used on the driver and in the
+tasks, where blocking is allowed: neither runs a loop meanwhile.
 """
 
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import urllib.error
 import urllib.parse
@@ -16,41 +17,41 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from aiokwire.errors import ConfigurationError, ConnectionFailed
-from aiokwire.spark.decode.options import Side
+from aiokwire.spark.decode.options import Decoding, Side
 
-TIMEOUT: Final = 10.0  # of a request, in seconds: Spark tries the task again
+TIMEOUT: Final = 10.0  # of a request, in seconds: Spark retries the task
 _ACCEPTED: Final = "application/vnd.schemaregistry.v1+json, application/json"
 _kept: dict[tuple[str, int], str] = {}
 
 
 class UnknownSchema(Exception):
-    """No schema of this id, or none of Avro."""
+    """There is no Avro schema of this id."""
 
 
 class Registry(Protocol):
-    """Where schemas are."""
+    """A source of schemas."""
 
     def schema(self, number: int) -> str:
-        """The schema of an id, as JSON.
+        """Return the schema of an id, as JSON.
 
-        Raises: UnknownSchema; ConnectionFailed: nobody can say.
+        Raises: UnknownSchema; ConnectionFailed: the registry does not respond.
         """
 
 
 def registry_of(side: Side) -> Registry | None:
-    """The registry that the options name."""
+    """Return the registry that the options name."""
     if not side.registry:
         return None
     return HttpRegistry(side.registry) if is_url(side.registry) else Directory(side.schemas or {})
 
 
 def is_url(registry: str) -> bool:
-    """Whether it is asked by HTTP."""
+    """Whether the registry is an HTTP server."""
     return registry.startswith(("http://", "https://"))
 
 
 def read_directory(where: str, option: str) -> dict[int, str]:
-    """The schemas in the files `<id>.avsc` or `<id>.json` of a directory.
+    """Read the schemas in the files `<id>.avsc` or `<id>.json` of a directory.
 
     Raises: ConfigurationError: it has none, or they cannot be read.
     """
@@ -65,7 +66,7 @@ def read_directory(where: str, option: str) -> dict[int, str]:
 
 
 class Directory:
-    """What the driver has read."""
+    """The schemas that the driver has read from a directory."""
 
     def __init__(self, schemas: Mapping[int, str]) -> None:
         self._schemas = schemas
@@ -104,14 +105,52 @@ class HttpRegistry:
             with error:
                 if error.code == 404:
                     raise UnknownSchema(f"{self._url} has no schema {number}") from None
-                said = error.read(200).decode(errors="replace")
-            raise ConnectionFailed(f"the schema registry {self._url} answers {error.code}: {said}") from None
+                text = error.read(200).decode(errors="replace")
+            raise ConnectionFailed(f"the schema registry {self._url} answers {error.code}: {text}") from None
         except (OSError, ValueError) as error:
-            raise ConnectionFailed(f"the schema registry {self._url} cannot be asked: {error}") from error
+            raise ConnectionFailed(f"the schema registry {self._url} does not respond: {error}") from error
         if not isinstance(document, dict) or not isinstance(document.get("schema"), str):
-            raise ConnectionFailed(f"{self._url} is no schema registry: {document!r:.99}")
+            raise ConnectionFailed(f"{self._url} is not a schema registry: {document!r:.99}")
         if document.get("schemaType", "AVRO") != "AVRO":
             raise UnknownSchema(f"the schema {number} is one of {document['schemaType']}, not of Avro")
         if document.get("references"):
-            raise UnknownSchema(f"the schema {number} refers to other schemas, which is not understood")
+            raise UnknownSchema(f"the schema {number} refers to other schemas, which is not supported")
         return str(document["schema"])
+
+
+# --- schemas in the options, read on the driver: the tasks may not have the files -------------------------------------
+
+
+def with_schemas(decoding: Decoding) -> Decoding:
+    """Replace the names of files and directories, and ids, by the schemas themselves.
+
+    Raises: ConfigurationError: a schema is missing; ConnectionFailed: the registry does not respond.
+    """
+    key, value = (_loaded(side, name) for name, side in decoding.sides)
+    return dataclasses.replace(decoding, key=key, value=value)
+
+
+def _loaded(side: Side, name: str) -> Side:
+    if side.registry and not is_url(side.registry):
+        schemas = read_directory(side.registry, f"{name}.schema.registry")
+        side = dataclasses.replace(side, schemas=schemas)
+    return dataclasses.replace(
+        side,
+        schema=_text(side, side.schema, f"{name}.schema"),
+        writer_schema=_text(side, side.writer_schema, f"{name}.schema.writer"),
+    )
+
+
+def _text(side: Side, given: str, option: str) -> str:
+    if given.startswith("@"):
+        try:
+            return Path(given[1:]).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{option}: cannot read the file {given[1:]!r}: {error}") from None
+    registry = registry_of(side)
+    if registry is None or not given.isdecimal():
+        return given
+    try:
+        return registry.schema(int(given))
+    except UnknownSchema as error:
+        raise ConfigurationError(f"{option}: {error}") from None

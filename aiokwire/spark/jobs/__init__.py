@@ -1,7 +1,7 @@
-"""What all verbs of `aiokwire spark` share: the session, the end of a job, its progress, its files.
+"""Shared by the verbs of `aiokwire spark`: the session, stopping, progress, files.
 
 spark_session  Spark's session and its Python      cluster     executors, shuffles, folders
-progress       a moving line, and the summary      stopping    SIGINT and SIGTERM end a job cleanly
-ranges         what is read, in fixed offsets      filesystem  files, wherever they are
-lag            how far queries are behind
+progress       the progress line and the summary   stopping    SIGINT and SIGTERM end a job cleanly
+ranges         the input, in fixed offsets         filesystem  local files and object stores
+lag            the lag of streaming queries
 """

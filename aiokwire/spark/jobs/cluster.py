@@ -1,6 +1,6 @@
-"""What is other on a cluster than on one machine: executors that come later or not at all, shuffles, folders.
+"""Clusters: waiting for executors, the size of shuffles, folders that executors cannot reach.
 
-Used by `pipeline`. On one machine (`local[...]`) nothing here does anything.
+Used by `pipeline`. Does nothing on a single machine (`local[...]`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from aiokwire.spark.jobs.stopping import Stop
 
 SHUFFLE: Final = "spark.sql.shuffle.partitions"
-# What Spark takes where nothing is set.
 _SPARKS_DEFAULT: Final = "200"
-# How long executors are waited for before the size of shuffles is left to Spark, and after the last one (seconds).
+# How long to wait for a first executor before leaving the size to Spark, and for another after the last one (seconds).
 EXECUTOR_PATIENCE: Final = 60.0
 SETTLED: Final = 2.0
 
@@ -31,24 +30,24 @@ def is_local(master: str) -> bool:
 
 
 def count_executors(spark: SparkSession) -> int:
-    """The executors that have registered with this driver; on one machine the driver is one."""
+    """Return the count of registered executors; on a single machine the driver is one."""
     context: Any = spark.sparkContext
-    registered = int(context._jsc.sc().getExecutorMemoryStatus().size())  # the driver is among them
+    registered = int(context._jsc.sc().getExecutorMemoryStatus().size())  # includes the driver
     return registered if is_local(context.master) else registered - 1
 
 
 def waiting_note(spark: SparkSession) -> str:
-    """What a job waits for that has no executor; empty where there is one."""
+    """Return a note for a job that waits for an executor; empty if there is one."""
     if count_executors(spark):
         return ""
-    return f"waits for an executor: {spark.sparkContext.master} has no worker with free cores and memory"
+    return f"waiting for an executor: {spark.sparkContext.master} has no worker with free cores and memory"
 
 
 def size_shuffles(spark: SparkSession, given: Collection[str], stop: Stop, progress: Progress) -> None:
-    """On a cluster, set as many partitions in a shuffle as its executors have cores; what was set before stays.
+    """On a cluster, set the partitions of shuffles to the cores of its executors, unless they are set.
 
-    A query with state keeps the number in its checkpoint, so that executors are waited for first. `given`: the settings
-    that the pipeline has.
+    A query with state stores the number in its checkpoint: wait for the executors first. `given` are
+    the settings of the pipeline.
     """
     context = spark.sparkContext
     if is_local(str(context.master)) or SHUFFLE in given or context.getConf().contains(SHUFFLE):
@@ -60,7 +59,7 @@ def size_shuffles(spark: SparkSession, given: Collection[str], stop: Stop, progr
 
 
 def _wait_for_executors(spark: SparkSession, stop: Stop, progress: Progress) -> bool:
-    """Whether there are executors, and no more of them came for a moment."""
+    """Wait until no further executor registers; return whether there are any."""
     began = changed = time.perf_counter()
     before = 0
     while not stop.requested and (now := time.perf_counter()) - began < EXECUTOR_PATIENCE:
@@ -75,12 +74,12 @@ def _wait_for_executors(spark: SparkSession, stop: Stop, progress: Progress) -> 
 
 
 def folder_notes(folders: Collection[str], master: str, default_file_system: str) -> list[str]:
-    """Warnings about folders that are another one on each machine of a cluster."""
+    """Return warnings about folders that differ on each machine of a cluster."""
     if is_local(master) or not default_file_system.startswith("file:"):
         return []
     relative = sorted(folder for folder in folders if "://" not in folder and not folder.startswith(("/", "file:")))
     return [
-        f"{folder!r} is a relative folder of the driver's machine, and each executor has another one: give a URI that "
-        "all of them reach, such as hdfs://... or s3a://..., or a folder that is mounted at the same path everywhere"
+        f"{folder!r} is relative to the driver's working directory, which executors do not share: use a URI that all "
+        "of them reach, such as hdfs://... or s3a://..., or a folder that is mounted at the same path everywhere"
         for folder in relative
     ]

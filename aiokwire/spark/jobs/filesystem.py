@@ -1,7 +1,7 @@
-"""Where an archive's files are: a directory of this machine, or whatever pyarrow has a file system for.
+"""The files of an archive: in a local directory, or in any file system of pyarrow.
 
-Paths are below the root, with slashes. A store travels to the tasks, which may run on other machines: then the root
-must be the same place there.
+Paths are relative to the root, with slashes. A store is pickled to the tasks: on other machines, its
+root must name the same directory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Store:
-    """Files below a root. Whatever appears under its name is whole: see `replace` and `move`."""
+    """Files below a root. A file is complete once it has its final name: see `replace`, `move`."""
 
     system: fs.FileSystem
     root: str
@@ -29,7 +29,7 @@ class Store:
 
     @classmethod
     def at(cls, place: str | os.PathLike[str]) -> Store:
-        """A path of this machine, or a URI such as `s3://bucket/lake`.
+        """Open a local path, or a URI such as `s3://bucket/lake`.
 
         Raises: ConfigurationError: pyarrow has no file system for it.
         """
@@ -41,17 +41,17 @@ class Store:
         try:
             system, root = fs.FileSystem.from_uri(text)
         except (ValueError, OSError, NotImplementedError) as error:
-            raise ConfigurationError(f"no archive can be at {text!r}: {error}") from None
+            raise ConfigurationError(f"pyarrow has no file system for {text!r}: {error}") from None
         return cls(system, root.rstrip("/"), isinstance(system, fs.LocalFileSystem))
 
     def full(self, path: str) -> str:
-        """As the file system knows it."""
+        """Return the path in the file system."""
         return f"{self.root}/{path}" if path else self.root
 
-    # --- in -----------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def files(self, folder: str = "", *, recursive: bool = False) -> list[str]:
-        """The files in a folder, sorted; none where there is no such folder."""
+        """List the files in a folder, sorted; none if it does not exist."""
         from pyarrow import fs
 
         chosen = fs.FileSelector(self.full(folder), allow_not_found=True, recursive=recursive)
@@ -59,7 +59,7 @@ class Store:
         return sorted(each.path[skip:] for each in self.system.get_file_info(chosen) if each.is_file)
 
     def folders(self) -> list[str]:
-        """The folders of the root, sorted."""
+        """List the folders in the root, sorted."""
         from pyarrow import fs
 
         found = self.system.get_file_info(fs.FileSelector(self.root, allow_not_found=True))
@@ -69,12 +69,12 @@ class Store:
         return bool(self.system.get_file_info(self.full(path)).is_file)
 
     def size(self, path: str) -> int | None:
-        """In bytes; None when there is no such file."""
+        """Return the size in bytes; None if there is no such file."""
         info = self.system.get_file_info(self.full(path))
         return info.size if info.is_file else None
 
     def read(self, path: str) -> bytes | None:
-        """All of a file; None when there is no such file."""
+        """Read a whole file; None if there is no such file."""
         try:
             with self.system.open_input_stream(self.full(path)) as stream:
                 data: bytes = stream.read()
@@ -83,17 +83,17 @@ class Store:
             return None
 
     def open(self, path: str) -> Any:
-        """A file to read from, at any place in it.
+        """Open a file for random reads.
 
         Raises: FileNotFoundError.
         """
         return self.system.open_input_file(self.full(path))
 
-    # --- out ----------------------------------------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def writing(self, path: str) -> Iterator[Any]:
-        """A new file to `write` to, which is on the disk when the block ends; its folder is made if need be."""
+        """Create a file, and its folder if needed; it is synced when the block ends."""
         full = self.full(path)
         self.system.create_dir(full.rpartition("/")[0], recursive=True)
         if not self.is_local:
@@ -105,7 +105,7 @@ class Store:
             os.fsync(file.fileno())
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a small file, which has either its old content or all of the new one."""
+        """Write a small file atomically."""
         folder, _, name = path.rpartition("/")
         beside = f"{folder}/.{name.lstrip('.')}.new"
         with self.writing(beside) as file:
@@ -114,16 +114,16 @@ class Store:
         self.settle(folder)
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name, in place of what has it; at once, where the file system can."""
+        """Rename a file, replacing the target; atomically, if the file system supports it."""
         self.system.move(self.full(source), self.full(target))
 
     def delete(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Delete a file, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self.system.delete_file(self.full(path))
 
     def settle(self, folder: str) -> None:
-        """Wait until the names in a folder are on the disk, where that is not so in any case."""
+        """Sync the names in a local folder to the disk."""
         if not self.is_local:
             return
         number = os.open(self.full(folder), os.O_RDONLY | os.O_DIRECTORY)
@@ -134,9 +134,9 @@ class Store:
 
     @contextlib.contextmanager
     def alone(self, path: str) -> Iterator[None]:
-        """Keep other processes out of the block, on this machine.
+        """Lock the block against other processes of this machine.
 
-        Raises: ConfigurationError: one is in it.
+        Raises: ConfigurationError: another process holds the lock.
         """
         if not self.is_local:
             yield

@@ -1,7 +1,7 @@
-"""`lag`: how far streaming queries are behind, by their checkpoints and the ends of the logs.
+"""`lag`: the lag of streaming queries, from their checkpoints and the ends of the logs.
 
-Needs neither Spark nor Java. Spark writes `offsets/<n>`, where microbatch n ends, before the batch runs, and
-`commits/<n>` when it is done: a query is where the last batch ends that has both.
+Needs neither Spark nor Java. Spark writes the end of microbatch n to `offsets/<n>` before it runs,
+and `commits/<n>` when it is done: the position is the end of the last batch that has both.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from aiokwire.types import IsolationLevel, TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-# What Spark writes for a source that has no offset yet.
+# Written by Spark for a source that has no offset yet.
 _NOTHING: Final = "-"
 
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """Where a source of a query is."""
+    """The position of a source of a query."""
 
     query: str
-    """The folder of the query in the checkpoint; empty where the checkpoint is that of one query."""
+    """The query's folder in the checkpoint; empty if the checkpoint is that of a single query."""
     source: int
     """Its number among the query's sources."""
     batch_id: int
-    """The last microbatch that is done; -1: none is, and the offsets are where the first one is to end."""
+    """The last finished microbatch; -1: there is none, and the offsets are the end of the first."""
     offsets: Offsets
 
 
 @dataclasses.dataclass(frozen=True)
 class PartitionLag:
-    """How far a query is behind in one partition."""
+    """The lag of a query in one partition."""
 
     query: str
     source: int
@@ -50,22 +50,22 @@ class PartitionLag:
     topic: str
     partition: int
     position: int | None
-    """The offset that the next microbatch begins at; None while the first one is not done."""
+    """The offset that the next microbatch begins at; None before the first has finished."""
     end: int | None
-    """Where the log ends; None where the partition does not exist any more."""
+    """The end of the log; None if the partition no longer exists."""
 
     @property
     def lag(self) -> int | None:
-        """Offsets between the two, which may be more than the records; None where one of them is not known."""
+        """Offsets between the two, at least as many as records; None if one of them is unknown."""
         return None if self.end is None or self.position is None else max(0, self.end - self.position)
 
 
 def read_positions(checkpoint: str | os.PathLike[str]) -> list[Position]:
     """Read the positions of the Kafka sources of a query, or of all queries of a pipeline, from a checkpoint.
 
-    `checkpoint` is a folder of this machine or a URI. Checkpoints of spark-sql-kafka are read, too.
+    `checkpoint` is a local folder or a URI. Checkpoints of spark-sql-kafka are supported, too.
 
-    Raises: ConfigurationError: there is no checkpoint, or no source in it has offsets of Kafka.
+    Raises: ConfigurationError: there is no checkpoint, or it has no offsets of Kafka.
     """
     store = Store.at(checkpoint)
     names = [""] if store.files("offsets") else store.folders()
@@ -73,7 +73,7 @@ def read_positions(checkpoint: str | os.PathLike[str]) -> list[Position]:
     if not found:
         raise ConfigurationError(
             f"{os.fspath(checkpoint)!r} is not the checkpoint of a streaming query that reads Kafka, or of a pipeline "
-            "of such queries: there are no offsets of topics in its folder offsets"
+            "of such queries: its folder offsets has no offsets of topics"
         )
     return found
 
@@ -93,13 +93,13 @@ def _positions(store: Store, query: str) -> Iterator[Position]:
 
 
 def _numbers(paths: Sequence[str]) -> set[int]:
-    """The batches that have a file; Spark keeps checksums and unfinished files beside them."""
+    """Return the numbers of batches that have a file; Spark has checksums and unfinished files, too."""
     names = (path.rpartition("/")[2] for path in paths)
     return {int(name) for name in names if name.isdecimal()}
 
 
 def _offsets(line: str) -> Offsets:
-    """A source's offsets; empty when it is not a source of Kafka."""
+    """Parse a source's offsets; empty if it is not a source of Kafka."""
     if line.strip() == _NOTHING:
         return {}
     try:
@@ -110,7 +110,7 @@ def _offsets(line: str) -> Offsets:
 
 
 def position_of(query: StreamingQuery) -> list[Position]:
-    """The positions of the Kafka sources of a query that runs in this session, by its last progress."""
+    """Return the positions of a query that runs in this session, from its last progress."""
     progress: Any = query.lastProgress
     sources = [] if progress is None else progress["sources"]
     texts = [each["endOffset"] for each in sources]
@@ -120,9 +120,9 @@ def position_of(query: StreamingQuery) -> list[Position]:
 
 
 async def find_lag(admin: Admin, positions: Sequence[Position], *, committed: bool = False) -> list[PartitionLag]:
-    """Look up where the logs end. `committed`: up to the last stable offset, as a read_committed source reads.
+    """Look up the ends of the logs; with `committed`, the last stable offsets.
 
-    Raises: KafkaError: a broker cannot be reached or refuses; a partition that does not exist is not an error.
+    Raises: KafkaError: a broker cannot be reached or refuses; a missing partition is not an error.
     """
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     places = sorted({tp for each in positions for tp in each.offsets})
@@ -142,20 +142,20 @@ async def _ends(
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise error
     topics = described.succeeded.values()
-    there = {TopicPartition(topic.name, each.partition) for topic in topics for each in topic.partitions}
-    found = await admin.list_offsets({tp: LATEST for tp in places if tp in there}, isolation_level=isolation)
+    existing = {TopicPartition(topic.name, each.partition) for topic in topics for each in topic.partitions}
+    found = await admin.list_offsets({tp: LATEST for tp in places if tp in existing}, isolation_level=isolation)
     return {tp: each.offset for tp, each in found.items()}
 
 
 def lag(
     checkpoint: str | os.PathLike[str] | StreamingQuery, *, bootstrap: str, committed: bool = False, **options: Any
 ) -> list[PartitionLag]:
-    """How far a query is behind: by its checkpoint, or by the query itself where it runs in this session.
+    """Return the lag of a query, given its checkpoint or the running query itself.
 
-    `options` are those of `Admin`. Works in a notebook as well, where a loop runs already.
+    `options` are those of `Admin`. Also works in a notebook, where a loop is running.
 
-    Raises: ConfigurationError: there are no offsets of topics in the checkpoint; KafkaError: a broker cannot be
-        reached or refuses.
+    Raises: ConfigurationError: the checkpoint has no offsets of topics; KafkaError: a broker cannot
+        be reached or refuses.
     """
     from aiokwire.spark.jobs.spark_session import on_loop
 

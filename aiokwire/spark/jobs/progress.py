@@ -1,6 +1,6 @@
-"""How far a pipeline is, and what came of it: one line that moves on a terminal, lines now and then elsewhere.
+"""The progress of a job (a line that updates on a terminal, else periodic lines), and its summary.
 
-Progress goes to the standard error, the summary to the standard output.
+Progress is written to stderr, the summary to stdout.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from aiokwire.spark.jobs.stopping import tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How often a line is written where it cannot be overwritten, and where it can (seconds).
+# Interval between lines that cannot be overwritten, and between those that can (seconds).
 SELDOM: Final = 5.0
 OFTEN: Final = 0.2
 
 
 class Progress:
-    """Where a pipeline stands. `quiet` shows nothing, which is what functions do unless they are told otherwise."""
+    """Shows the progress of a job. `quiet`, the default of the functions, shows nothing."""
 
     def __init__(self, title: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
         self._title = title
@@ -44,7 +44,7 @@ class Progress:
         self.close()
 
     def update(self, done: int | None = None, total: int | None = None, note: str = "") -> None:
-        """Show this, unless something was shown a moment ago."""
+        """Show the progress, unless the last line is too recent."""
         now = time.perf_counter()
         if self._quiet or now - self._shown < (OFTEN if self._terminal else SELDOM):
             return
@@ -60,7 +60,7 @@ class Progress:
         self._stream.flush()
 
     def close(self) -> None:
-        """Take the moving line away."""
+        """Clear the line on a terminal."""
         if self._terminal and self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
@@ -68,7 +68,7 @@ class Progress:
 
 
 def watch(spark: SparkSession, progress: Progress, what: str) -> Callable[[], None]:
-    """Return a function that shows how many tasks of the running stages are done, for the `tick` of `Stop.job`."""
+    """Return a function that shows the finished tasks of running stages, for `tick` of `Stop.job`."""
 
     def tick() -> None:
         done, total = tasks(spark)
@@ -78,7 +78,7 @@ def watch(spark: SparkSession, progress: Progress, what: str) -> Callable[[], No
 
 
 def line(title: str, seconds: float, done: int | None, total: int | None, note: str) -> str:
-    """`archive: 40%, 400,000 of 1,000,000, 12 s, second round`."""
+    """Format a line: `archive: 40%, 400,000 of 1,000,000, 12 s, second round`."""
     parts = []
     if done is not None and total:
         parts.append(f"{100 * done // total}%")
@@ -91,7 +91,7 @@ def line(title: str, seconds: float, done: int | None, total: int | None, note: 
 
 
 def print_summary(summary: object, *, as_json: bool = False) -> None:
-    """A frozen dataclass as one JSON document, or as a line for each of its fields."""
+    """Print a dataclass as one JSON document, or as a line for each field."""
     fields = dataclasses.asdict(summary)  # type: ignore[call-overload]  # every summary is a dataclass
     if as_json:
         print(json.dumps(fields, default=str, ensure_ascii=False))
@@ -101,7 +101,7 @@ def print_summary(summary: object, *, as_json: bool = False) -> None:
 
 
 def lines(fields: Mapping[str, Any]) -> Iterable[str]:
-    """A summary for people."""
+    """Format a summary as aligned lines."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
         yield f"{name.replace('_', ' '):<{width}}  {_text(value)}"

@@ -1,4 +1,4 @@
-"""What a pipeline reads, in offsets that do not move any more: Spark plans each action anew, and looks them up again.
+"""The input of a job in fixed offsets, because Spark would look offsets up again for each action.
 
 Used by `audit` and `sql`.
 """
@@ -20,7 +20,7 @@ from aiokwire.spark.source.batch import on_loss
 from aiokwire.spark.source.lookup import Lookup
 from aiokwire.types import IsolationLevel, TopicPartition
 
-# What says where to read; replaced by numbers once they are known.
+# Options for the places to read, replaced by offsets.
 _PLACES: Final = frozenset({
     "startingoffsets", "endingoffsets", "startingtimestamp", "endingtimestamp", "startingoffsetsbytimestamp",
     "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy",
@@ -29,16 +29,16 @@ _PLACES: Final = frozenset({
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """What is audited, in offsets that do not move any more."""
+    """The input in fixed offsets, and the state of the logs at the lookup."""
 
     start: Mapping[TopicPartition, int]
     end: Mapping[TopicPartition, int]
     earliest: Mapping[TopicPartition, int]
-    """Where each log begins."""
+    """The start of each log."""
     stable: Mapping[TopicPartition, int]
-    """Where the first open transaction begins, or the log ends."""
+    """The last stable offset of each log."""
     latest: Mapping[TopicPartition, int]
-    """Where each log ends."""
+    """The end of each log."""
     topic_ids: Mapping[str, bytes]
 
     @property
@@ -47,20 +47,21 @@ class Scope:
 
     @property
     def size(self) -> int:
-        """How many offsets."""
+        """The count of offsets."""
         return planning.lag(self.start, self.end)
 
 
 async def find_scope(client: Client, options: SourceOptions) -> Scope:
-    """Look the offsets up, once.
+    """Look up the offsets once.
 
-    Raises: ConfigurationError: a topic is not there; LostData: offsets that the options name are gone.
+    Raises: ConfigurationError: a topic does not exist; LostData: offsets that the options name are
+        gone.
     """
     lookup = Lookup(client, options)
     partitions, topic_ids = await lookup.partitions()
     earliest = await lookup.earliest(partitions)
     stable = await lookup.latest(partitions)
-    # Asked last, so that no log seems to end before its last stable offset.
+    # Looked up last, so that no log seems to end before its last stable offset.
     times = dict.fromkeys(partitions, LATEST)
     isolation, patience = IsolationLevel.READ_UNCOMMITTED, options.consumer.default_api_timeout
     ends = await list_offsets(client, times, isolation=isolation, timeout=patience)
@@ -74,7 +75,7 @@ async def find_scope(client: Client, options: SourceOptions) -> Scope:
 
 
 def explicit(options: Mapping[str, str], scope: Scope) -> dict[str, str]:
-    """The same options with the offsets as numbers: every action of Spark looks them up anew otherwise."""
+    """Return the options with fixed offsets, so that Spark's actions do not look them up again."""
     kept = {name: text for name, text in options.items() if name.lower() not in _PLACES}
     return kept | {
         "startingOffsets": json.dumps(to_json(scope.start)),
@@ -83,7 +84,7 @@ def explicit(options: Mapping[str, str], scope: Scope) -> dict[str, str]:
 
 
 def admin_options(config: ConsumerConfig) -> dict[str, Any]:
-    """The consumer's options that the admin client has, too: addresses, timeouts, retries."""
+    """Return the consumer's options that the admin client shares: addresses, timeouts, retries."""
     names = {field.name for field in dataclasses.fields(AdminConfig) if field.init}
     return {
         field.name: getattr(config, field.name)

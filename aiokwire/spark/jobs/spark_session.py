@@ -1,7 +1,7 @@
-"""The start of every Spark job: its session, the Python that Spark starts, and the driver's requests to the cluster.
+"""The start of every Spark job: its session, the Python that Spark starts, the driver's requests.
 
-Spark starts its planners for Python data sources on the driver with `PYSPARK_DRIVER_PYTHON`, else `PYSPARK_PYTHON`,
-and the tasks of the source on the executors with the same path.
+Spark starts its planners for Python data sources on the driver with `PYSPARK_DRIVER_PYTHON`, else
+`PYSPARK_PYTHON`, and the tasks of the source on the executors with the same path.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONF: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
-# For what runs on this machine alone: nothing listens where others could reach it, and workers are quick to start.
+# On a single machine: listen on the loopback interface only, and start workers quickly.
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -61,9 +61,9 @@ def spark_session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session that is given or active, or a new one on this machine, or on `master`.
+    """Return the given or active session, or start one, on this machine or on `master`.
 
-    Raises: ConfigurationError: the session is of Spark Connect, or Spark does not start, as without Java.
+    Raises: ConfigurationError: the session is of Spark Connect, or Spark does not start.
     """
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
@@ -89,21 +89,21 @@ def spark_session(
             spark: SparkSession = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         raise ConfigurationError(f"Spark does not start: {error}; it needs Java 17 or newer (JAVA_HOME)") from error
-    except Py4JError as error:  # such as a master that removed the application, as no executor could start
-        said = next(iter(str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()), "")
-        raise ConfigurationError(f"Spark does not start on {place}: {said}; its own log has more") from error
+    except Py4JError as error:  # for instance if the master removed the application because no executor started
+        text = next(iter(str(error.java_exception if isinstance(error, Py4JJavaError) else error).splitlines()), "")
+        raise ConfigurationError(f"Spark does not start on {place}: {text}; see Spark's log") from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 def check_session(spark: SparkSession, name: str) -> SparkSession:
-    """The session, if pipelines can run on it.
+    """Return the session if pipelines can run on it.
 
     Raises: ConfigurationError: it is of Spark Connect, or its Python is a notebook server.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise ConfigurationError(
-            f"{name} does not run on Spark Connect, which keeps Spark's JVM from its clients: use a session of "
+            f"{name} does not run on Spark Connect, whose clients cannot access Spark's JVM: use a session of "
             "SparkSession.builder.master(...) instead of remote(...), or the commands of `aiokwire spark`; the format "
             "aiokwire itself (read, readStream, write, writeStream) works on Spark Connect"
         )
@@ -112,9 +112,9 @@ def check_session(spark: SparkSession, name: str) -> SparkSession:
 
 
 def choose_python(environment: Mapping[str, str], conf: Mapping[str, str], own: str) -> str:
-    """The path for `PYSPARK_PYTHON`: what the settings name, else the environment, else the driver's `own`.
+    """Return the path for `PYSPARK_PYTHON`: from the settings, the environment, or the driver's `own`.
 
-    Raises: ConfigurationError: Spark could not start it, or something else than Python, on this driver.
+    Raises: ConfigurationError: it cannot be run on this driver, or is a notebook server.
     """
     check_driver_python(environment)
     name = _CONF_PYTHON if conf.get(_CONF_PYTHON) else PYTHON
@@ -122,7 +122,7 @@ def choose_python(environment: Mapping[str, str], conf: Mapping[str, str], own: 
     if shutil.which(python, path=environment.get("PATH")) is None:
         raise ConfigurationError(
             f"{name}={python} cannot be run in {os.getcwd()}: Spark starts Python by this path on the driver, too; "
-            "leave the unpacked environment there, or start the driver from the folder that has it"
+            "unpack the environment there, or start the driver from the folder that has it"
         )
     return python
 
@@ -136,13 +136,13 @@ def check_driver_python(environment: Mapping[str, str]) -> None:
     if pathlib.Path(driver).name.startswith("jupyter"):
         raise ConfigurationError(
             f"{DRIVER_PYTHON}={driver}: Spark starts Python data sources with it, and answers DATA_SOURCE_NOT_FOUND "
-            f"for aiokwire; unset it, set {PYTHON}, start the notebook server by its own command, and make the "
+            f"for aiokwire; unset it, set {PYTHON}, start the notebook server by its own command, and create the "
             "session in the notebook"
         )
 
 
 def warn_of_driver_python(environment: Mapping[str, str], master: str) -> None:
-    """Log that executors on other machines get the path of the driver's Python."""
+    """Log that executors on other machines use the path of the driver's Python."""
     driver = environment.get(DRIVER_PYTHON)
     if driver and driver != environment.get(PYTHON) and not master.startswith("local"):
         logger.warning(
@@ -156,10 +156,10 @@ def warn_of_driver_python(environment: Mapping[str, str], master: str) -> None:
 
 @contextlib.contextmanager
 def home_without_zip() -> Iterator[None]:
-    """Within the block, Spark starts from a home that is the installed PySpark without its `pyspark.zip`.
+    """Set `SPARK_HOME` in the block to the installed PySpark without its `pyspark.zip`, unless it is set.
 
-    Spark puts that archive first in the path of each Python process that it starts, and nothing in it is compiled: each
-    process would compile PySpark again, for most of a second. Does nothing where `SPARK_HOME` is set.
+    Spark puts that archive first in the path of its Python processes; it has no bytecode, so that
+    each process would spend most of a second to compile PySpark.
     """
     import pyspark
 
@@ -168,7 +168,7 @@ def home_without_zip() -> Iterator[None]:
         yield
         return
     home = pathlib.Path(tempfile.mkdtemp(prefix="aiokwire-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)  # Spark reads it as long as it runs
+    atexit.register(shutil.rmtree, home, ignore_errors=True)  # Spark reads it while it runs
     for each in installed.iterdir():
         if each.name != "python":
             (home / each.name).symlink_to(each)
@@ -180,9 +180,9 @@ def home_without_zip() -> Iterator[None]:
 
 
 def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-    """What the cluster says to the driver; also where a loop is running already, as in a notebook.
+    """Run a request of the driver; also works where a loop is running, as in a notebook.
 
-    Raises: KafkaError: what the question raises, or no broker could be reached.
+    Raises: KafkaError: from the request, or because no broker could be reached.
     """
 
     def answer() -> T:
@@ -193,7 +193,7 @@ def ask(config: ClientConfig, question: Callable[[Client], Coroutine[Any, Any, T
 
 
 def on_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end on a loop of its own; also where a loop is running already."""
+    """Run a coroutine on a new loop; also works where a loop is running."""
     return _away_from_loops(lambda: writing.run(main))
 
 
@@ -205,9 +205,8 @@ def _away_from_loops(work: Callable[[], T]) -> T:
     return start_thread(work, name="aiokwire-ask").result()
 
 
-def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:
-    """Commit how far a pipeline is, for those who look at lag. Its own memory is what counts, so a failure is only
-    told."""
+def commit_ends(config: ClientConfig, group: str, ends: Mapping[TopicPartition, int]) -> None:
+    """Commit the offsets of a job for tools that show lag; a failure is only logged."""
     offsets = {tp: OffsetAndMetadata(offset) for tp, offset in ends.items()}
 
     async def commit(client: Client) -> None:
@@ -216,4 +215,4 @@ def tell_group(config: ClientConfig, group: str, ends: Mapping[TopicPartition, i
     try:
         ask(config, commit)
     except KafkaError as error:
-        logger.warning("group %r was not told how far the pipeline is: %s", group, error)
+        logger.warning("cannot commit the job's offsets to group %r, whose lag is stale: %s", group, error)

@@ -1,8 +1,9 @@
-"""A clean end that anybody may ask for: SIGINT, SIGTERM, or the caller.
+"""A clean stop on SIGINT, SIGTERM, or a request of the caller.
 
-    signal -> Stop.requested -> a batch job is cancelled, a stream ends after its microbatch, a pause ends at once
+    signal -> Stop.requested -> a batch job is cancelled, a stream ends after its microbatch,
+        a pause ends at once
 
-A signal only sets a flag, which a thread beside the job looks at: no call to the JVM is left half done.
+A signal only sets a flag, which a thread polls: no call to the JVM is interrupted.
 """
 
 from __future__ import annotations
@@ -26,43 +27,43 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How often what waits looks whether it is to stop (seconds).
+# The interval at which the flag is polled (seconds).
 LOOK: Final = 0.1
 
-# How an error of ours reads in the trace that Spark makes of what happened in a task.
+# An error of aiokwire, and any error, in the trace that Spark reports for a task.
 _OURS: Final = re.compile(r"(?:^|: )aiokwire\.[\w.]+: (.+)$", re.MULTILINE)
 _ANY: Final = re.compile(r"^(?:: )?([\w.]+(?:Error|Exception|Failed|Warning): .+)$", re.MULTILINE)
 
 
 class Stopped(Exception):
-    """A job was given up because a stop was asked for. Not an error; what was committed before stays."""
+    """A job was cancelled because a stop was requested. Not an error; earlier commits stay."""
 
 
 class JobFailed(KafkaError):
-    """A Spark job failed; the message is what its task or Spark said, the cause has the rest."""
+    """A Spark job failed; the message is the error of its task or of Spark, the cause has the rest."""
 
 
 class Stop:
-    """Whether a pipeline is to end. May be asked from any thread."""
+    """The request to stop a job. May be set and read from any thread."""
 
     def __init__(self) -> None:
         self.requested = False
         self.signal: int | None = None
 
     def request(self) -> None:
-        """Ask for the end."""
+        """Request a stop."""
         self.requested = True
 
     def check(self) -> None:
-        """Raises: Stopped: the end was asked for."""
+        """Raises: Stopped: a stop was requested."""
         if self.requested:
             raise Stopped("stopped")
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM ask for it within the block; a second SIGINT interrupts at once."""
+        """Request a stop on SIGINT and SIGTERM in the block; a second SIGINT interrupts at once."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread is told of signals
+            yield  # only the main thread receives signals
             return
 
         def handle(number: int, _frame: FrameType | None) -> None:
@@ -78,17 +79,17 @@ class Stop:
                 signal.signal(number, handler)
 
     def pause(self, seconds: float) -> None:
-        """Wait, until a stop is asked for at most."""
+        """Sleep, but return as soon as a stop is requested."""
         end = time.perf_counter() + seconds
         while not self.requested and (left := end - time.perf_counter()) > 0:
             time.sleep(min(left, LOOK))
 
-    # --- what waits for Spark -----------------------------------------------------------------------------------------
+    # --- waiting for Spark --------------------------------------------------------------------------------------------
 
     def job(self, spark: SparkSession, work: Callable[[], T], *, tick: Callable[[], None] | None = None) -> T:
-        """Run an action of Spark, cancelled when a stop is asked for; `tick` is called now and then meanwhile.
+        """Run an action of Spark, and cancel it on a stop; `tick` is called periodically.
 
-        Raises: Stopped: it was cancelled; JobFailed: Spark says that it failed; whatever else `work` raises.
+        Raises: Stopped: it was cancelled; JobFailed: Spark reports a failure; other errors of `work`.
         """
         self.check()
         context = spark.sparkContext
@@ -99,31 +100,31 @@ class Stop:
         def watch() -> None:
             while not done.wait(LOOK):
                 if self.requested:
-                    context.cancelJobsWithTag(tag)  # again until it ends: it may start its next job in between
+                    context.cancelJobsWithTag(tag)  # repeated: the action may start another job
                 elif tick is not None:
                     tick()
 
-        # The work stays in the caller's thread, to which Spark has bound the session and its local properties.
+        # The work runs in the caller's thread, to which Spark binds the session and its local properties.
         watching = start_thread(watch, name="aiokwire-watch")
         context.addJobTag(tag)
         try:
             return work()
         except Exception as error:
             self.check()
-            raise told(error) from error
+            raise one_line(error) from error
         finally:
             done.set()
             watching.result()
             context.removeJobTag(tag)
 
     def query(self, query: StreamingQuery, *, tick: Callable[[], None] | None = None) -> None:
-        """Wait for a stream's end; when a stop is asked for, end it after the microbatch that it is in.
+        """Wait for a stream to end; on a stop, end it after its current microbatch.
 
         Raises: JobFailed: the query failed.
         """
-        last: int | None = None  # the microbatch that had ended when the stop was first seen
+        last: int | None = None  # the last finished microbatch when the stop was first seen
         try:
-            while not query.awaitTermination(LOOK):  # type: ignore[arg-type]  # PySpark takes parts of a second too
+            while not query.awaitTermination(LOOK):  # type: ignore[arg-type]  # PySpark accepts fractions of a second
                 if self.requested:
                     done = _last_batch(query)
                     last = done if last is None else last
@@ -132,7 +133,7 @@ class Stop:
                 elif tick is not None:
                     tick()
         except Exception as error:
-            raise told(error) from error
+            raise one_line(error) from error
 
 
 def _last_batch(query: StreamingQuery) -> int:
@@ -141,14 +142,14 @@ def _last_batch(query: StreamingQuery) -> int:
 
 
 def tasks(spark: SparkSession) -> tuple[int, int]:
-    """How many tasks of the running stages are done, and how many there are."""
+    """Return the counts of finished tasks and of all tasks in the running stages."""
     tracker = spark.sparkContext.statusTracker()
     stages = [info for number in tracker.getActiveStageIds() if (info := tracker.getStageInfo(number)) is not None]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 
-def told(error: Exception) -> Exception:
-    """Spark's account of a failure as an error with one line; other errors as they are."""
+def one_line(error: Exception) -> Exception:
+    """Reduce an error of Spark to a JobFailed with one line; return other errors unchanged."""
     if isinstance(error, KafkaError):
         return error
     home = type(error).__module__
@@ -158,7 +159,7 @@ def told(error: Exception) -> Exception:
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """What an error says, then what its causes say: that of a stream is "Writing job failed" by itself."""
+    """Yield the message of an error and of its causes: a stream's own is just "Writing job failed"."""
     yield str(error)
     cause = getattr(error, "_cause", None) or error.__cause__
     if cause is not None:
@@ -166,7 +167,7 @@ def _texts(error: BaseException) -> Iterator[str]:
 
 
 def reason(trace: str) -> str:
-    """The line of a trace that says what was wrong: ours where there is one, else the last that names an error."""
+    """Return the last error of aiokwire in a trace, else the last of any other."""
     for pattern in (_OURS, _ANY):
         if found := pattern.findall(trace):
             return str(found[-1]).strip()

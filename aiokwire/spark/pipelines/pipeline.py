@@ -24,7 +24,7 @@ from aiokwire.errors import KafkaError
 from aiokwire.spark.jobs.cluster import SHUFFLE, folder_notes, is_local, size_shuffles, waiting_note
 from aiokwire.spark.jobs.progress import Progress
 from aiokwire.spark.jobs.spark_session import check_session, on_loop, spark_session
-from aiokwire.spark.jobs.stopping import LOOK, JobFailed, Stop, told
+from aiokwire.spark.jobs.stopping import LOOK, JobFailed, Stop, one_line
 from aiokwire.spark.options import parse_sink
 from aiokwire.spark.pipelines import graph
 from aiokwire.spark.pipelines.checkpoint import Folder, claim
@@ -283,7 +283,7 @@ def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, che
 
 def _of(sink: Sink, error: Exception) -> Exception:
     """A failure that says whose it is."""
-    failed = told(error)
+    failed = one_line(error)
     return JobFailed(f"sink {sink.name!r}: {failed}") if isinstance(failed, KafkaError) else failed
 
 

@@ -1,5 +1,5 @@
 """`replay`: an archive, or other Parquet, back to a topic.
 
-replay  the driver: rounds of offsets              plan    what a round sends, and when
-tasks   files to records                           frames  Parquet without an archive's manifests
+replay  the driver: rounds of offsets, or one write of other Parquet
+plan    the records of a round, and their schedule             tasks   files to records
 """

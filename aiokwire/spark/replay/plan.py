@@ -1,7 +1,7 @@
-"""What a replay sends, in which rounds, and when. Decisions; the driver in `replay` does the rest.
+"""The decisions of a replay: its records, its rounds, and their schedule. `replay` runs them.
 
-A round is offsets of each partition of the archive. It is written down before it begins (`State`), so that a replay
-that is started again repeats the very same round, or knows that it was committed.
+A round is a range of offsets of each partition of the archive. It is stored before it begins
+(`State`), so that a restarted replay repeats exactly this round, or finds it committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from aiokwire.errors import ConfigurationError
 from aiokwire.spark.archive.manifest import Archive, DataFile
 from aiokwire.spark.offsets import Offsets, from_json, parse_by_partition, to_json
-from aiokwire.spark.replay.tasks import Share
+from aiokwire.spark.replay.tasks import Share, meets
 from aiokwire.spark.source.planning import Range
 from aiokwire.types import TopicPartition
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# --- what -----------------------------------------------------------------------------------------------------------
+# --- selection ------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """What of an archive is replayed; None and empty where all of it is."""
+    """The part of an archive to replay; None and empty fields select everything."""
 
     topics: tuple[str, ...] = ()
     since: int | None = None
     until: int | None = None
-    """Milliseconds since the epoch, the second not included."""
+    """Milliseconds since the epoch, `until` exclusive."""
     start: Mapping[TopicPartition, int] = dataclasses.field(default_factory=dict)
     end: Mapping[TopicPartition, int] = dataclasses.field(default_factory=dict)
 
@@ -47,9 +47,9 @@ class Selection:
         start: str | None = None,
         end: str | None = None,
     ) -> Selection:
-        """The same with offsets as JSON: `{"orders":{"0":100}}`.
+        """Build a selection with offsets from JSON: `{"orders":{"0":100}}`.
 
-        Raises: ConfigurationError: they cannot be read.
+        Raises: ConfigurationError: the offsets are invalid.
         """
         return cls(
             tuple(topics),
@@ -60,20 +60,20 @@ class Selection:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it."""
+        """Return the selection as it is stored in the checkpoint."""
         start, end = to_json(self.start), to_json(self.end)
         return {"topics": sorted(self.topics), "since": self.since, "until": self.until, "start": start, "end": end}
 
     def files(self, archive: Archive) -> list[DataFile]:
-        """The files that may have some of it.
+        """Return the files that may have selected records.
 
-        Raises: ConfigurationError: a topic that the archive does not have.
+        Raises: ConfigurationError: the archive does not have a topic.
         """
-        there = {tp.topic for tp in archive.ends}
+        archived = {tp.topic for tp in archive.ends}
         for name in self.topics:
-            if name not in there:
+            if name not in archived:
                 raise ConfigurationError(
-                    f"the archive has no topic {name!r}, only {', '.join(sorted(there)) or 'none'}"
+                    f"the archive has no topic {name!r}, only {', '.join(sorted(archived)) or 'none'}"
                 )
         return [file for file in archive.files if self._may_have(file)]
 
@@ -87,7 +87,7 @@ class Selection:
         return file.last >= self.start.get(file.tp, 0) and file.first < self.end.get(file.tp, file.first + 1)
 
     def bounds(self, files: Iterable[DataFile]) -> tuple[Offsets, Offsets]:
-        """From where to where each partition of these files is read."""
+        """Return the offsets at which each partition of these files starts and ends."""
         start: Offsets = {}
         end: Offsets = {}
         for file in files:
@@ -100,27 +100,27 @@ class Selection:
 
 
 def check_replayable(layout: Mapping[str, Any]) -> None:
-    """Raises: ConfigurationError: the archive has decoded values, of which bytes cannot be made again."""
+    """Raises: ConfigurationError: the archive has decoded values, not the original bytes."""
     for column in str(layout.get("schema", "")).split(", "):
         name, _, kind = column.partition(" ")
         if name.strip("`") in ("key", "value") and kind not in ("binary", "string"):
             raise ConfigurationError(
-                f"the archive has {name.strip('`')} as {kind}, not as the bytes that were sent: it cannot be replayed"
+                f"the archive has {name.strip('`')} as {kind}, not as the original bytes: it cannot be replayed"
             )
 
 
-# --- who ------------------------------------------------------------------------------------------------------------
+# --- tasks ----------------------------------------------------------------------------------------------------------
 
 
 def shares(
     ranges: Sequence[Range], files: Sequence[DataFile], *, keep_partitions: bool, exactly_once: bool, tasks: int
 ) -> list[Share]:
-    """The tasks of a round; with exactly-once, each partition of the target has one that writes to it.
+    """Return the tasks of a round; with exactly-once, one task writes each target partition.
 
-    Where partitions are kept, a task has those of one number, of all topics. Where keys choose, a task that owns some
-    of the target's partitions has to look at all records; without owners it has a partition of the archive.
+    If partitions are kept, a task has the partitions of one number, of all topics. If keys choose, a
+    task that owns target partitions reads all records; without owners it reads one partition.
     """
-    sources = [(whole, tuple(file for file in files if _has(file, whole))) for whole in ranges]
+    sources = [(whole, tuple(file for file in files if meets(file, whole))) for whole in ranges]
     sources = [source for source in sources if source[1]]
     if exactly_once and not keep_partitions:
         return [Share(tuple(sources), (number, tasks)) for number in range(tasks)] if sources else []
@@ -131,18 +131,14 @@ def shares(
     return [Share(tuple(found)) for found in by_partition.values()]
 
 
-def _has(file: DataFile, whole: Range) -> bool:
-    return file.tp == whole.tp and file.first < whole.end and file.last >= whole.start
-
-
-# --- when -----------------------------------------------------------------------------------------------------------
+# --- schedule -------------------------------------------------------------------------------------------------------
 
 
 class Timeline:
-    """When each record of a partition is due: at its own time, but not before those of lower offsets."""
+    """The schedule of a partition: each record is due at its time, but not before lower offsets."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], end: int, since: int | None, until: int | None) -> None:
-        """`batches` have offset and timestamp, in the order of the offsets; `end` is where the partition ends."""
+        """`batches` have offset and timestamp, in offset order; `end` is the end of the partition."""
         self._batches = batches
         self._end = end
         self._since = since
@@ -153,7 +149,7 @@ class Timeline:
 
     @property
     def first(self) -> int | None:
-        """When the next record is due that has a time; None when none has."""
+        """The time at which the next record with a timestamp is due; None if there is none."""
         while True:
             later = self._due[self._due >= 0]
             if len(later):
@@ -162,7 +158,7 @@ class Timeline:
                 return None
 
     def until(self, time: int) -> int:
-        """The first offset that is not due at this time."""
+        """Return the first offset that is not due at this time."""
         while not len(self._due) or self._due[-1] <= time:
             if not self._more():
                 return self._end
@@ -182,7 +178,7 @@ class Timeline:
         counts = times >= max(0, self._since or 0)
         if self._until is not None:
             counts &= times < self._until
-        due = np.maximum.accumulate(np.where(counts, times, -1))  # what is left out waits for nothing
+        due = np.maximum.accumulate(np.where(counts, times, -1))  # records that are not selected are due at once
         due = np.maximum(due, self._latest)
         self._latest = int(due[-1])
         self._offsets = np.concatenate([self._offsets, np.asarray(batch.column("offset"))])
@@ -190,12 +186,12 @@ class Timeline:
         return True
 
 
-# --- how far --------------------------------------------------------------------------------------------------------
+# --- checkpoint -----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """A replay's last round, as its checkpoint has it."""
+    """The last round of a replay, as stored in its checkpoint."""
 
     replay: str
     """Its name, for transactions and their ledger."""
@@ -204,11 +200,11 @@ class State:
     start: Offsets
     end: Offsets
     until: Offsets
-    """Where the whole replay ends: what is archived later is for another one."""
+    """The end of the whole replay: records archived later are left to another one."""
     done: bool
-    """Whether it is known to be written; else that is to be found out, or it is written again."""
+    """Whether the round is known to be written; if not, the ledger is read, or it is repeated."""
     settings: Mapping[str, Any]
-    """What must be the same when it goes on."""
+    """The settings that must not change when the replay resumes."""
 
     def encode(self) -> bytes:
         fields = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
@@ -217,44 +213,44 @@ class State:
 
     @classmethod
     def decode(cls, data: bytes, place: str) -> State:
-        """Raises: ConfigurationError: the checkpoint is of something else."""
+        """Raises: ConfigurationError: the checkpoint has another format."""
         try:
             fields = json.loads(data)
             fields |= {name: from_json(fields[name])[0] for name in ("start", "end", "until")}
             return cls(**fields)
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigurationError(f"{place} is no checkpoint of a replay: {error!r}") from None
+            raise ConfigurationError(f"{place} is not a checkpoint of a replay: {error!r}") from None
 
     def check(self, settings: Mapping[str, Any], place: str) -> None:
-        """Raises: ConfigurationError: the replay was begun with other settings."""
+        """Raises: ConfigurationError: the replay was started with other settings."""
         for name, value in settings.items():
             if self.settings.get(name) != value:
                 raise ConfigurationError(
-                    f"the replay whose checkpoint is {place} was begun with {name} {self.settings.get(name)!r}, which "
-                    f"is not {value!r}: go on with that, or choose another checkpoint"
+                    f"the replay whose checkpoint is {place} was started with {name} {self.settings.get(name)!r}, not "
+                    f"{value!r}: keep its setting, or choose another checkpoint"
                 )
 
 
 @dataclasses.dataclass(frozen=True)
 class Resumed:
-    """Where a replay goes on."""
+    """The point at which a replay resumes."""
 
     number: int
     start: Offsets
     repeat: Offsets | None
-    """Where the first round ends, when it is one that may be there already or not."""
+    """The end of the first round if it may already be written."""
 
 
 def resume(state: State, committed: int | None, *, exactly_once: bool) -> Resumed:
-    """What comes after the last round that a checkpoint has; `committed` is the last one that the ledger has.
+    """Return where to resume after a checkpoint's last round, given the ledger's last round.
 
-    Raises: ConfigurationError: whether the round was written cannot be told.
+    Raises: ConfigurationError: it is unknown whether the round was written.
     """
     if state.done or (exactly_once and committed is not None and committed >= state.number):
         return Resumed(state.number + 1, state.end, None)
     if exactly_once and committed is None and state.number > 0:
         raise ConfigurationError(
-            f"whether round {state.number} of the replay was written cannot be told: the ledger, group "
-            f"'{state.replay}.batches', has expired; look into the topic, and replay the rest by its offsets"
+            f"it is unknown whether round {state.number} of the replay was written: the ledger, group "
+            f"'{state.replay}.batches', has expired; check the topic, and replay the rest by its offsets"
         )
     return Resumed(state.number, state.start, state.end)

@@ -1,9 +1,12 @@
 """`replay`: an archive, or other Parquet, back to a topic.
 
-    archive -> rounds of offsets -> a Spark job: tasks read Parquet and write records -> commit -> next round
+    archive -> rounds of offsets -> a Spark job: tasks read Parquet and write records -> commit
+        -> next round
 
-As fast as it goes, a round has so many records; at the original pace, what is due. With exactly-once each round is a
-transaction with its number in the ledger of the sink, and the checkpoint says which offsets the number stands for.
+Without a pace, a round has a fixed count of records; with one, the records that are due. With
+exactly-once, each round is a transaction whose number is in the sink's ledger, and the checkpoint
+maps the number to offsets. Other Parquet is read by Spark and written by the sink in one job: it
+needs the sink's columns, and keeps the order of a file that Spark reads in one task.
 """
 
 from __future__ import annotations
@@ -22,36 +25,38 @@ from aiokwire.errors import ConfigurationError, KafkaError
 from aiokwire.producer import TransactionTicket
 from aiokwire.spark.archive.manifest import Archive, DataFile, load
 from aiokwire.spark.jobs.filesystem import Store
-from aiokwire.spark.jobs.progress import Progress
+from aiokwire.spark.jobs.progress import Progress, watch
 from aiokwire.spark.jobs.spark_session import ask, on_loop, spark_session
-from aiokwire.spark.jobs.stopping import Stop, Stopped, tasks
+from aiokwire.spark.jobs.stopping import Stop, Stopped, one_line, tasks
 from aiokwire.spark.offsets import Offsets, to_json
 from aiokwire.spark.options import Delivery, SinkOptions, parse_sink
-from aiokwire.spark.replay.frames import Frames, count_partitions, write
 from aiokwire.spark.replay.plan import Selection, State, Timeline, check_replayable, resume, shares
 from aiokwire.spark.replay.tasks import Replaying, ordered, write_share
 from aiokwire.spark.sink import exactly_once
 from aiokwire.spark.sink.commit_messages import Written, whole
 from aiokwire.spark.sink.exactly_once import Plan
+from aiokwire.spark.sink.partition_owner import one_owner
 from aiokwire.spark.source import planning
 
 if TYPE_CHECKING:
     import os
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger("aiokwire.spark")
 
 STATE: Final = "replay.json"
+NAME: Final = "replay-name"  # of a replay of other Parquet
+RUN: Final = "all"
 LOCK: Final = ".lock"
 ROUND_RECORDS: Final = 2_000_000
-# At a pace, how long a round is at least (seconds): each is a Spark job.
+# With a pace, the least duration of a round (seconds), which is a Spark job.
 TICK: Final = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Replayed:
-    """What a run has written."""
+    """The result of a run."""
 
     path: str
     topic: str | None
@@ -60,9 +65,9 @@ class Replayed:
     rounds: int
     seconds: float
     offsets: dict[str, Any]
-    """Of the archive, up to where it was replayed; empty for other Parquet."""
+    """The offsets of the archive up to which it was replayed; empty for other Parquet."""
     stopped: bool
-    """Whether somebody asked for the end before it was reached."""
+    """Whether a stop was requested before the run was complete."""
 
 
 def replay(
@@ -82,25 +87,23 @@ def replay(
     stop: Stop | None = None,
     progress: Progress | None = None,
 ) -> Replayed:
-    """Write the records of an archive to a topic, or each to the topic that it came from.
+    """Write the records of an archive to a topic, or each to its original topic.
 
-    Keys, headers and timestamps are kept, the order within a partition too; so are partitions, unless `rekey` lets the
-    keys choose. `pace` is how many times as fast as they were sent; without it, as fast as it goes. `coordinates`
-    adds headers with topic, partition and offset in the archive. With a `checkpoint` a replay that has ended
-    early goes on where it was; `delivery="exactly-once"`, which needs one, writes each record once whatever happens in
-    between. `options` are those of the Spark sink.
+    Keys, headers, timestamps and the order within a partition are kept, and partitions unless `rekey`
+    lets the keys choose. `pace` is the speed relative to the original one; the default is as fast as
+    possible. `coordinates` adds headers with topic, partition and offset in the archive. With a
+    `checkpoint`, a replay that ended early is resumed; `delivery="exactly-once"`, which needs one,
+    writes each record once across restarts. `options` are those of the Spark sink.
 
-    Raises: ConfigurationError: an option, or an archive or topic that it cannot be done with; JobFailed: Spark's job
-        failed; KafkaError: a transaction could not be opened or committed.
+    Raises: ConfigurationError: an option is invalid, or does not suit the archive or the topic;
+        JobFailed; KafkaError: a transaction could not be opened or committed.
     """
     if pace is not None and pace <= 0:
         raise ConfigurationError(f"pace must be above 0, not {pace}")
     given = {"kafka.bootstrap.servers": bootstrap, **(options or {})}
     sink = parse_sink({**given, "delivery": delivery})
     if sink.delivery is Delivery.EXACTLY_ONCE and checkpoint is None:
-        raise ConfigurationError(
-            "delivery=exactly-once needs a checkpoint: a directory that says how far the replay is"
-        )
+        raise ConfigurationError("delivery=exactly-once needs a checkpoint: a directory for the replay's position")
     store = Store.at(path)
     session = spark_session("aiokwire replay", given=spark)
     stop, progress = stop or Stop(), progress or Progress("", quiet=True)
@@ -109,9 +112,10 @@ def replay(
     if not archive.number:
         if pace is not None or coordinates or select is not None:
             raise ConfigurationError(
-                f"{store.root} is no archive: it can only be replayed as a whole, as fast as it goes"
+                f"{store.root} is not an archive: it can only be replayed as a whole, as fast as possible"
             )
-        return _other_parquet(session, Frames(store.root, topic, given, sink, rekey, kept), stop, progress)
+        frame = _other_parquet(session, store.root, rekey)
+        return _write_frame(frame, store.root, topic, given, sink, kept, stop, progress)
     check_replayable(archive.layout)
     chosen = select or Selection()
     settings: dict[str, Any] = {"path": store.root, "topic": topic, "rekey": rekey, "coordinates": coordinates}
@@ -121,15 +125,55 @@ def replay(
         return run.until_done(pace, round_records)
 
 
-def _other_parquet(spark: SparkSession, frames: Frames, stop: Stop, progress: Progress) -> Replayed:
-    """A replay of Parquet that is no archive."""
-    delivery = frames.sink.delivery
-    if frames.checkpoint is not None and delivery is not Delivery.EXACTLY_ONCE:
-        raise ConfigurationError(f"{frames.path} is no archive: only delivery=exactly-once has use for a checkpoint")
+def _other_parquet(spark: SparkSession, path: str, rekey: bool) -> DataFrame:
+    """Raises: JobFailed, KafkaError: there is no Parquet."""
+    try:
+        frame = spark.read.parquet(path)
+    except Exception as error:
+        raise one_line(error) from error
+    return frame.drop("partition") if rekey else frame
+
+
+def _write_frame(
+    frame: DataFrame,
+    path: str,
+    topic: str | None,
+    options: Mapping[str, str],
+    sink: SinkOptions,
+    checkpoint: Store | None,
+    stop: Stop,
+    progress: Progress,
+) -> Replayed:
+    """Write other Parquet through the sink.
+
+    Raises: ConfigurationError: a checkpoint or a topic is missing or of no use; Stopped; JobFailed.
+    """
+    exactly = sink.delivery is Delivery.EXACTLY_ONCE
+    if checkpoint is not None and not exactly:
+        raise ConfigurationError(f"{path} is not an archive: a checkpoint needs delivery=exactly-once")
     began = time.perf_counter()
-    records = write(spark, frames, stop, progress)
+    given = dict(options) | ({"topic": topic} if topic is not None else {})
+    if exactly:
+        assert checkpoint is not None
+        if topic is None:
+            raise ConfigurationError("delivery=exactly-once of Parquet that is not an archive needs a topic")
+        counts = ask(sink.producer, lambda client: _partitions(client, [topic]))
+        frame = one_owner(frame, counts[topic])
+        given |= {"delivery": "exactly-once", "sink.id": _name_of(checkpoint), "run.id": RUN}
+    writer: Any = frame.write.format("aiokwire").mode("append").options(**given)
+    stop.job(frame.sparkSession, writer.save, tick=watch(frame.sparkSession, progress, "tasks"))
+    records = stop.job(frame.sparkSession, frame.count)
     seconds = time.perf_counter() - began
-    return Replayed(frames.path, frames.topic, delivery.value, records, 1, seconds, {}, stop.requested)
+    return Replayed(path, topic, sink.delivery.value, records, 1, seconds, {}, stop.requested)
+
+
+def _name_of(checkpoint: Store) -> str:
+    """Return the replay's name, which a restart with this checkpoint keeps."""
+    data = checkpoint.read(NAME)
+    if data is None:
+        data = f"aiokwire-replay-{uuid.uuid4().hex[:16]}".encode()
+        checkpoint.replace(NAME, data)
+    return data.decode()
 
 
 class _Run:
@@ -165,12 +209,12 @@ class _Run:
         self._records = self._rounds = 0
         self._keep = not settings["rekey"]
         self._exactly_once = sink.delivery is Delivery.EXACTLY_ONCE
-        self._go_on()
+        self._resume()
         self._plan = self._transactions()
         self._partitions = self._count_partitions()
 
-    def _go_on(self) -> None:
-        """Where a run before this one ended."""
+    def _resume(self) -> None:
+        """Start where an earlier run ended."""
         data = self._checkpoint.read(STATE) if self._checkpoint is not None else None
         if data is None:
             return
@@ -191,9 +235,9 @@ class _Run:
         return Plan(config, f"{self._name}.batches", self._settings["topic"], True, None)
 
     def _count_partitions(self) -> int:
-        """How many the target has; the fewest, where there are several targets.
+        """Return the partition count of the target, the lowest if there are several.
 
-        Raises: ConfigurationError: it has not those that records are to go to.
+        Raises: ConfigurationError: a target has too few partitions.
         """
         topic = self._settings["topic"]
         wanted: dict[str, int] = {}
@@ -206,17 +250,17 @@ class _Run:
         for name, count in counts.items():
             if self._keep and count < wanted[name]:
                 raise ConfigurationError(
-                    f"{name} has {count} partition(s), and records of the archive were in {wanted[name]}: make it as "
-                    "large, or let the keys choose (rekey)"
+                    f"{name} has {count} partition(s), and the archive's records have {wanted[name]}: add partitions, "
+                    "or let the keys choose (rekey)"
                 )
         if not self._keep and self._exactly_once and len(set(counts.values())) > 1:
-            raise ConfigurationError("delivery=exactly-once with rekey needs topics with as many partitions each")
+            raise ConfigurationError("delivery=exactly-once with rekey needs topics with equal partition counts")
         return min(counts.values())
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def until_done(self, pace: float | None, round_records: int) -> Replayed:
-        """All rounds."""
+        """Run all rounds."""
         began = time.perf_counter()
         try:
             if self._repeat is not None:
@@ -265,7 +309,7 @@ class _Run:
             self._stop.pause(max(0.0, TICK - (time.perf_counter() - looked)))
 
     def _round(self, end: Offsets) -> None:
-        """Write what is between, and remember it."""
+        """Write the records up to `end`, and store the position."""
         self._stop.check()
         ranges = planning.ranges_between(self._start, end)
         self._note(end, done=False)
@@ -290,12 +334,12 @@ class _Run:
             found = whole(written, self._number)
             if found is None or not found.rows:
                 on_loop(functools.partial(exactly_once.abort_transaction, plan, ticket))
-                return 0  # nothing is committed, so that the ledger has numbers of rounds with records only
+                return 0  # not committed: the ledger has rounds with records only
         except BaseException:
             try:
                 on_loop(functools.partial(exactly_once.abort_transaction, plan, ticket))
-            except KafkaError as error:  # the coordinator does it when its time is over, or the next run
-                logger.warning("the transaction of a round that failed was not aborted: %s", error)
+            except KafkaError as error:  # the coordinator aborts it after its timeout, or the next run does
+                logger.warning("cannot abort the transaction of a failed round: %s", error)
             raise
         on_loop(functools.partial(exactly_once.commit_transaction, plan, found, self._number))
         return records
@@ -337,5 +381,9 @@ async def _last(plan: Plan, client: Client) -> int | None:
 
 
 async def _partitions(client: Client, topics: list[str]) -> dict[str, int]:
-    """Raises: KafkaError: a topic is not there."""
-    return {name: await count_partitions(client, name) for name in topics}
+    """Return the partition counts of topics.
+
+    Raises: KafkaError: a topic does not exist.
+    """
+    cluster = await client.metadata.wait_for_topics(topics, client.config.request_timeout)
+    return {name: len(cluster.topics[name].partitions) for name in topics}

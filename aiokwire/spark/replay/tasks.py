@@ -1,8 +1,9 @@
 """A task of a replay: records of an archive in the order of their offsets, as rows for the sink.
 
-    files of a partition -> merged by offset -> chosen by time -> rows as the sink takes them -> brokers
+    files of a partition -> merged by offset -> filtered by time -> rows for the sink -> brokers
 
-The files of two days may have offsets in turn, where times leap about; a partition's records are put in order again.
+The offsets of two days' files may interleave if timestamps are out of order: records are merged into
+offset order.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from aiokwire.types import TopicPartition
 ROWS_PER_BATCH: Final = 32_768
 COLUMNS: Final = ("key", "value", "headers", "timestamp")
 
-# Headers that tell where a record was, with the option for it.
+# Headers with the coordinates of a record, if the option is set.
 TOPIC_HEADER: Final = "aiokwire.topic"
 PARTITION_HEADER: Final = "aiokwire.partition"
 OFFSET_HEADER: Final = "aiokwire.offset"
@@ -40,38 +41,38 @@ OFFSET_HEADER: Final = "aiokwire.offset"
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What one task replays."""
+    """The part of one task."""
 
     sources: tuple[tuple[Range, tuple[DataFile, ...]], ...]
     """Offsets, and the files that may have them."""
     owns: tuple[int, int] | None = None
-    """Of the partitions that keys choose, those whose number divided by the second leaves the first; None: all."""
+    """(remainder, count): it writes the partitions with this remainder modulo count; None: all."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Replaying:
-    """What every task of a round needs to know."""
+    """The settings of a round, for its tasks."""
 
     store: Store
     config: ProducerConfig
     target: str | None
-    """The topic; None: that of each record."""
+    """The topic; None: each record's own."""
     keep_partitions: bool
     partitions: int
-    """Of the target, where keys choose and partitions have owners."""
+    """Of the target, if keys choose and partitions have owners."""
     coordinates: bool
     since: int | None
     until: int | None
-    """Milliseconds since the epoch: records before the one, or not before the other, are left out."""
+    """Milliseconds since the epoch: only records from `since` to before `until` are written."""
     number: int
     ticket: TransactionTicket | None
     """Of the round's transaction, with exactly-once."""
 
 
 def write_share(replaying: Replaying, share: Share) -> Written:
-    """Runs in Spark's Python workers; all is acknowledged at its end.
+    """Write a task's records, all acknowledged on return. Runs in Spark's Python workers.
 
-    Raises: KafkaError: a record was not delivered; ArchiveDamaged: a file is not there.
+    Raises: KafkaError: a record was not delivered; ArchiveDamaged: a file is missing.
     """
     context = TaskContext.get()
     task, joining = 0 if context is None else context.partitionId(), None
@@ -86,12 +87,12 @@ def write_share(replaying: Replaying, share: Share) -> Written:
 
 
 def _names(replaying: Replaying) -> tuple[str, ...]:
-    chooses_itself = replaying.ticket is None and not replaying.keep_partitions
-    return COLUMNS if chooses_itself else (*COLUMNS, "partition")
+    producer_chooses = replaying.ticket is None and not replaying.keep_partitions
+    return COLUMNS if producer_chooses else (*COLUMNS, "partition")
 
 
 def _rows(replaying: Replaying, share: Share, whole: Range, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
-    """A source's records as the sink takes them, the topic first."""
+    """Yield a source's records as rows for the sink, with the topic as the first column."""
     turn = 0
     for batch in ordered(replaying.store, files, whole, ("offset", *COLUMNS)):
         chosen = within(batch, replaying.since, replaying.until)
@@ -113,7 +114,7 @@ def _rows(replaying: Replaying, share: Share, whole: Range, files: Sequence[Data
 
 
 def within(batch: pa.RecordBatch, since: int | None, until: int | None) -> pa.RecordBatch:
-    """The records of this time."""
+    """Filter records by time."""
     if since is None and until is None:
         return batch
     times: Any = batch.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
@@ -126,7 +127,7 @@ def within(batch: pa.RecordBatch, since: int | None, until: int | None) -> pa.Re
 
 
 def as_rows(batch: pa.RecordBatch, tp: TopicPartition, *, coordinates: bool) -> pa.RecordBatch:
-    """Key, value, headers and timestamp; a time that the record never had is left to the writing."""
+    """Return key, value, headers and timestamp; null for a missing time, which the sink then sets."""
     times: Any = batch.column("timestamp")
     known = pc.greater_equal(times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()), pa.scalar(0, pa.int64()))
     times = pc.if_else(known, times, pa.scalar(None, times.type))
@@ -142,7 +143,7 @@ HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary()
 
 
 def with_coordinates(headers: Any, tp: TopicPartition, offsets: Any) -> Any:
-    """The headers, and three more that tell where each record was."""
+    """Add three headers with each record's coordinates."""
     rows = len(offsets)
     if headers is None:
         headers = pa.nulls(rows, HEADERS)
@@ -152,7 +153,7 @@ def with_coordinates(headers: Any, tp: TopicPartition, offsets: Any) -> Any:
     names = pa.array([TOPIC_HEADER, PARTITION_HEADER, OFFSET_HEADER], pa.string())
     places = pa.array([tp.topic.encode(), b"%d" % tp.partition], pa.binary())
     numbers = offsets.cast(pa.string()).cast(pa.binary())
-    # Everything that stands in a list, one after the other; `taken` says which of it stands where.
+    # All distinct names and values; `taken_*` are the indices that make up the new lists.
     all_names = pa.concat_arrays([pairs.field(0).cast(pa.string()), names])
     all_values = pa.concat_arrays([pairs.field(1).cast(pa.binary()), places, numbers])
     ends = np.cumsum(lengths + 3)
@@ -171,26 +172,26 @@ def with_coordinates(headers: Any, tp: TopicPartition, offsets: Any) -> Any:
 
 
 def owned(rows: pa.RecordBatch, owns: tuple[int, int] | None) -> pa.RecordBatch:
-    """The rows of a task's own partitions."""
+    """Filter the rows of a task's own partitions."""
     if owns is None or owns[1] == 1:
         return rows
     numbers = np.asarray(rows.column("partition"))
     return rows.filter(pa.array(numbers % owns[1] == owns[0]))
 
 
-# --- in order -------------------------------------------------------------------------------------------------------
+# --- order ----------------------------------------------------------------------------------------------------------
 
 
 def ordered(store: Store, files: Sequence[DataFile], whole: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The records of a range, by their offsets, which must be among the columns.
+    """Yield the records of a range in offset order; `columns` must include the offset.
 
-    Raises: ArchiveDamaged: a file is not there.
+    Raises: ArchiveDamaged: a file is missing.
     """
-    waiting = sorted((file for file in files if _meets(file, whole)), key=lambda file: file.first, reverse=True)
+    waiting = sorted((file for file in files if meets(file, whole)), key=lambda file: file.first, reverse=True)
     open_: list[_Stream] = []
     try:
         while waiting or open_:
-            # What is to be opened: all files that may have a record before the last one at hand.
+            # Open all files that may have a record before the last one buffered.
             while waiting and (not open_ or waiting[-1].first <= min(stream.last for stream in open_)):
                 stream = _Stream(store, waiting.pop(), whole, columns)
                 open_ += [stream] if stream.head is not None else []
@@ -205,7 +206,8 @@ def ordered(store: Store, files: Sequence[DataFile], whole: Range, columns: Sequ
             stream.close()
 
 
-def _meets(file: DataFile, whole: Range) -> bool:
+def meets(file: DataFile, whole: Range) -> bool:
+    """Whether a file may have records of a range."""
     return file.tp == whole.tp and file.first < whole.end and file.last >= whole.start
 
 
@@ -216,13 +218,13 @@ def _merged(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class _Stream:
-    """A file's records within a range."""
+    """The records of a file within a range."""
 
     def __init__(self, store: Store, file: DataFile, whole: Range, columns: Sequence[str]) -> None:
         try:
             self._source = store.open(file.path)
         except FileNotFoundError:
-            raise ArchiveDamaged(f"{file.path} is not there, which a manifest names") from None
+            raise ArchiveDamaged(f"{file.path} is missing, which a manifest names") from None
         self._parquet = pq.ParquetFile(self._source)
         self._whole = whole
         names = [name for name in columns if name in self._parquet.schema_arrow.names]
@@ -242,7 +244,7 @@ class _Stream:
         return bool(statistics.min < self._whole.end and statistics.max >= self._whole.start)
 
     def _next(self) -> None:
-        """The next batch that has something of the range."""
+        """Advance to the next batch with records of the range."""
         for batch in self._batches:
             offsets = np.asarray(batch.column("offset"))
             begin, end = np.searchsorted(offsets, [self._whole.start, self._whole.end])
@@ -252,7 +254,7 @@ class _Stream:
         self.close()
 
     def take(self, limit: int) -> pa.RecordBatch:
-        """The records of the head up to this offset."""
+        """Take the records of the head up to an offset."""
         assert self.head is not None
         if self.last <= limit:
             taken = self.head

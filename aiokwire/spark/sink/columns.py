@@ -1,6 +1,6 @@
-"""What of a frame's columns goes into records, and to which topic; on Spark's schema and on Arrow batches, without I/O.
+"""The columns of a frame that become records, and their topics: in Spark's schema, in Arrow batches.
 
-The columns are spark-sql-kafka's, and `timestamp`. Others are ignored, as there.
+No I/O. The columns are spark-sql-kafka's and `timestamp`; others are ignored.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ _KINDS: Final[dict[str, tuple[Callable[[DataType], bool], str]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class SinkColumns:
-    """Where in a frame the parts of a record are."""
+    """The indices of the columns that make up a record."""
 
     parts: tuple[tuple[str, int], ...]
-    """Name and place of each part but the topic."""
+    """Name and index of each column but the topic."""
     topic: int | None
-    """The place of the topic, None when the option says it."""
+    """The index of the topic, None if the option names it."""
     option: str | None
 
     def by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """The records of a batch, for `Producer.submit_arrow`, topic by topic; each topic's in their order.
+        """Yield the records of a batch by topic, in their order, for `Producer.submit_arrow`.
 
         Raises: InvalidArgument: a row names no topic.
         """
@@ -89,9 +89,10 @@ class SinkColumns:
 
 
 def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
-    """The columns of a frame that is to be written; `topic` is the option of that name, which overrides the column.
+    """Find the columns of a frame to write; the option `topic` overrides the column.
 
-    Raises: ConfigurationError: value is missing, a column has another type or is there twice, or nobody says the topic.
+    Raises: ConfigurationError: value is missing, a column has another type or occurs twice, or
+        there is no topic.
     """
     places: dict[str, int] = {}
     for place, field in enumerate(schema.fields):
@@ -115,7 +116,7 @@ def sink_columns(schema: StructType, topic: str | None) -> SinkColumns:
 
 
 def lacks_partition(records: pa.RecordBatch) -> bool:
-    """Whether a record has neither key nor partition, so that the sink chooses where it goes."""
+    """Whether a record has neither key nor partition, so that the sink chooses its partition."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -130,7 +131,7 @@ def lacks_partition(records: pa.RecordBatch) -> bool:
 
 
 def with_owner(records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
-    """The same records, where those that have neither key nor partition go to this partition."""
+    """Assign this partition to the records that have neither key nor partition."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""What a sink's tasks tell the driver, and whether that makes a whole: decided before a transaction is committed."""
+"""The results of a sink's tasks, and the check that they are complete, before the commit."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from aiokwire.types import TopicPartition
 
 @dataclasses.dataclass
 class Written(WriterCommitMessage):
-    """A task's rows were all acknowledged."""
+    """The result of a task whose rows were all acknowledged."""
 
     task: int
     rows: int
     counts: Counts
     ticket: TransactionTicket | None = None
     batch_id: int | None = None
-    """Of a microbatch, as the task knows it."""
+    """The microbatch's, as Spark passed it to the task."""
     query_id: str = ""
     repeated: bool = False
-    """The batch was committed before, so that the task wrote nothing."""
+    """The batch is already committed, so that the task wrote nothing."""
 
 
 class Whole(NamedTuple):
-    """What all tasks of a batch have written together."""
+    """The results of all tasks of a batch."""
 
     ticket: TransactionTicket
     rows: int
@@ -39,18 +39,18 @@ class Whole(NamedTuple):
 
 
 def ticket_of(messages: Sequence[Written | None]) -> TransactionTicket | None:
-    """The transaction that the tasks wrote to, None when no task says so."""
+    """Return the transaction that the tasks wrote to, None if no message names it."""
     return next((message.ticket for message in messages if message is not None and not message.repeated), None)
 
 
 def whole(messages: Sequence[Written | None], batch_id: int | None) -> Whole | None:
-    """What is to be committed; None when the batch was committed before, or had no task.
+    """Combine the results; None if the batch is already committed, or had no task.
 
-    Raises: KafkaError, ConfigurationError: why it must not be committed.
+    Raises: KafkaError, ConfigurationError: the batch must not be committed.
     """
     present = [message for message in messages if message is not None]
     if len(present) < len(messages):
-        raise KafkaError(f"{len(messages) - len(present)} of {len(messages)} tasks did not say what they wrote")
+        raise KafkaError(f"commit messages missing from {len(messages) - len(present)} of {len(messages)} tasks")
     if not present:
         return None
     if any(message.batch_id != batch_id for message in present):
@@ -61,7 +61,7 @@ def whole(messages: Sequence[Written | None], batch_id: int | None) -> Whole | N
     tickets = {message.ticket for message in present}
     ticket = present[0].ticket
     if len(tickets) > 1 or ticket is None or any(message.repeated for message in present):
-        raise KafkaError("the tasks did not write to one transaction")
+        raise KafkaError("the tasks wrote to different transactions, or some of them to none")
     _check_owners(present)
     places = frozenset(TopicPartition(*place) for message in present for place in message.counts)
     return Whole(ticket, sum(message.rows for message in present), places, present[0].query_id)

@@ -1,11 +1,11 @@
-"""A batch as one transaction: opened on the driver, written to by all tasks, committed with its ledger on the driver.
+"""A batch as one transaction: opened on the driver, shared by all tasks, committed with its ledger.
 
-    driver, when Spark plans the batch    open: fence what was before, read the ledger
-    tasks                                 join: each owns its partitions; nothing at all when the ledger has the batch
-    driver, when all tasks are done       verify, then ledger and EndTxn; or abort
+    driver, when Spark plans the batch    open: fence earlier writers, read the ledger
+    tasks                                 join: each owns its partitions; a batch in the ledger is skipped
+    driver, after all tasks               verify, then commit with the ledger; or abort
 
-The batch that a crash has left open is aborted by the next opening; the one that was committed before Spark noted it is
-in the ledger, and its repetition writes nothing.
+The next batch aborts a transaction that a crash left open. If a batch is committed and Spark crashes
+before noting it, the ledger has it, and the repeated batch writes nothing.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ from aiokwire.spark.options import SinkOptions
 from aiokwire.spark.sink.commit_messages import Whole
 from aiokwire.spark.sink.ledger import Entry, Ledger
 
-# Spark's own names of what a task is told of its microbatch.
+# Spark's names of the local properties that identify a task's microbatch.
 BATCH_ID: Final = "streaming.sql.batchId"
 QUERY_ID: Final = "sql.streaming.queryId"
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All that driver and tasks need to know of the sink; made from the options alone, so that each process has it."""
+    """The sink's configuration for driver and tasks, derived from the options alone."""
 
     config: ProducerConfig
     ledger_group: str
     topic: str | None
     begin_ledger: bool
-    """A ledger that is missing, or another query's, begins at whatever batch comes."""
+    """If the ledger is missing or another query's, start one with the next batch."""
     run_id: str | None
     """Of a batch job; None for a stream."""
 
     def ledger(self) -> Ledger:
-        """Where its batches are written down."""
+        """Return the ledger of the sink's batches."""
         return Ledger(self.ledger_group, self.topic)
 
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    """A transaction, and the last batch that was committed before it."""
+    """An open transaction, and the last batch committed before it."""
 
     ticket: TransactionTicket
     last: Entry | None
 
 
 def plan_of(options: SinkOptions, *, streaming: bool) -> Plan:
-    """What exactly-once needs of the options.
+    """Return the plan for these options.
 
-    Raises: ConfigurationError: something is missing that tells one batch from another.
+    Raises: ConfigurationError: an option that identifies the batches is missing.
     """
     if streaming:
         name = options.sink_id or _name_of(options.checkpoint_location)
         if options.run_id is not None:
-            raise ConfigurationError("run.id belongs to df.write: a stream numbers its batches itself")
+            raise ConfigurationError("run.id belongs to df.write: Spark numbers the batches of a stream")
         group = f"{name}.batches"
     else:
         if options.sink_id is None or options.run_id is None:
             raise ConfigurationError(
                 "delivery=exactly-once of a batch job needs the options sink.id, which names the sink, and run.id, "
-                "which names what is written: without them a repetition cannot be told from the next run"
+                "which names the data: without them a repeated run cannot be distinguished from the next one"
             )
         name, group = options.sink_id, f"{options.sink_id}.run.{options.run_id}"
     config = dataclasses.replace(options.producer, transactional_id=name)
@@ -79,8 +79,8 @@ def plan_of(options: SinkOptions, *, streaming: bool) -> Plan:
 def _name_of(checkpoint_location: str | None) -> str:
     if not checkpoint_location:
         raise ConfigurationError(
-            "delivery=exactly-once needs a name that stays the same when the query starts again: set the option "
-            "sink.id, or checkpointLocation as an option of this sink"
+            "delivery=exactly-once needs a name that stays the same when the query restarts: set the option sink.id, "
+            "or checkpointLocation as an option of this sink"
         )
     return "aiokwire-" + hashlib.sha256(checkpoint_location.rstrip("/").encode()).hexdigest()[:24]
 
@@ -96,7 +96,7 @@ async def _client(plan: Plan) -> AsyncIterator[Client]:
 
 
 async def open_transaction(plan: Plan) -> Opened:
-    """The driver's first step for a batch; whatever was left open under this name is aborted, its writers are fenced.
+    """Open the transaction of a batch, on the driver; abort an older one and fence its writers.
 
     Raises: KafkaError.
     """
@@ -106,9 +106,10 @@ async def open_transaction(plan: Plan) -> Opened:
 
 
 async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> None:
-    """The driver's last step: the rows of all tasks and the ledger, or nothing.
+    """Commit the rows of all tasks and the ledger atomically, on the driver.
 
-    Raises: KafkaError: it did not take place, or that is not known; a repetition of the batch finds out.
+    Raises: KafkaError: the commit failed, or its outcome is unknown; the repeated batch reads the
+        ledger.
     """
     ledger = plan.ledger()
     note = found.query_id if plan.run_id is None else plan.run_id
@@ -120,8 +121,9 @@ async def commit_transaction(plan: Plan, found: Whole, batch_id: int | None) -> 
 
 
 async def abort_transaction(plan: Plan, ticket: TransactionTicket | None) -> None:
-    """Give up a batch now, not when its time is over, as readers of what is committed wait for that. Without a ticket,
-    when no task told of it, whatever is open under this name.
+    """Abort a batch now: read_committed readers wait until then, or for the transaction's timeout.
+
+    Without a ticket, abort any transaction that is open under this name.
 
     Raises: KafkaError.
     """
@@ -135,7 +137,7 @@ async def abort_transaction(plan: Plan, ticket: TransactionTicket | None) -> Non
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a task stands: which one of which batch."""
+    """The identity of a task: its number and its batch."""
 
     task: int
     batch_id: int | None
@@ -143,16 +145,16 @@ class Place:
 
 
 def place_of(context: TaskContext | None, *, streaming: bool) -> Place:
-    """What Spark tells a task.
+    """Return the identity of a task from Spark's context.
 
-    Raises: ConfigurationError: what exactly-once needs is not told; KafkaError: this is not the task's first attempt.
+    Raises: ConfigurationError: Spark does not provide it; KafkaError: this is not the first attempt.
     """
     if context is None:
-        raise ConfigurationError("delivery=exactly-once: this does not run in a Spark task")
+        raise ConfigurationError("delivery=exactly-once: the writer does not run in a Spark task")
     if context.attemptNumber() > 0:
         raise KafkaError(
-            f"delivery=exactly-once: task {context.partitionId()} is attempted again (retry or speculation), and what "
-            "its first attempt wrote is in the transaction already: the batch must be aborted and repeated as a whole; "
+            f"delivery=exactly-once: task {context.partitionId()} is attempted again (retry or speculation), and the "
+            "rows of its first attempt are in the transaction: the batch must be aborted and repeated as a whole; "
             "spark.speculation must be false"
         )
     if not streaming:
@@ -160,16 +162,16 @@ def place_of(context: TaskContext | None, *, streaming: bool) -> Place:
     text = context.getLocalProperty(BATCH_ID)
     if text is None or not text.isdecimal():
         raise ConfigurationError(
-            f"delivery=exactly-once: Spark does not tell this task the number of its batch ({BATCH_ID}), so that a "
-            "repetition could not be told from a new batch: use another version of Spark, or at-least-once"
+            f"delivery=exactly-once: Spark did not set the batch number of this task ({BATCH_ID}), without which a "
+            "repeated batch cannot be recognized: use another version of Spark, or at-least-once"
         )
     return Place(context.partitionId(), int(text), context.getLocalProperty(QUERY_ID) or "")
 
 
 def is_repeated(opened: Opened, place: Place, plan: Plan) -> bool:
-    """Whether the batch was committed before.
+    """Whether the batch is already committed.
 
-    Raises: ConfigurationError: the ledger cannot say so: it is gone, another query's, or ahead of this one.
+    Raises: ConfigurationError: unknown, because the ledger is missing, another query's, or ahead.
     """
     last = opened.last
     if place.batch_id is None:
@@ -178,11 +180,11 @@ def is_repeated(opened: Opened, place: Place, plan: Plan) -> bool:
         if plan.begin_ledger or (last is None and place.batch_id == 0):
             return False
         raise ConfigurationError(_lacks_ledger(last, place, plan))
-    if place.batch_id < last.batch_id:  # Spark repeats none but the last one
+    if place.batch_id < last.batch_id:  # Spark repeats only the last one
         raise ConfigurationError(
-            f"delivery=exactly-once: this is batch {place.batch_id}, and the ledger, group {plan.ledger_group!r}, says "
-            f"that batch {last.batch_id} of this query was committed: the checkpoint is older than the topic, and its "
-            "batches may be others. Begin behind what is in the topic, with a new checkpoint and another sink.id"
+            f"delivery=exactly-once: this is batch {place.batch_id}, but batch {last.batch_id} of this query is "
+            f"committed in the ledger, group {plan.ledger_group!r}: the checkpoint is older than the topic, and its "
+            "batches may differ. Start after the records of the topic, with a new checkpoint and another sink.id"
         )
     return place.batch_id == last.batch_id
 
@@ -195,13 +197,13 @@ def _lacks_ledger(last: Entry | None, place: Place, plan: Plan) -> str:
     here = f"delivery=exactly-once: this is batch {place.batch_id}"
     if last is None:
         return (
-            f"{here}, and the ledger of the batches before, group {plan.ledger_group!r}, is not there: it expired "
-            "while the query stood still, or there was none yet. Whether this batch was written already cannot be "
-            "told: look, then set the option ledger=begin"
+            f"{here}, and the ledger of earlier batches, group {plan.ledger_group!r}, does not exist: it expired "
+            "while the query was stopped, or there was none. The batch may already be written: check the topic, "
+            "then set the option ledger=begin"
         )
     return (
-        f"{here} of query {place.query_id}, and the ledger, group {plan.ledger_group!r}, is that of query "
-        f"{last.note}, which wrote up to batch {last.batch_id}: the checkpoint is new, or not the one that goes with "
-        "this sink. What this query reads may have been written already: look, then set the option ledger=begin, or "
+        f"{here} of query {place.query_id}, and the ledger, group {plan.ledger_group!r}, belongs to query "
+        f"{last.note}, which wrote up to batch {last.batch_id}: the checkpoint is new, or belongs to another sink. "
+        "The input of this query may already be written: check the topic, then set the option ledger=begin, or "
         "another sink.id"
     )

@@ -1,15 +1,15 @@
-"""Which batches a sink has committed: in the metadata of an offset that the transaction of the batch itself commits.
+"""The ledger: a sink's last committed batch, in the metadata of an offset that its transaction commits.
 
-    group <sink id>.batches         metadata "aiokwire batch=<number of the last microbatch> of=<id of the query>"
-    group <sink id>.run.<run id>    the same for one batch job: it is there, or not
+    group <sink id>.batches         metadata "aiokwire batch=<last microbatch> of=<query id>"
+    group <sink id>.run.<run id>    the same for one batch job; exists once the job is committed
 
-The entry stands at partition 0 of the topic that the option says, and its offset is where that partition ends with the
-transaction: to tools that watch the lag of groups, the sink keeps up. Where rows say their topics, the entry stands at
-the offsets' own topic, which is there wherever there are groups; tools for lag leave internal topics out as a rule.
-Earlier versions committed the number of the batch as the offset, and the id of the query as metadata: such an entry is
-read too, and the next batch replaces it.
+The entry is committed for partition 0 of the topic in the option, with the end of that partition
+after the transaction as its offset: tools that show the lag of groups show none. If rows name their
+topics, it is committed for the offsets topic, which exists wherever there are groups, and which
+such tools usually leave out. Earlier versions committed the batch number as the offset and the query
+id as metadata: such an entry is read, and replaced by the next batch.
 
-A group without members expires (`offsets.retention.minutes`, a week unless the broker says otherwise).
+A group without members expires (`offsets.retention.minutes`, a week by default).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from aiokwire.net import ApiVersions
 from aiokwire.protocol.messages import offset_fetch
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-# The last version that asks about one group, and the first that says that an offset is about to change: with an older
-# one, a batch that was committed a moment ago would not be found.
+# The last OffsetFetch version for one group, and the first with RequireStable (KIP-447): an older one would miss a
+# batch that has just been committed.
 ONE_GROUP: Final = 7
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
@@ -38,15 +38,15 @@ logger = logging.getLogger("aiokwire.spark")
 
 
 class Entry(NamedTuple):
-    """The last batch that was committed."""
+    """The last committed batch."""
 
     batch_id: int
     note: str
-    """Which query or run wrote it."""
+    """The query or run that wrote it."""
 
 
 class Ledger:
-    """One group."""
+    """The ledger of one sink."""
 
     def __init__(self, group_id: str, topic: str | None) -> None:
         self.group = GroupMetadata(group_id)
@@ -55,32 +55,32 @@ class Ledger:
     async def entry(
         self, client: Client, entry: Entry, wrote: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The offset to commit with a batch, whose rows have been written to the partitions `wrote`."""
+        """Return the offset to commit with a batch whose rows are in the partitions `wrote`."""
         end = await self._end(client, timeout)
-        marker = self._home in wrote  # the one that ends the transaction takes an offset too
+        marker = self._home in wrote  # the transaction's control record takes an offset, too
         return {
             self._home: OffsetAndMetadata(end + marker, metadata=f"aiokwire batch={entry.batch_id} of={entry.note}")
         }
 
     async def _end(self, client: Client, timeout: float) -> int:
-        """Where the home partition ends. Only for those who look at lag, so that no batch fails without it."""
+        """Return the end of the home partition, 0 on an error: it only serves tools that show lag."""
         if self._home.topic == OFFSETS_TOPIC:
-            return 0  # each commit of any group moves it
+            return 0  # its end moves with every commit of any group
         try:
             found = await list_offsets(client, {self._home: LATEST}, timeout=timeout)
         except KafkaError as error:
-            logger.warning("group %r will seem to lag until the next batch: %s", self.group.group_id, error)
+            logger.warning("group %r shows a false lag until the next batch: %s", self.group.group_id, error)
             return 0
         return found[self._home].offset
 
     async def read(self, client: Client, timeout: float) -> Entry | None:
-        """The last batch that was committed, None when there is none.
+        """Return the last committed batch, None when there is none.
 
-        Raises: KafkaError: the coordinator refuses, is too old (before Kafka 2.5), or does not answer within `timeout`
-        seconds.
+        Raises: KafkaError: the coordinator refuses, is older than Kafka 2.5, or does not respond
+            within `timeout` seconds.
         """
         deadline = Deadline(timeout, f"reading the ledger of the sink, group {self.group.group_id!r}")
-        # By name first: a coordinator that lists a group's offsets may leave out one that is about to be the first.
+        # By name first: a coordinator that lists a group's offsets may leave out a pending first one.
         home = offset_fetch.OffsetFetchRequestTopic(name=self._home.topic, partition_indexes=[self._home.partition])
         found = await self._ask(client, [home], deadline)
         return found if found is not None else await self._ask(client, None, deadline)
@@ -88,7 +88,7 @@ class Ledger:
     async def _ask(
         self, client: Client, topics: list[offset_fetch.OffsetFetchRequestTopic] | None, deadline: Deadline
     ) -> Entry | None:
-        """What stands at these places, at any where `topics` is None: it was another one once.
+        """Return the newest entry for these topics, or, with None, for any topic of the group.
 
         Raises: KafkaError.
         """
@@ -121,8 +121,8 @@ def _version(versions: ApiVersions) -> int:
     picked = versions.pick(offset_fetch.OffsetFetchRequest, ONE_GROUP)
     if picked < ONE_GROUP:
         raise UnsupportedVersion(
-            "delivery=exactly-once needs brokers from Kafka 2.5 on: older ones do not say that an offset is about to "
-            "change (KIP-447), so that a batch which was just committed might be written again",
+            "delivery=exactly-once needs brokers from Kafka 2.5 on: older ones return offsets while a transaction is "
+            "changing them (KIP-447), so that a batch which was just committed might be written again",
             request="OffsetFetch",
         )
     return picked

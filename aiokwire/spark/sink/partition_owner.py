@@ -1,4 +1,4 @@
-"""`one_owner`: spreads a frame so that each output partition is written by one task, as exactly-once needs it."""
+"""`one_owner`: repartitions a frame so that one task writes each output partition (exactly-once)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _CHOOSE_BY = ("key", "partition")
 
 
 def one_owner(frame: DataFrame, partitions: int, *, tasks: int | None = None) -> DataFrame:
-    """The same rows with a column `partition` that is never null, all rows of one partition in one task.
+    """Fill the column `partition`, and move all rows of one partition to one task.
 
-    `partitions` is how many the topic has; the same number where there are several topics. A row keeps the partition
-    that it names, a key decides as in Kafka's own clients, rows without either are spread. `tasks`: how many write, as
-    many as there are partitions unless told. On streams as well. Rows of a task keep their order, those of several
-    tasks are mixed.
+    `partitions` is the topic's partition count; several topics must have the same. A row keeps the
+    partition that it names; a key chooses as in Kafka's clients; rows without either are distributed.
+    `tasks` is the count of writing tasks, `partitions` by default. Works on streams, too. Rows of one
+    task keep their order, rows of several tasks are interleaved.
 
-    Raises: ConfigurationError: there are no partitions or tasks.
+    Raises: ConfigurationError: `partitions` or `tasks` is below 1.
     """
     tasks = partitions if tasks is None else tasks
     if partitions < 1 or tasks < 1:
@@ -41,9 +41,9 @@ def one_owner(frame: DataFrame, partitions: int, *, tasks: int | None = None) ->
             turn += batch.num_rows
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # about pandas, which is not used for this
+        warnings.simplefilter("ignore", FutureWarning)  # about pandas, which is not used here
         chosen = frame.mapInArrow(choose, schema)
-    by_id: Any = getattr(chosen, "repartitionById", None)  # since 4.1: no two numbers meet in one task by chance
+    by_id: Any = getattr(chosen, "repartitionById", None)  # since 4.1; distributes without hash collisions
     if by_id is not None:
         spread: DataFrame = by_id(tasks, chosen["partition"] % tasks)
         return spread
@@ -51,16 +51,16 @@ def one_owner(frame: DataFrame, partitions: int, *, tasks: int | None = None) ->
 
 
 def with_partitions(batch: pa.RecordBatch, partitions: int, first: int) -> pa.RecordBatch:
-    """The batch with its column `partition` last, and filled."""
+    """Return the batch with the column `partition` filled, as its last column."""
     import pyarrow as pa
 
     names = batch.schema.names
     known = [name for name in _CHOOSE_BY if name in names]
-    told = pa.RecordBatch.from_arrays([batch.column(name) for name in known], names=known)
+    given = pa.RecordBatch.from_arrays([batch.column(name) for name in known], names=known)
     if not known:
-        told = pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=["value"])
+        given = pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=["value"])
     numbers: Any = pa.Array.from_buffers(
-        pa.int32(), batch.num_rows, [None, pa.py_buffer(rows_of(told).choose(partitions, first))]
+        pa.int32(), batch.num_rows, [None, pa.py_buffer(rows_of(given).choose(partitions, first))]
     )
     others = [name for name in names if name != "partition"]
     columns = [batch.column(name) for name in others]

@@ -1,7 +1,7 @@
-"""A task of the sink: Arrow batches from Spark to the brokers, all of them acknowledged at its end.
+"""A task of the sink: sends Arrow batches from Spark, all of them acknowledged at its end.
 
-Spark's iterator blocks, so it is asked in a thread; the loop serves the brokers meanwhile. What waits to be
-acknowledged is bounded by the producer's buffer.
+Spark's iterator blocks, so that it is read in a thread while the loop serves the brokers. The
+producer's buffer bounds the unacknowledged rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Counts = dict[tuple[str, int], int]
 
 @dataclasses.dataclass(frozen=True)
 class Joining:
-    """What a task must know to write to a shared transaction."""
+    """A task's part in a shared transaction."""
 
     ticket: TransactionTicket
     task: int
@@ -36,13 +36,13 @@ class Joining:
 
 @dataclasses.dataclass
 class Tally:
-    """What a task has written."""
+    """The acknowledged rows of a task."""
 
     rows: int = 0
     counts: Counts = dataclasses.field(default_factory=dict)
 
     def add(self, delivery: ArrowDelivery) -> None:
-        """Rows that were all acknowledged."""
+        """Count the rows of a delivery, all of them acknowledged."""
         self.rows += delivery.rows
         for partition, count in delivery.counts.items():
             place = delivery.topic, partition
@@ -50,7 +50,7 @@ class Tally:
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end on a loop of its own, on uvloop where there is one."""
+    """Run a coroutine on a new loop, on uvloop if it is installed."""
     try:
         import uvloop
 
@@ -66,7 +66,7 @@ async def write(
 ) -> Tally:
     """Send all rows, and wait until each is acknowledged.
 
-    Raises: KafkaError: a row was not delivered, or cannot be; others may have been.
+    Raises: KafkaError: a row was not delivered; others may have been.
     """
     ticket = None if joining is None else joining.ticket
     async with Producer(config=config, joins=ticket) as producer:
@@ -107,7 +107,7 @@ async def _settle(delivery: ArrowDelivery, tally: Tally) -> None:
 
 
 async def _partition_of(producer: Producer[Any, Any], topic: str, task: int) -> int:
-    """The partition that a task owns for rows without a key.
+    """Return the partition of a task for rows without a key.
 
     Raises: ConfigurationError: there are more tasks than partitions.
     """
@@ -121,7 +121,7 @@ async def _partition_of(producer: Producer[Any, Any], topic: str, task: int) -> 
 
 
 def _explained(error: KafkaError) -> KafkaError:
-    """A sequence number that was not the next one is the work of a second writer."""
+    """Explain an out-of-order sequence number: a second task writes to the partition."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, BrokerError) and cause.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:

@@ -1,8 +1,8 @@
 """`spark.read` and `spark.readStream`: topics as Arrow batches.
 
-datasource    what Spark calls                     schema      the columns and their types
-batch, stream readers                              driver_state  what a stream's driver remembers
-planning      offsets to tasks, limits, losses     lookup      the driver's requests to the cluster
+datasource    Spark's entry point                  schema        the columns and their types
+batch, stream readers                              driver_state  a stream's state on the driver
+planning      offsets to tasks, limits, losses     lookup        the driver's requests
 pushdown      a query's filters
 scan, fetching, convert                            a task: offsets to Arrow batches
 """

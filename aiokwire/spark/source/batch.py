@@ -1,6 +1,6 @@
 """`spark.read`: plans on the driver, reads in the tasks.
 
-Spark plans each action anew, so that "latest" may be another offset for the next action.
+Spark plans each action separately, so that "latest" may be a later offset in the next action.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class Task(InputPartition):
-    """What one task reads."""
+    """The ranges that one task reads."""
 
     ranges: tuple[Range, ...]
     topic_ids: Mapping[str, bytes]
@@ -45,13 +45,13 @@ class Task(InputPartition):
 
 
 def read_task(options: SourceOptions, schema: StructType, task: InputPartition) -> Iterator[pa.RecordBatch]:
-    """A task's records. Runs in Spark's Python workers.
+    """Yield a task's records. Runs in Spark's Python workers.
 
-    Raises: LostData: with `onDataLoss=fail`; UndecodableRecord: with `mode=failfast`; DeadLettersFailed; KafkaError: a
-        broker cannot be reached, or refuses.
+    Raises: LostData: with `onDataLoss=fail`; UndecodableRecord: with `mode=failfast`;
+        DeadLettersFailed; KafkaError: a broker cannot be reached, or refuses.
     """
     if not isinstance(task, Task):
-        return  # what Spark makes up when there is nothing to read
+        return  # Spark's own partition, when there is nothing to read
     with one_sentence():
         yield from _read(options, schema, task)
 
@@ -83,7 +83,7 @@ def tasks_of(
     sizes: Mapping[TopicPartition, float],
     topic_ids: Mapping[str, bytes],
 ) -> list[Task]:
-    """The tasks that read these ranges."""
+    """Split ranges into tasks."""
     shares = planning.split(
         ranges,
         min_tasks=options.min_partitions,
@@ -98,7 +98,7 @@ def tasks_of(
 
 
 def on_loss(losses: Sequence[planning.Loss], policy: OnDataLoss) -> None:
-    """Fail, tell, or be silent about offsets that are gone.
+    """Apply `onDataLoss` to missing offsets: fail, log, or ignore.
 
     Raises: LostData: with `onDataLoss=fail`.
     """
@@ -112,7 +112,7 @@ def on_loss(losses: Sequence[planning.Loss], policy: OnDataLoss) -> None:
 
 
 class BatchReader(DataSourceReader):
-    """Reads between two places."""
+    """Reads from a start to an end."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -120,7 +120,7 @@ class BatchReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> list[Any]:
-        """Called by Spark on the driver, for each action."""
+        """Plan an action. Called by Spark on the driver."""
         return self._plan()
 
     def _plan(self) -> list[Any]:
@@ -130,12 +130,12 @@ class BatchReader(DataSourceReader):
             return list(session.wait(plan.tasks()))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Called by Spark in the tasks."""
+        """Yield a task's records. Called by Spark in the tasks."""
         return read_task(self._options, self._schema, partition)
 
 
 class _Plan:
-    """One action's offsets and tasks."""
+    """The offsets and tasks of one action."""
 
     def __init__(self, lookup: Lookup, options: SourceOptions, bounds: Bounds) -> None:
         self._lookup = lookup
@@ -157,7 +157,7 @@ class _Plan:
         return tasks_of(ranges, options, sizes, topic_ids)
 
     async def _bounded(self, ranges: Sequence[Range]) -> list[Range]:
-        """What the query's filters leave, by partition, offset and time."""
+        """Return the ranges that the query's filters leave, by partition, offset and time."""
         ranges = self._bounds.cut(ranges)
         since = self._bounds.since
         if since is None or not ranges:

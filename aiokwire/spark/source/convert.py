@@ -1,4 +1,4 @@
-"""The kernel's columns as the Arrow batch that Spark expects. Used by the readers, in the tasks."""
+"""Conversion of the kernel's columns to the Arrow batches that Spark expects, in the tasks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from aiokwire.spark.decode.decoding import Decoder, Rejected
 from aiokwire.spark.options import SourceOptions
 from aiokwire.spark.source.schema import arrow_schema
 
-# The latest and, negative, the earliest time (milliseconds) that microseconds can tell in 64 bits.
+# The latest and, negated, the earliest time (milliseconds) that fits 64 bits of microseconds.
 LATEST_TIME: Final = (2**63 - 1) // 1000
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")
 _PLACE: Final = ("topic", "partition", "offset")
 
 
 class TimeOutOfRange(KafkaError):
-    """A record's timestamp is one that Spark has no value for: what Kafka keeps may be any 64 bits of milliseconds."""
+    """A record's timestamp, any 64 bits of milliseconds in Kafka, is out of Spark's range."""
 
 
 class Converter:
-    """Makes batches of one schema, each in the memory of those that are gone.
+    """Builds batches of one schema, each in the memory of released ones.
 
-    `reject` is handed the rows that cannot be decoded.
+    `reject` receives the rows that cannot be decoded.
     """
 
     def __init__(
@@ -47,22 +47,27 @@ class Converter:
         self._spare = Spare()
 
     def new_columns(self) -> Columns:
-        """Columns for what is asked for alone: the others are not decoded. Rejected rows are handed on whole, as the
-        broker has them: with milliseconds."""
-        asked = set(self._names) if self._reject is None else {"key", "value", "headers"}
+        """Return empty columns for the parts of a record that are needed; others are not decoded.
+
+        Rejected rows are passed on complete, with the broker's milliseconds.
+        """
+        needed = set(self._names) if self._reject is None else {"key", "value", "headers"}
         return Columns(
-            keys="key" in asked,
-            values="value" in asked,
-            headers="headers" in asked,
+            keys="key" in needed,
+            values="value" in needed,
+            headers="headers" in needed,
             microseconds=self._decoder is None or self._reject is None,
             spare=self._spare,
         )
 
     def __call__(self, columns: Columns) -> pa.RecordBatch:
-        """Raises: TimeOutOfRange; UndecodableRecord: see `Decoder.decode`."""
+        """Convert filled columns.
+
+        Raises: TimeOutOfRange; UndecodableRecord: see `Decoder.decode`.
+        """
         if columns.out_of_range is not None and "timestamp" in self._names:
             raise _out_of_range(columns_to_arrow(columns, _PLACE), *columns.out_of_range)
-        # what does not decode is told with its place, so that a decoder sees everything
+        # a decoder needs all columns: the message of a record that does not decode names its offset
         batch = columns_to_arrow(columns, self._raw_names) if self._decoder is None else columns_to_arrow(columns)
         found = {name: self._column(name, batch) for name in self._names}
         if self._decoder is None:
@@ -82,7 +87,7 @@ class Converter:
 
 
 class _Repeated:
-    """A column of names as text; where it has the same name throughout, which is the rule, made once."""
+    """A column of names as text; built once while all rows have the same name, as they usually do."""
 
     def __init__(self) -> None:
         self._text: Column = pa.array([], pa.string())
@@ -98,7 +103,7 @@ class _Repeated:
 
 
 def _timestamp(batch: pa.RecordBatch) -> Column:
-    """In microseconds, from whichever there are."""
+    """Return timestamps in microseconds."""
     column = batch.column("timestamp")
     if column.type == _MICROSECONDS:
         return column
@@ -115,7 +120,7 @@ def _out_of_range(batch: pa.RecordBatch, row: int, time: int) -> TimeOutOfRange:
     topic, partition, offset = (batch.column(name)[row].as_py() for name in _PLACE)
     return TimeOutOfRange(
         f"{topic}[{partition}] at offset {offset}: the timestamp {time} (milliseconds) is out of Spark's range; "
-        "columns without timestamp read the record all the same"
+        "leave timestamp out of columns to read the record"
     )
 
 
@@ -124,7 +129,7 @@ def _timestamp_type(column: Column) -> Column:
 
 
 def _headers(headers: Any) -> Column:
-    """Null for a record without headers, as in spark-sql-kafka."""
+    """Return headers, null for a record without any, as in spark-sql-kafka."""
     has_some = pc.greater(pc.list_value_length(headers), pa.scalar(0, pa.int32()))
     pairs = headers.values
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -1,6 +1,6 @@
-"""What Spark calls when a query names the format `aiokwire`.
+"""The data source that Spark instantiates for the format `aiokwire`.
 
-Loads nothing but PySpark before it is used: Spark imports it whenever it looks for data sources.
+Imports only PySpark until it is used: Spark imports it whenever it looks for data sources.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ FORMAT = "aiokwire"
 
 
 class AiokwireSource(DataSource):
-    """Kafka topics as tables and streams; options and columns are those of Spark's own Kafka source."""
+    """Kafka topics as tables and streams, with the options and columns of spark-sql-kafka."""
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> str:
-        """The columns, by the options: called by `load()`, so that nearly all that is wrong with them ends there.
+        """Return the columns as DDL. Called by `load()`, which thereby checks nearly all options.
 
-        Raises: ConfigurationError: an option is wrong, whether in a batch or in a stream.
+        Raises: ConfigurationError: an option is invalid, in batches and in streams.
         """
-        from aiokwire.spark.decode.schema_files import with_schemas
+        from aiokwire.spark.decode.registry import with_schemas
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.source.schema import ddl
 
@@ -73,13 +73,13 @@ class AiokwireSource(DataSource):
         try:
             return StreamReader(self._source_options(schema, streaming=True), schema)
         except KafkaError as error:
-            # Raised here, Spark buries it under an UnboundLocalError: it stops a reader that it never got.
+            # Raised here, it would be hidden by an UnboundLocalError: Spark stops a reader that it has not created.
             return RefusedReader(error)
 
     def _source_options(self, schema: StructType, *, streaming: bool) -> SourceOptions:
-        """The options of the source, checked on the driver, with the schemas that they name."""
+        """Validate the source's options on the driver, and load the schemas that they name."""
         from aiokwire.spark.decode.decoding import check_decoding
-        from aiokwire.spark.decode.schema_files import with_schemas
+        from aiokwire.spark.decode.registry import with_schemas
         from aiokwire.spark.options import parse_source
         from aiokwire.spark.source.schema import check_schema
 
@@ -102,6 +102,6 @@ class AiokwireSource(DataSource):
 
         with one_sentence():
             compat.require(compat.HAS_STREAM_WRITES, "writing streams takes", "4.1")
-            from aiokwire.spark.sink.stream_writer import stream_writer
+            from aiokwire.spark.sink.writer import stream_writer
 
             return stream_writer(parse_sink(self.options), schema)

@@ -1,6 +1,6 @@
-"""How far a stream goes: what the driver remembers between microbatches, and what it asks the cluster for each.
+"""The driver's state of a stream between microbatches, and its requests for each of them.
 
-Used by `stream`. The rules are in `planning`; here are the questions and the memory.
+Used by `stream`. The rules are in `planning`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aiokwire.spark.source.planning import Loss
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 T = TypeVar("T")
-Kept = dict[str, Any]  # an offset as Spark keeps it
+Kept = dict[str, Any]  # offsets as Spark checkpoints them
 
 logger = logging.getLogger(__name__)
 
@@ -40,22 +40,22 @@ def _run(options: SourceOptions, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class Progress:
-    """One query's. Lives in one process of the driver, and is used by one thread."""
+    """The progress of one query. Used by one thread, in one process of the driver."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._initial: Kept | None = None  # Spark asks twice, and must be told the same
+        self._initial: Kept | None = None  # Spark asks twice, and must get the same answer
         self._frozen: Offsets | None = None  # where an AvailableNow run ends
         self._latest: Offsets = {}
-        self._ids: dict[str, bytes] = {}  # of the topics, as they were when last looked at
-        self._made_anew: set[str] = set()  # topics of which the next microbatch begins at the start
+        self._ids: dict[str, bytes] = {}  # of the topics, at the last look
+        self._recreated: set[str] = set()  # topics that the next microbatch reads from their start
         self._last_trigger = -math.inf  # the loop's clock
-        self._committed: Offsets = {}  # what the group was told
+        self._committed: Offsets = {}  # the offsets committed to the group
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run to the end on the process's loop.
+        """Run a coroutine on the process's loop.
 
-        Raises: KafkaError: what the coroutine raises, or no broker could be reached.
+        Raises: KafkaError: from the coroutine, or because no broker could be reached.
         """
         with one_sentence():
             return _run(self._options, coroutine)
@@ -64,16 +64,16 @@ class Progress:
     def _lookup(self) -> Lookup:
         return Lookup(session_for(self._options.consumer).client, self._options)
 
-    # --- how far ------------------------------------------------------------------------------------------------------
+    # --- offsets ------------------------------------------------------------------------------------------------------
 
     async def initial(self) -> Kept:
-        """Where a query without a checkpoint begins."""
+        """Return the offsets at which a query without a checkpoint begins."""
         if self._initial is None:
             lookup = self._lookup
             partitions, self._ids = await lookup.partitions()
             earliest = await lookup.earliest(partitions)
             latest = await lookup.latest(partitions)
-            if self._frozen is not None:  # what came since is for the next run
+            if self._frozen is not None:  # later records are left to the next run
                 latest |= {tp: offset for tp, offset in self._frozen.items() if tp in latest}
             start = await lookup.resolve(self._options.start, partitions, earliest, latest, is_end=False)
             start, losses = planning.without_lost(start, earliest, latest)
@@ -82,21 +82,21 @@ class Progress:
         return self._initial
 
     async def freeze(self) -> None:
-        """What comes from here on is for the next run."""
+        """Leave records that are produced from now on to the next run."""
         partitions, self._ids = await self._lookup.partitions()
         self._frozen = await self._lookup.latest(partitions)
 
     async def next_end(self, kept: Kept, limit: ReadLimit) -> Kept:
-        """Where the microbatch that begins at `kept` ends; `kept` itself when there is nothing, or not enough."""
+        """Return the end of the microbatch that begins at `kept`; `kept` to wait for more records."""
         start, ids = from_json(kept)
-        await self._tell_group(start)
+        await self._commit_to_group(start)
         available = await self._available()
         self._note_new_topics(start, ids)
         begin = await self._begin(start, available)
         end = available
         if not isinstance(limit, ReadAllAvailable):
             end = await self._admit(begin, available)
-        if self._must_wait(planning.lag(begin, available)) or (end == start and not self._made_anew):
+        if self._must_wait(planning.lag(begin, available)) or (end == start and not self._recreated):
             return kept
         self._last_trigger = asyncio.get_running_loop().time()
         return self._keep(end)
@@ -107,40 +107,38 @@ class Progress:
             return dict(self._frozen)
         partitions, topic_ids = await self._lookup.partitions()
         self._latest = await self._lookup.latest(partitions)
-        self._made_anew |= {name for name, known in topic_ids.items() if self._ids.get(name, known) != known}
+        self._recreated |= {name for name, known in topic_ids.items() if self._ids.get(name, known) != known}
         self._ids = topic_ids
         return dict(self._latest)
 
     def _note_new_topics(self, start: Mapping[TopicPartition, int], ids: Mapping[str, str]) -> None:
-        """Topics that were deleted and made anew: what was not read of the old ones is lost.
+        """Detect recreated topics: the unread records of the deleted ones are lost.
 
         Raises: LostData: with `onDataLoss=fail`.
         """
         now = {name: topic_id.hex() for name, topic_id in self._ids.items()}
-        self._made_anew |= {name for name, known in ids.items() if now.get(name, known) != known}
+        self._recreated |= {name for name, known in ids.items() if now.get(name, known) != known}
         losses = [
-            Loss(*tp, offset, offset, "the topic was deleted and made anew")
+            Loss(*tp, offset, offset, "the topic was deleted and recreated")
             for tp, offset in start.items()
-            if tp.topic in self._made_anew
+            if tp.topic in self._recreated
         ]
         on_loss(losses, self._options.on_data_loss)
 
     async def _begin(self, start: Mapping[TopicPartition, int], available: Mapping[TopicPartition, int]) -> Offsets:
-        """Where each partition begins: new ones at their start, as well as those of which data was lost."""
-        gone = [
-            Loss(*tp, start[tp], start[tp], "the partition is not there any more") for tp in set(start) - set(available)
-        ]
+        """Return where each partition begins: at its start if it is new or lost data."""
+        gone = [Loss(*tp, start[tp], start[tp], "the partition was deleted") for tp in set(start) - set(available)]
         back = [
-            Loss(*tp, start[tp], start[tp], f"the log ends at {end}, which was made anew or cut off")
+            Loss(*tp, start[tp], start[tp], f"the log ends at {end}: it was recreated or truncated")
             for tp, end in available.items()
-            if start.get(tp, 0) > end and tp.topic not in self._made_anew
+            if start.get(tp, 0) > end and tp.topic not in self._recreated
         ]
         on_loss(gone + back, self._options.on_data_loss)
         fresh = [tp for tp, end in available.items() if self._is_fresh(tp, start, end)]
         return {tp: start[tp] for tp in available if tp in start} | await self._lookup.earliest(fresh)
 
     def _is_fresh(self, tp: TopicPartition, start: Mapping[TopicPartition, int], end: int) -> bool:
-        return tp.topic in self._made_anew or start.get(tp, end + 1) > end
+        return tp.topic in self._recreated or start.get(tp, end + 1) > end
 
     async def _admit(self, begin: Offsets, available: Offsets) -> Offsets:
         options = self._options
@@ -155,7 +153,7 @@ class Progress:
 
     def _must_wait(self, offsets: int) -> bool:
         if self._frozen is not None:
-            return False  # nothing more is coming
+            return False  # the end is fixed
         waited = asyncio.get_running_loop().time() - self._last_trigger
         least = self._options.min_offsets_per_trigger
         return planning.must_wait(
@@ -170,22 +168,22 @@ class Progress:
         return to_json(offsets, ids)
 
     def report(self) -> Kept | None:
-        """The ends as they were last seen."""
+        """Return the ends of the partitions at the last look."""
         return self._keep(self._latest) if self._latest else None
 
     # --- tasks --------------------------------------------------------------------------------------------------------
 
     async def tasks(self, start_kept: Kept, end_kept: Kept) -> list[Task]:
-        """A microbatch's; also of one that an earlier run began."""
+        """Return the tasks of a microbatch, which an earlier run may have begun."""
         start, start_ids = from_json(start_kept)
         end, end_ids = from_json(end_kept)
         lookup = self._lookup
         if not self._ids:
             _, self._ids = await lookup.partitions()
-        self._made_anew |= {name for name, known in start_ids.items() if end_ids.get(name, known) != known}
+        self._recreated |= {name for name, known in start_ids.items() if end_ids.get(name, known) != known}
         fresh = [tp for tp, offset in end.items() if self._is_fresh(tp, start, offset)]
         begin = start | await lookup.earliest(fresh)
-        self._made_anew.clear()
+        self._recreated.clear()
         ranges = planning.ranges_between(begin, end)
         earliest = await lookup.earliest([each.tp for each in ranges])
         latest = await lookup.latest([each.tp for each in ranges])
@@ -201,11 +199,11 @@ class Progress:
     # --- the group ----------------------------------------------------------------------------------------------------
 
     async def committed(self, kept: Kept) -> None:
-        """Spark says that a microbatch is done."""
-        await self._tell_group(from_json(kept)[0])
+        """Note that Spark has finished a microbatch."""
+        await self._commit_to_group(from_json(kept)[0])
 
-    async def _tell_group(self, done: Offsets) -> None:
-        """Commit for those who look at lag. Spark's checkpoint is what counts, so a failure is only told."""
+    async def _commit_to_group(self, done: Offsets) -> None:
+        """Commit for tools that show lag. A failure is only logged: Spark's checkpoint is authoritative."""
         group = self._options.commit_group
         if group is None or done == self._committed:
             return
@@ -217,6 +215,6 @@ class Progress:
 
             await GroupOffsets(session.client, group).commit(offsets, GroupMetadata(group), timeout=timeout)
         except KafkaError as error:
-            logger.warning("group %r was not told how far the stream is: %s", group, error)
+            logger.warning("cannot commit the stream's offsets to group %r, whose lag is stale: %s", group, error)
         else:
             self._committed = done

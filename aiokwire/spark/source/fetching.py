@@ -1,8 +1,8 @@
-"""Fetches of a task: at offsets, one ahead, from the partition's leader or the replica that it names.
+"""Fetches of a task: at offsets, one in advance, from the leader or its preferred replica.
 
     start(cursor) sends -> finish(ahead) waits, reads, retries -> cursor.position moves
 
-Used by `scan`. No group, no fetch session, no buffer: what came is handed on undecoded.
+Used by `scan`. No group, no fetch session, no buffer: batches are passed on undecoded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TOPIC_GONE: Final = frozenset(
 
 
 class Cursor:
-    """Where a range stands."""
+    """The position in a range."""
 
     __slots__ = ("end", "limit", "position", "rack", "replica", "topic_id", "tp")
 
@@ -42,10 +42,10 @@ class Cursor:
         self.tp = whole.tp
         self.position = whole.start
         self.end = whole.end
-        self.topic_id = topic_id  # as the planner knew it; all zeros from old brokers
-        self.limit = config.max_partition_fetch_bytes  # of a fetch; grows for a batch that an old broker cuts off
-        self.rack = config.client_rack  # told to the leader, until the replica that it names has failed
-        self.replica: int | None = None  # where the leader sends us (KIP-392)
+        self.topic_id = topic_id  # at planning time; all zeros from old brokers
+        self.limit = config.max_partition_fetch_bytes  # of a fetch; grows for a batch that an old broker truncates
+        self.rack = config.client_rack  # sent to the leader until its preferred replica fails
+        self.replica: int | None = None  # the leader's preferred replica (KIP-392)
 
     @property
     def done(self) -> bool:
@@ -53,7 +53,7 @@ class Cursor:
 
 
 class Ahead(NamedTuple):
-    """A fetch that is on its way, or what kept it from being sent."""
+    """A fetch in flight, or the error that prevented it."""
 
     answer: asyncio.Future[fetch.FetchResponse] | None
     who: str = ""
@@ -61,23 +61,23 @@ class Ahead(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Undecoded batches of one partition, of which the records from `start` up to, not including, `end` count."""
+    """Undecoded batches of one partition; only records from `start` up to `end` (exclusive) count."""
 
     tp: TopicPartition
     batches: list[RecordBatch]
     start: int
     end: int
     hidden: Sequence[RecordBatch] = ()
-    """Control batches and those of aborted transactions, for who asks for them."""
+    """Control batches and batches of aborted transactions, with `keep_hidden`."""
 
 
 class LostData(OffsetOutOfRange):
-    """A range cannot be read any more; `loss` says what of it."""
+    """Records are no longer in the log; `loss` names their offsets."""
 
     def __init__(self, loss: Loss, also: Sequence[Loss] = ()) -> None:
-        told = "; ".join(map(str, [loss, *also[:9]])) + (f"; and {len(also) - 9} more" if len(also) > 9 else "")
+        losses = "; ".join(map(str, [loss, *also[:9]])) + (f"; and {len(also) - 9} more" if len(also) > 9 else "")
         super().__init__(
-            f"{told}. onDataLoss=report goes on with what there is, and tells what is missing in the log",
+            f"{losses}. Set onDataLoss=report to log the missing offsets and read the rest",
             topic=loss.topic,
             partition=loss.partition,
             offset=loss.start,
@@ -92,12 +92,12 @@ class Fetching:
         self._client = client
         self._config = config
         self._isolation = config.isolation
-        self._keep_hidden = keep_hidden  # tell also of batches that a reader does not see
+        self._keep_hidden = keep_hidden  # return batches that a reader does not see, too
 
-    # --- out ----------------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     async def start(self, cursor: Cursor) -> Ahead:
-        """Send a fetch; what goes wrong is told by `finish`."""
+        """Send a fetch; `finish` raises its errors."""
         try:
             node = await self._node(cursor)
             connection = await self._client.connection(node, LANE)
@@ -125,13 +125,14 @@ class Fetching:
             await client.metadata.wait_for_topics({cursor.tp.topic}, self._config.request_timeout)
         return client.cluster.require_leader(cursor.tp)
 
-    # --- in -----------------------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
     async def finish(self, cursor: Cursor, ahead: Ahead) -> Piece:
-        """What a fetch brought, and where the cursor goes on; sent again until there is something, or nothing to come.
+        """Wait for records and move the cursor past them; retry until there are some, or the range ends.
 
-        Raises: LostData: the log does not have the position, or the topic is another one; RequestTimedOut: nothing
-            came for the API time-out; CorruptRecord: a batch is damaged; BrokerError: the broker refuses.
+        Raises: LostData: the log does not have the position, or the topic was recreated;
+            RequestTimedOut: nothing was received within the API timeout; CorruptRecord;
+            BrokerError: the broker refuses.
         """
         deadline = Deadline(self._config.default_api_timeout, f"reading {cursor.tp} at offset {cursor.position}")
         backoff, last = self._client.new_backoff(), None
@@ -153,7 +154,7 @@ class Fetching:
             ahead = await self.start(cursor)
 
     async def _answer(self, cursor: Cursor, ahead: Ahead) -> fetch.PartitionData | None:
-        """The partition's answer; None when it is to be asked again after a pause."""
+        """Return the partition's data, None to retry after a pause."""
         if ahead.answer is None:
             assert ahead.failure is not None
             if isinstance(ahead.failure, (ConnectionFailed, RequestTimedOut)):
@@ -164,7 +165,7 @@ class Fetching:
         code = response.error_code
         data = next((data for topic in response.responses for data in topic.partitions), None)
         if data is None and not code:
-            return None  # a broker whose quota is used up leaves it out
+            return None  # throttled: the broker leaves the partition out
         if data is not None and data.error_code:
             code = data.error_code
         if not code:
@@ -172,16 +173,16 @@ class Fetching:
             return data
         if code == ErrorCode.OFFSET_OUT_OF_RANGE and cursor.replica is None:
             raise LostData(await self._loss(cursor))
-        what = f"{ahead.who} was asked for {cursor.tp} at offset {cursor.position}"
+        what = f"fetching {cursor.tp} at offset {cursor.position} from {ahead.who}"
         error = error_for(code, what, topic=cursor.tp.topic, partition=cursor.tp.partition, request="Fetch")
         await self._on_error(cursor, error)
         return None
 
     async def _on_error(self, cursor: Cursor, error: KafkaError) -> None:
-        """Make ready to ask again, unless nothing can come of it."""
+        """Prepare a retry, or raise an error that is not retriable."""
         code = getattr(error, "code", None)
         if self._leave_replica(cursor):
-            return  # whatever a replica says, the leader knows better
+            return  # only the leader's errors count
         if code == ErrorCode.CORRUPT_MESSAGE or not getattr(error, "retriable", False):
             raise error
         if code in _TOPIC_GONE:
@@ -189,18 +190,18 @@ class Fetching:
         self._client.metadata.request_update(f"reading {cursor.tp}: {error}")
 
     def _leave_replica(self, cursor: Cursor) -> bool:
-        """Back to the leader, if it was a replica that failed."""
+        """Return to the leader after an error of a replica; return False if the leader was asked."""
         if cursor.replica is None:
             return False
         cursor.replica, cursor.rack = None, ""
         return True
 
     async def _check_topic(self, cursor: Cursor) -> None:
-        """Raises: LostData: another topic has the name now."""
+        """Raises: LostData: the topic was recreated."""
         cluster = await self._client.metadata.update(self._config.request_timeout)
         known = cluster.topic_id(cursor.tp.topic)
         if known is not None and ZERO_UUID != cursor.topic_id != known:
-            loss = Loss(*cursor.tp, cursor.position, cursor.end, "the topic was deleted and made anew")
+            loss = Loss(*cursor.tp, cursor.position, cursor.end, "the topic was deleted and recreated")
             raise LostData(loss)
 
     async def _loss(self, cursor: Cursor) -> Loss:
@@ -210,7 +211,7 @@ class Fetching:
         return Loss(*cursor.tp, cursor.position, cursor.end, f"the log ends at {latest}")
 
     def _read(self, cursor: Cursor, data: fetch.PartitionData) -> Piece | None:
-        """Move the cursor; None when the broker has to be asked again."""
+        """Read the batches and move the cursor; return None to send another fetch."""
         if data.preferred_read_replica >= 0 and cursor.replica is None:
             cursor.replica = data.preferred_read_replica
             return None
@@ -219,7 +220,7 @@ class Fetching:
             stable = data.last_stable_offset if self._isolation is IsolationLevel.READ_COMMITTED else -1
             if (stable if stable >= 0 else data.high_watermark) < cursor.end:
                 return None
-            cursor.position = cursor.end  # compaction has left nothing there
+            cursor.position = cursor.end  # compaction removed the rest of the range
             return Piece(cursor.tp, [], begin, cursor.end)
         check = self._config.check_crcs
         limit = self._config.max_decompressed_bytes
@@ -242,7 +243,7 @@ class Fetching:
         return [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
 
     def _grow(self, cursor: Cursor) -> None:
-        """An old broker cut the first batch off at the limit (before KIP-74)."""
+        """Raise the limit at which an old broker (before KIP-74) truncated the first batch."""
         most = self._config.receive_message_max_bytes // 2
         if cursor.limit >= most:
             raise RecordRejected(
@@ -257,7 +258,7 @@ class Fetching:
 
 
 async def log_range(client: Client, tp: TopicPartition, timeout: float) -> tuple[int, int]:
-    """Where a partition's log begins and ends."""
+    """Return the offsets at which a partition's log begins and ends."""
     begin, end = [await _edge(client, {tp: time}, timeout) for time in (EARLIEST, LATEST)]
     return begin[tp], end[tp]
 

@@ -1,4 +1,4 @@
-"""What the driver asks the cluster: which partitions there are, and where their logs begin, end, or pass a time.
+"""The driver's lookups: existing partitions, and the offsets where logs begin, end, or pass a time.
 
 Used by the readers. Decisions about the answers are in `planning`.
 """
@@ -27,18 +27,18 @@ from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# How long a topic that nobody knows is waited for (seconds): it may have been created a moment ago.
+# How long to wait for an unknown topic (seconds), which may just have been created.
 TOPIC_PATIENCE: Final = 3.0
 TOPIC_PAUSE: Final = 0.1
 
 _PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
-# What of a log is looked at to learn how many bytes an offset takes.
+# The size of the fetch that estimates the bytes of an offset.
 PROBE_BYTES: Final = 256 * 1024
 
 
 class Lookup:
-    """Questions about one job's topics."""
+    """Lookups in the topics of one job."""
 
     def __init__(self, client: Client, options: SourceOptions) -> None:
         self._client = client
@@ -48,11 +48,11 @@ class Lookup:
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     async def partitions(self) -> tuple[list[TopicPartition], dict[str, bytes]]:
-        """The job's partitions as they are now, and its topics' ids as far as they have any.
+        """Return the job's partitions, and the ids of its topics where the brokers have ids.
 
-        Partitions that `assign` names and the cluster does not have are left out, as spark-sql-kafka does.
+        Partitions that `assign` names and that do not exist are left out, as in spark-sql-kafka.
 
-        Raises: ConfigurationError: a topic that the job names is not there, or none of the partitions.
+        Raises: ConfigurationError: a topic of the job does not exist, or none of its partitions.
         """
         chosen = self._options.topics
         described = await self._described(chosen)
@@ -67,7 +67,7 @@ class Lookup:
         return found, ids
 
     async def _described(self, chosen: Topics) -> dict[str, metadata.MetadataResponseTopic]:
-        """The topics as they are now. Asked each time: what the client remembers may be of an earlier query."""
+        """Describe the topics, with a request each time: the client's metadata may be older."""
         if chosen.pattern:
             pattern = re.compile(chosen.pattern)
             answer = await self._client.request(metadata.MetadataRequest(topics=None), timeout=self._timeout)
@@ -92,7 +92,7 @@ class Lookup:
         request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         try:
             return await self._client.request(request, timeout=self._timeout)
-        except UnsupportedVersion:  # before 0.11 brokers decide alone whether asking makes a topic
+        except UnsupportedVersion:  # before 0.11, the brokers' configuration decides whether topics are auto-created
             return await self._client.request(metadata.MetadataRequest(topics=topics), timeout=self._timeout)
 
     # --- offsets ------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Lookup:
         return await self._at(dict.fromkeys(partitions, EARLIEST))
 
     async def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The ends; with read_committed, those of what no open transaction holds back."""
+        """Return the ends; with read_committed, the last stable offsets."""
         return await self._at(dict.fromkeys(partitions, LATEST))
 
     async def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
@@ -118,10 +118,10 @@ class Lookup:
         *,
         is_end: bool,
     ) -> Offsets:
-        """A place as offsets. Partitions that it does not name are read from their start, or to their end.
+        """Resolve a place to offsets. Partitions that it does not name are read from start or to end.
 
-        Raises: ConfigurationError: it names a partition that is not read, or a time after the last record; times are
-            given for some partitions only.
+        Raises: ConfigurationError: it names a partition that is not read, or a time after the last
+            record; times are given for some partitions only.
         """
         if place.kind is Kind.EARLIEST:
             return dict(earliest)
@@ -145,14 +145,14 @@ class Lookup:
         return {tp: latest[tp] if offset < 0 else offset for tp, offset in found.items()}
 
     async def later_than(self, partitions: Collection[TopicPartition], timestamp: int) -> Offsets:
-        """For each partition the first offset whose record is at or after this time; none where there is none."""
+        """Return each partition's first offset at or after a time, for those that have one."""
         found = await self._at(dict.fromkeys(partitions, timestamp))
         return {tp: offset for tp, offset in found.items() if offset >= 0}
 
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     async def bytes_per_offset(self, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        """What an offset takes on the wire from these places on, as far as the first batches tell."""
+        """Estimate the bytes of an offset on the wire, from the first batches at these places."""
         found: dict[TopicPartition, float] = {}
 
         async def probe(tp: TopicPartition, offset: int) -> None:
@@ -181,7 +181,7 @@ class Lookup:
         response = await connection.request(request, version=version)
         data = next((data for topic_ in response.responses for data in topic_.partitions), None)
         if data is None or data.error_code or not data.records:
-            return 0.0  # the task will say what is wrong
+            return 0.0  # the task reports the error
         batches = scan_batches(data.records, stop_at_fault=True)
         offsets = batches[-1].next_offset - batches[0].base_offset if batches else 0
         return sum(batch.size for batch in batches) / offsets if offsets else 0.0
@@ -190,34 +190,34 @@ class Lookup:
 def _not_there(topic: metadata.MetadataResponseTopic) -> Exception:
     if topic.error_code in _PERMANENT:
         return error_for(topic.error_code, f"topic {topic.name!r}", topic=topic.name, request="Metadata")
-    return ConfigurationError(f"topic {topic.name!r} is not there, or has no partitions")
+    return ConfigurationError(f"topic {topic.name!r} does not exist, or has no partitions")
 
 
 def _assigned(wanted: Collection[TopicPartition], found: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """The wanted partitions that there are.
+    """Return the wanted partitions that exist.
 
-    Raises: ConfigurationError: there is none of them.
+    Raises: ConfigurationError: none of them exists.
     """
-    there = set(found)
-    missing = sorted(tp for tp in wanted if tp not in there)
+    existing = set(found)
+    missing = sorted(tp for tp in wanted if tp not in existing)
     if len(missing) == len(wanted):
         raise ConfigurationError(f"assign names {_some(missing)}, which the cluster does not have")
     if missing:
         _warn_missing(_some(missing))
-    return sorted(there.intersection(wanted))
+    return sorted(existing.intersection(wanted))
 
 
-@functools.lru_cache(maxsize=64)  # once for each: a stream looks before every microbatch
+@functools.lru_cache(maxsize=64)  # logged once: a stream looks before every microbatch
 def _warn_missing(partitions: str) -> None:
     logger.warning("assign names %s, which the cluster does not have: the others are read", partitions)
 
 
 def _check_named(place: Place, partitions: Collection[TopicPartition], assigned: Collection[TopicPartition]) -> None:
     """Raises: ConfigurationError: the place names a partition that is not read, or has times for some only."""
-    there, named = set(partitions), set(place.by_partition)
-    if place.kind is Kind.TIMESTAMPS and there - named:
-        raise ConfigurationError(f"{place.option} must name every partition: {_some(sorted(there - named))} is missing")
-    if unread := sorted(named - there - set(assigned)):
+    read, named = set(partitions), set(place.by_partition)
+    if place.kind is Kind.TIMESTAMPS and read - named:
+        raise ConfigurationError(f"{place.option} must name every partition: {_some(sorted(read - named))} is missing")
+    if unread := sorted(named - read - set(assigned)):
         raise ConfigurationError(f"{place.option} names {_some(unread)}, which is not read")
 
 

@@ -1,4 +1,4 @@
-"""Which offsets a batch reads, and how they are split into tasks. Plain functions without I/O.
+"""The offsets that a batch reads, and their split into tasks. Pure functions.
 
 Used by the readers, on the driver.
 """
@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 from aiokwire.spark.offsets import Offsets
 from aiokwire.types import TopicPartition
 
-# More ranges than this are not each worth a task when they are small.
+# Small ranges share tasks when there are more ranges than this.
 MANY_TASKS: Final = 16
-# What a task should have at least, in offsets, before small ranges have to share one.
+# A range of fewer offsets is small.
 SMALL: Final = 65_536
 
 
 class Range(NamedTuple):
-    """Offsets of one partition, from `start` up to, not including, `end`."""
+    """Offsets of one partition, from `start` up to `end` (exclusive)."""
 
     topic: str
     partition: int
@@ -34,29 +34,29 @@ class Range(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets; records may be fewer, after compaction and beside transactions."""
+        """The count of offsets; compaction and transactions leave fewer records."""
         return self.end - self.start
 
 
 def ranges_between(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[Range]:
-    """What is to be read, without what is empty."""
+    """Return the ranges to read, without empty ones."""
     return [Range(*tp, start[tp], end[tp]) for tp in sorted(end) if start.get(tp, end[tp]) < end[tp]]
 
 
 @dataclasses.dataclass
 class Bounds:
-    """What the filters leave; None where they leave everything."""
+    """The bounds set by a query's filters; None where there is no bound."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
     first: int = 0
     end: int | None = None
     since: int | None = None
-    """Milliseconds since the epoch: where reading may begin. Later records may be earlier than it, so that Spark has to
-    check each one's time all the same."""
+    """Milliseconds since the epoch at which reading may begin. Spark still has to check each record:
+    timestamps in a partition are not ordered."""
 
     def cut(self, ranges: Sequence[Range]) -> list[Range]:
-        """The ranges within the bounds."""
+        """Return the ranges within the bounds."""
         found = []
         for each in ranges:
             if self.topics is not None and each.topic not in self.topics:
@@ -81,9 +81,10 @@ def split(
     max_bytes: int | None = None,
     bytes_per_offset: Mapping[TopicPartition, float] | None = None,
 ) -> list[tuple[Range, ...]]:
-    """The ranges of each task: large ones cut, small ones together, all offsets of `ranges` once.
+    """Split ranges into tasks: large ones are cut, small ones share a task.
 
-    `max_records` and `max_bytes` bound every piece; `min_tasks` asks for so many tasks if there are offsets enough.
+    `max_records` and `max_bytes` bound every piece; `min_tasks` is reached if there are enough
+    offsets.
     """
     sizes = bytes_per_offset or {}
     pieces: list[Range] = []
@@ -100,18 +101,18 @@ def split(
 
 
 def cut(whole: Range, count: int) -> list[Range]:
-    """`count` pieces of nearly the same size, fewer when there are fewer offsets."""
+    """Cut a range into `count` pieces of nearly equal size, fewer when there are fewer offsets."""
     count = max(1, min(count, whole.size))
     edges = [whole.start + whole.size * index // count for index in range(count + 1)]
     return [whole._replace(start=start, end=end) for start, end in itertools.pairwise(edges)]
 
 
 def _cut_more(pieces: Sequence[Range], wanted: int) -> list[Range]:
-    """Cut the pieces that are larger than their share, by how much larger they are."""
+    """Cut pieces that are larger than their share, in proportion to their size."""
     total = sum(piece.size for piece in pieces)
     if not total:
         return list(pieces)
-    # Those below their share stay whole, and do not count for the others' shares: as in spark-sql-kafka.
+    # Pieces below their share stay whole and are left out of the other shares, as in spark-sql-kafka.
     small = [piece for piece in pieces if piece.size * wanted < total]
     large_total = total - sum(piece.size for piece in small)
     left = max(1, wanted - len(small))
@@ -127,7 +128,7 @@ def _cut_more(pieces: Sequence[Range], wanted: int) -> list[Range]:
 
 
 def _together(pieces: Sequence[Range], most: int) -> list[tuple[Range, ...]]:
-    """Small pieces share a task where there are more pieces than `most`; large ones have one each."""
+    """Let small pieces share tasks if there are more pieces than `most`."""
     if len(pieces) <= most:
         return [(piece,) for piece in pieces]
     large = [(piece,) for piece in pieces if piece.size >= SMALL]
@@ -143,11 +144,11 @@ def _together(pieces: Sequence[Range], most: int) -> list[tuple[Range, ...]]:
     return large + [tuple(sorted(share)) for share in shares if share]
 
 
-# --- how much of what is there a microbatch takes -------------------------------------------------------------------
+# --- limits of a microbatch -----------------------------------------------------------------------------------------
 
 
 def admit(start: Mapping[TopicPartition, int], available: Mapping[TopicPartition, int], most: int) -> Offsets:
-    """The end of a microbatch of `most` offsets: shares by lag, and something of every partition that has more."""
+    """Return the end of a microbatch of `most` offsets: shares by lag, at least 1 for any lag."""
     return _admit(start, available, most, dict.fromkeys(available, 1.0))
 
 
@@ -157,7 +158,7 @@ def admit_bytes(
     most: int,
     bytes_per_offset: Mapping[TopicPartition, float],
 ) -> Offsets:
-    """The same for a microbatch of `most` bytes, by what an offset of each partition takes."""
+    """Return the end of a microbatch of `most` bytes, by the bytes per offset of each partition."""
     return _admit(start, available, most, bytes_per_offset)
 
 
@@ -179,12 +180,12 @@ def _admit(
 
 
 def must_wait(*, offsets: int, least: int | None, waited: float, max_delay: float) -> bool:
-    """Whether a microbatch is to wait for more: there is less than the least, and the delay is not over."""
+    """Whether a microbatch waits: it has fewer than `least` offsets, and the delay has not passed."""
     return least is not None and offsets < least and waited < max_delay
 
 
 def lag(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> int:
-    """How many offsets lie between the two."""
+    """Return the count of offsets from `start` to `end`."""
     return sum(max(0, end[tp] - start.get(tp, end[tp])) for tp in end)
 
 
@@ -192,7 +193,7 @@ def lag(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) 
 
 
 class Loss(NamedTuple):
-    """Offsets of a partition that should have been read and are not there."""
+    """Offsets that should be read and are not in the log."""
 
     topic: str
     partition: int
@@ -208,17 +209,17 @@ class Loss(NamedTuple):
 def without_lost(
     start: Mapping[TopicPartition, int], earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]
 ) -> tuple[Offsets, list[Loss]]:
-    """Where to begin instead, and what is lost: by retention, or by a topic that was made anew."""
+    """Return where to begin instead, and what was lost by retention or by a recreated topic."""
     found: Offsets = {}
     losses: list[Loss] = []
     for tp, offset in start.items():
         if tp not in latest:
-            losses.append(Loss(*tp, offset, offset, "the partition is not there any more"))
+            losses.append(Loss(*tp, offset, offset, "the partition was deleted"))
         elif offset < earliest[tp]:
             losses.append(Loss(*tp, offset, earliest[tp], f"the log begins at {earliest[tp]}"))
             found[tp] = earliest[tp]
         elif offset > latest[tp]:
-            losses.append(Loss(*tp, offset, offset, f"the log ends at {latest[tp]}, which was made anew or cut off"))
+            losses.append(Loss(*tp, offset, offset, f"the log ends at {latest[tp]}: it was recreated or truncated"))
             found[tp] = earliest[tp]
         else:
             found[tp] = offset
@@ -226,7 +227,7 @@ def without_lost(
 
 
 def until_end(end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> tuple[Offsets, list[Loss]]:
-    """Where to end instead, and what of it is not there."""
+    """Return where to end instead, and the offsets that are missing."""
     found = {tp: min(offset, latest[tp]) for tp, offset in end.items()}
     lost = [
         Loss(*tp, latest[tp], offset, f"the log ends at {latest[tp]}")

@@ -1,7 +1,4 @@
-"""A query's filters as what need not be read: topics, partitions, offsets, and what lies before a time.
-
-Used by the batch reader. No I/O.
-"""
+"""Filter pushdown: bounds on topics, partitions, offsets and time. No I/O. Used by the data source."""
 
 from __future__ import annotations
 
@@ -29,22 +26,22 @@ _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestamp
 
 
 class PushdownReader(BatchReader):
-    """The same, told of the query's filters; Spark takes such a reader only where its own option allows it."""
+    """A batch reader that receives the query's filters, where Spark's own option allows it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Called by Spark before `partitions`; answers what it still has to check itself."""
+        """Receive the filters before `partitions`; return those that Spark has to apply itself."""
         self._bounds, left = bounds_of(filters)
         return left
 
 
 def bounds_of(filters: Iterable[Filter]) -> tuple[Bounds, list[Filter]]:
-    """What a conjunction of filters leaves, and those that Spark still has to check."""
+    """Return the bounds of a conjunction of filters, and the filters that Spark has to apply."""
     bounds = Bounds()
     return bounds, [each for each in filters if not _take(bounds, each)]
 
 
 def _values(given: Filter) -> frozenset[Any] | None:
-    """The values that a filter allows, when it names them."""
+    """Return the values that a filter enumerates, None for other filters."""
     if isinstance(given, (EqualTo, EqualNullSafe)):
         return None if given.value is None else frozenset({given.value})
     if isinstance(given, In):
@@ -57,7 +54,7 @@ def _meet(before: frozenset[Any] | None, values: frozenset[Any]) -> frozenset[An
 
 
 def _take(bounds: Bounds, given: Filter) -> bool:
-    """Narrow by one filter; whether it needs no further check."""
+    """Narrow the bounds by one filter; return whether they express it exactly."""
     column: tuple[str, ...] = getattr(given, "attribute", ())
     if len(column) != 1:
         return False

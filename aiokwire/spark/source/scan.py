@@ -1,9 +1,9 @@
-"""A task: ranges of offsets in, Arrow batches out, one fetch ahead of what is decoded.
+"""A task: ranges of offsets in, Arrow batches out, with one fetch in flight while decoding.
 
-    fetch N+1 on its way | batches of fetch N -> Columns -> Arrow -> Spark
+    fetch N+1 in flight | batches of fetch N -> Columns -> Arrow -> Spark
 
-Used by both readers, in Spark's Python workers. Ends by itself at its last offset; closing the generator gives up the
-fetch that is on its way, and leaves the connection to the next task.
+Used by both readers, in Spark's Python workers. Ends at the last offset; closing the generator
+cancels the fetch in flight and keeps the connection for the next task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Where Spark's hand-over is flat: smaller batches cost per batch, larger ones only memory.
+# Smaller batches cost throughput when passed to Spark, larger ones only memory.
 ROWS_PER_BATCH: Final = 32_768
 BYTES_PER_BATCH: Final = 8 * 1024 * 1024
 
@@ -48,7 +48,7 @@ class Scan:
         self._ahead: Ahead | None = None
 
     def pieces(self) -> Iterator[Piece]:
-        """What came, fetch by fetch; the next one is on its way by then.
+        """Yield the result of each fetch, after the next one was sent.
 
         Raises: LostData: with `onDataLoss=fail`; KafkaError: see `Fetching.finish`.
         """
@@ -83,7 +83,7 @@ class Scan:
             return None
 
     def close(self) -> None:
-        """Give up the fetch that is on its way: the connection drops its answer when it comes."""
+        """Cancel the fetch in flight: the connection drops its response."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.answer is not None:
             ahead.answer.cancel()
@@ -92,7 +92,7 @@ class Scan:
 def arrow_batches(
     pieces: Iterator[Piece], new: Callable[[], Columns], convert: Callable[[Columns], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Decode, in batches of a size that suits Spark; the last one has what is left."""
+    """Decode pieces into batches of a size that suits Spark; the last has the remaining rows."""
     columns = new()
     for piece in pieces:
         at = 0

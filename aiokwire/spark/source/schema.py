@@ -1,6 +1,6 @@
-"""The source's columns and their types: spark-sql-kafka's, and what keys and values are decoded to.
+"""The source's columns and their types: spark-sql-kafka's, and those of decoded keys and values.
 
-Used by the data source, which tells Spark the columns as DDL and gets them back parsed, and by the tasks.
+Used by the data source, which passes DDL to Spark and receives it parsed, and by the tasks.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _TYPES: Final = {
 
 
 def ddl(columns: Sequence[str], decoding: Decoding) -> str:
-    """The columns that these options give, in Spark's words.
+    """Return the columns as Spark's DDL.
 
-    Raises: ConfigurationError: a schema cannot be read. Those that are DDL themselves are Spark's to read.
+    Raises: ConfigurationError: a schema is invalid. Spark checks those that are DDL.
     """
     types = _TYPES | {name: _type(name, side) for name, side in decoding.sides}
     parts = [f"`{name}` {types[name]}" for name in columns]
@@ -55,14 +55,14 @@ def _type(name: str, side: Side) -> str:
         return f"struct<{side.schema}>"
     try:
         return str(StructType.fromJson(json.loads(side.schema)).simpleString())
-    except Exception as error:  # whatever PySpark raises for a document that is not its own
-        raise ConfigurationError(f"{name}.schema is no schema: {error}") from None
+    except Exception as error:  # PySpark raises various types for other documents
+        raise ConfigurationError(f"{name}.schema is not a schema in Spark's JSON: {error}") from None
 
 
 def check_schema(given: StructType, options: SourceOptions) -> None:
-    """Refuse columns that a user gave and that are not the source's: what it has is told by options.
+    """Check the columns of a user's `schema()`: only options choose the columns of this source.
 
-    Raises: ConfigurationError: naming both.
+    Raises: ConfigurationError: they differ; the message names both.
     """
     own = {name: _TYPES[name] for name in options.columns}
     for name, side in options.decoding.sides:
@@ -85,10 +85,10 @@ def _is_struct(given: StructType, name: str) -> bool:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Exactly what Spark expects of Arrow batches of these columns."""
+    """Return the Arrow schema that Spark requires for these columns."""
     convert: Any = to_arrow_schema
     if "timezone" in inspect.signature(convert).parameters:
         found: pa.Schema = convert(schema, timezone="UTC")
     else:
-        found = convert(schema)  # PySpark before 4.2 has times in UTC in any case
+        found = convert(schema)  # PySpark before 4.2 always uses UTC
     return found

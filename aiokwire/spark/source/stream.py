@@ -1,8 +1,9 @@
-"""`spark.readStream`: how far each microbatch goes, planned in the driver's long-lived process.
+"""`spark.readStream`: plans each microbatch in the driver's long-lived process.
 
-    initialOffset -> latestOffset(start, limit) -> commit(end before) -> partitions(start, end) -> read in the tasks
+    initialOffset -> latestOffset(start, limit) -> commit(previous end) -> partitions(start, end)
+        -> read in the tasks
 
-Needs PySpark 4.2: before it, a Python source cannot limit what a microbatch takes.
+Needs PySpark 4.2: earlier, a Python source cannot limit a microbatch.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One query's source. Its copies in the tasks only read."""
+    """The source of one query. Its copies in the tasks only read."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._progress: Progress | None = None  # made where Spark asks for offsets, never in a task
+        self._progress: Progress | None = None  # created when Spark asks for offsets, never in a task
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_schema": self._schema, "_progress": None}
@@ -50,11 +51,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- called by Spark on the driver --------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins."""
+        """Return the offsets at which a query without a checkpoint begins."""
         return self._driver.wait(self._driver.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What a microbatch takes at most, by the options."""
+        """Return the limit of a microbatch, from the options."""
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
@@ -62,37 +63,37 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next microbatch ends: `start` itself when there is nothing, or not enough."""
+        """Return the end of the next microbatch; `start` to wait for more records."""
         return self._driver.wait(self._driver.next_end(start, limit))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The end of the topics, for progress reports."""
+        """Return the ends of the topics, for progress reports."""
         return self._driver.report()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What comes from here on is for the next run."""
+        """Leave records that are produced from now on to the next run."""
         self._driver.wait(self._driver.freeze())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
-        """The tasks of a microbatch."""
+        """Return the tasks of a microbatch."""
         return list(self._driver.wait(self._driver.tasks(start, end)))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """A microbatch is done. Spark does not say so of the last one of an AvailableNow run."""
+        """Note a finished microbatch. Spark does not call it for the last one of an AvailableNow run."""
         self._driver.wait(self._driver.committed(end))
 
     def stop(self) -> None:
-        """Spark may not call it; the process ends soon after."""
+        """Do nothing: Spark may not call it, and the process ends soon after."""
 
     # --- called by Spark in the tasks ---------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """A task's records."""
+        """Yield a task's records."""
         return read_task(self._options, self._schema, partition)
 
 
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Stands for a source whose options are wrong: the first question that Spark asks it raises the error."""
+    """Replaces a source whose options are invalid: each of Spark's calls raises the error."""
 
     def __init__(self, error: KafkaError) -> None:
         self._error = error

@@ -1,6 +1,6 @@
 """The rows of a query as a table, JSON lines, CSV or Parquet.
 
-Rows are taken a partition of Spark's at a time, so that large results need little memory on the driver.
+Rows are fetched by Spark partition, so that large results need little memory on the driver.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RowForm(enum.Enum):
-    """How rows are written."""
+    """The format of rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -33,17 +33,17 @@ class RowForm(enum.Enum):
 
 @dataclass(frozen=True)
 class Shown:
-    """What was written."""
+    """The count of rows written."""
 
     rows: int
     more: bool
-    """Whether the limit left some out."""
+    """Whether the limit left rows out."""
 
 
 def write_rows(
     frame: DataFrame, form: RowForm, out: TextIO, *, limit: int | None = None, check: Callable[[], None] | None = None
 ) -> Shown:
-    """JSON lines, or CSV with a head; `check` is called between rows, and may raise to end it."""
+    """Write JSON lines, or CSV with a header; `check` is called between rows and may raise."""
     names = frame.columns
     if form is RowForm.CSV:
         writer = csv.writer(out, lineterminator="\n")
@@ -67,7 +67,7 @@ def write_rows(
 
 
 def take_rows(frame: DataFrame, limit: int | None) -> tuple[list[list[object]], Shown]:
-    """Rows for a table of at most `limit`, as numbers and texts."""
+    """Return at most `limit` rows for a table, as numbers and texts."""
     rows = [[cell(value) for value in row] for row in rows_of(frame, limit)]
     more = limit is not None and len(rows) > limit
     rows = rows[:limit]
@@ -75,21 +75,24 @@ def take_rows(frame: DataFrame, limit: int | None) -> tuple[list[list[object]], 
 
 
 def rows_of(frame: DataFrame, limit: int | None) -> Iterator[Sequence[Any]]:
-    """The rows, and one more than `limit` where there are more."""
+    """Return the rows, at most one more than `limit`."""
     if limit is None:
         return frame.toLocalIterator(prefetchPartitions=True)
     return itertools.chain(frame.limit(limit + 1).collect())
 
 
 def write_parquet(frame: DataFrame, path: str) -> None:
-    """Raises: ConfigurationError: there is something at the path already."""
+    """Write rows as Parquet.
+
+    Raises: ConfigurationError: the path exists.
+    """
     from pyspark.errors import AnalysisException
 
     try:
         frame.write.mode("errorifexists").parquet(path)
     except AnalysisException as error:
         if "PATH_ALREADY_EXISTS" in str(error):
-            raise ConfigurationError(f"there is something at {path} already: choose another place") from None
+            raise ConfigurationError(f"{path} exists: choose another path") from None
         raise
 
 
@@ -97,7 +100,7 @@ def write_parquet(frame: DataFrame, path: str) -> None:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON has it: bytes as text, or in hexadecimal; times in ISO 8601."""
+    """Convert a value for JSON: bytes to text or hexadecimal, times to ISO 8601."""
     if isinstance(value, (bytes, bytearray)):
         return text_of_bytes(bytes(value))
     if isinstance(value, Decimal):
@@ -120,7 +123,7 @@ def plain_value(value: Any) -> Any:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Text where it is some, else 0x and the bytes in hexadecimal."""
+    """Return bytes as text if they are UTF-8, else in hexadecimal after 0x."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -128,7 +131,7 @@ def text_of_bytes(data: bytes) -> str:
 
 
 def text_of(value: Any, null: str) -> str:
-    """A value as one text; what has parts is JSON."""
+    """Return a value as text; composite values as JSON."""
     if value is None:
         return null
     plain = plain_value(value)
@@ -138,5 +141,5 @@ def text_of(value: Any, null: str) -> str:
 
 
 def cell(value: Any) -> object:
-    """A value in a table: numbers stay numbers, so that they stand to the right."""
+    """Return a value for a table: numbers stay numbers, which are aligned right."""
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value, "null")

@@ -1,7 +1,7 @@
-"""What Spark knows of a query: the tables that its text names, and the columns that its plan needs of each topic.
+"""The tables that a query names, and the columns that its plan needs of each topic.
 
-Both are asked of Spark's own parser and optimizer, through the gateway to the JVM: neither regular expressions nor a
-second grammar decide what a query means. Spark does not tell Python data sources which columns a query needs.
+Both come from Spark's own parser and optimizer, through the gateway to the JVM, not from regular
+expressions or a second grammar. Spark does not pass the needed columns to Python data sources.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CATALYST: Final = "org.apache.spark.sql.catalyst.plans.logical"
-# What does something, in place of asking: neither is a query.
+# Statements with an effect, which are not queries.
 _ACTIONS: Final = (f"{_CATALYST}.Command", f"{_CATALYST}.ParsedStatement")
 
 
 class Names(NamedTuple):
-    """What a query's text refers to."""
+    """The names in a query."""
 
     tables: frozenset[tuple[str, ...]]
-    """Names of tables, in their parts."""
+    """Names of tables, split into parts."""
     local: frozenset[str]
-    """What the query itself names by `with`, in lower case."""
+    """Names that the query defines by `with`, in lower case."""
 
 
 def names_in(spark: SparkSession, query: str) -> Names:
-    """The tables that a query names.
+    """Return the tables that a query names.
 
-    Raises: ConfigurationError: it cannot be parsed, or is no query.
+    Raises: ConfigurationError: it cannot be parsed, or is another statement.
     """
     from pyspark.errors import PySparkException
 
@@ -58,7 +58,7 @@ def names_in(spark: SparkSession, query: str) -> Names:
 
 
 def needed_columns(frame: DataFrame) -> dict[str, set[str]]:
-    """By topic: the columns of the source that the optimized plan has a use for."""
+    """Return, by topic, the columns of the source that the optimized plan uses."""
     inner: Any = frame
     found: dict[str, set[str]] = {}
     _visit(inner._jdf.queryExecution().optimizedPlan(), None, found)
@@ -66,7 +66,7 @@ def needed_columns(frame: DataFrame) -> dict[str, set[str]]:
 
 
 def physical_plan(frame: DataFrame) -> str:
-    """How Spark runs a query, for people; what its sources were told of filters stands there, too."""
+    """Return Spark's formatted plan of a query, with the filters pushed to its sources."""
     inner: Any = frame
     utils: Any = frame.sparkSession.sparkContext._jvm
     return str(utils.PythonSQLUtils.explainString(inner._jdf.queryExecution(), "formatted")).rstrip()
@@ -74,10 +74,10 @@ def physical_plan(frame: DataFrame) -> str:
 
 @contextlib.contextmanager
 def quiet_errors() -> Iterator[None]:
-    """Within the block PySpark does not log what is wrong with a query: it raises it, too, and that is told."""
+    """Suppress PySpark's log of a query's errors in the block: it raises them, too."""
     from pyspark.logger import PySparkLogger
 
-    logger = PySparkLogger.getLogger("SQLQueryContextLogger")  # of its own class, whoever asks for it first
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")  # logging.getLogger would create one of another class
     before, logger.disabled = logger.disabled, True
     try:
         yield
@@ -86,7 +86,7 @@ def quiet_errors() -> Iterator[None]:
 
 
 def _visit(node: Any, wanted: set[int] | None, found: dict[str, set[str]]) -> None:
-    """`wanted`: which attributes of the node are used above it; None: any may be."""
+    """Collect columns below a node; `wanted`: its attributes that are used above it, None: any."""
     kind = _kind(node)
     if kind.startswith("DataSourceV2"):
         _note(node, wanted, found)
@@ -96,7 +96,7 @@ def _visit(node: Any, wanted: set[int] | None, found: dict[str, set[str]]) -> No
     elif kind == "Filter" and wanted is not None:
         below = wanted | _ids(node.references().toSeq())
     else:
-        below = None  # the optimizer has put a Project below it where there was something to leave out
+        below = None  # the optimizer puts a Project below it if attributes can be left out
     for child in _items(node.children()):
         _visit(child, below, found)
     for plan in _items(node.subqueries()):
@@ -107,7 +107,7 @@ def _note(node: Any, wanted: set[int] | None, found: dict[str, set[str]]) -> Non
     relation = node.relation() if _kind(node) == "DataSourceV2ScanRelation" else node
     topic = relation.options().get("subscribe")
     if topic is None:
-        return  # some other source's
+        return  # another source
     for attribute in _items(node.output()):
         if wanted is None or attribute.exprId().id() in wanted:
             found.setdefault(topic, set()).add(attribute.name())
@@ -115,7 +115,7 @@ def _note(node: Any, wanted: set[int] | None, found: dict[str, set[str]]) -> Non
 
 
 def _walk(plan: Any) -> Iterator[Any]:
-    """A plan with all that is in it, also in its expressions."""
+    """Yield a plan and all plans below it, including those in expressions."""
     yield plan
     for below in (plan.children(), plan.innerChildren(), plan.subqueries()):
         for each in _items(below):
@@ -142,6 +142,6 @@ def _is_action(spark: SparkSession, node: Any) -> bool:
 
 
 def first_lines(error: Exception) -> str:
-    """What Spark says, without where in its own plans that is."""
+    """Return the message of Spark's error without its context in the plan."""
     text = str(error).split("SQLSTATE", maxsplit=1)[0].split("\n\n", maxsplit=1)[0]
     return " ".join(text.split()).rstrip(" .;:")

@@ -1,7 +1,7 @@
-"""`sql`: the topics that a query names become views, of which no more is read than it needs.
+"""`sql`: the topics that a query names become views, which read only the columns that it needs.
 
-text -> Spark's parser: tables -> offsets, once -> views of all columns -> Spark's optimizer: columns needed
-     -> views of these, with push-down -> the frame
+text -> Spark's parser: tables -> fixed offsets -> views of all columns
+     -> Spark's optimizer: needed columns -> views of these, with pushdown -> the frame
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import datasource
-
 from aiokwire.admin import Admin
 from aiokwire.cluster import Client
 from aiokwire.consumer import ConsumerConfig
 from aiokwire.errors import ConfigurationError
+from aiokwire.spark.compat import HAS_FILTERS
 from aiokwire.spark.jobs.ranges import Scope, admin_options, explicit, find_scope
 from aiokwire.spark.jobs.spark_session import ask, spark_session
 from aiokwire.spark.options import parse_source
 from aiokwire.spark.sql.plans import first_lines, names_in, needed_columns, physical_plan, quiet_errors
-from aiokwire.spark.sql.tables import (
-    HEADERS,
-    Table,
-    find_tables,
-    parse_decode,
-    place_options,
-)
+from aiokwire.spark.sql.tables import HEADERS, Table, find_tables, parse_decode, place_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,12 +33,12 @@ _HEADERS: Final = re.compile(rf"\b{HEADERS}\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class TableRead:
-    """What a query reads of a topic."""
+    """The part of a topic that a query reads."""
 
     table: Table
     scope: Scope
     columns: tuple[str, ...]
-    """Those that it needs."""
+    """The columns that it needs."""
 
     def __str__(self) -> str:
         offsets = f"{self.scope.size:,} offsets of {len(self.scope.end)} partitions"
@@ -59,15 +52,15 @@ class TableRead:
 
 @dataclass(frozen=True)
 class Query:
-    """A query that is ready to run."""
+    """A prepared query."""
 
     text: str
     frame: DataFrame
-    """Runs when it is asked for rows; always over the same offsets."""
+    """Runs when rows are requested, always over the same offsets."""
     tables: tuple[TableRead, ...]
 
     def explain(self) -> str:
-        """What is read, and Spark's plan, where pushed filters stand beside each source."""
+        """Return the tables and columns read, and Spark's plan with the pushed filters."""
         return "\n".join([*map(str, self.tables), "", physical_plan(self.frame)])
 
 
@@ -84,14 +77,14 @@ def sql(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> Query:
-    """Make a query over topics ready: each topic that it names is a table with the source's columns.
+    """Prepare a query over topics: each topic that it names is a table with the source's columns.
 
-    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and `end`: times between
-    which topics are read. `options` are the source's; records of aborted transactions are left out unless they say
-    otherwise. The column `headers` is there where the query names it.
+    `decode` and `decode_keys`, by topic: `string`, `json:SCHEMA` or `avro:SCHEMA`. `start` and `end`
+    are the times between which topics are read. `options` are the source's; `read_committed` is the
+    default. The column `headers` exists if the query names it.
 
-    Raises: ConfigurationError: the query cannot be parsed or does not fit the tables, there is no such topic, or an
-        option is wrong; LostData: offsets that the options name are gone.
+    Raises: ConfigurationError: the query cannot be parsed or does not match the tables, a topic does
+        not exist, or an option is invalid; LostData: offsets that the options name are gone.
     """
     keys, values = parse_decode(decode_keys or {}), parse_decode(decode or {})
     base = base_options(bootstrap, options or {}, start, end)
@@ -108,7 +101,7 @@ def sql(
     needed = needed_columns(_analysed(session, query))
     for each in tables:
         wanted = needed.get(each.topic, set())
-        rows = _load(session, {**fixed[each.topic], **each.read_options(wanted, pushdown=tells_filters())})
+        rows = _load(session, {**fixed[each.topic], **each.read_options(wanted, pushdown=HAS_FILTERS)})
         _view(each, rows, whole[each.topic].schema, wanted)
     read = (
         TableRead(each, scopes[each.topic], tuple(name for name in each.columns if name in needed.get(each.topic, ())))
@@ -118,13 +111,13 @@ def sql(
 
 
 def base_options(bootstrap: str, options: Mapping[str, str], start: str | None, end: str | None) -> dict[str, str]:
-    """The source's options that all tables have in common.
+    """Return the source's options that all tables share.
 
-    Raises: ConfigurationError: what the query decides by itself is given as an option.
+    Raises: ConfigurationError: an option is one that the query determines.
     """
     for name in options:
         if name.lower() in _OWN:
-            raise ConfigurationError(f"the query says what is read: leave out the option {name}")
+            raise ConfigurationError(f"the query determines what is read: leave out the option {name}")
     places = place_options(start, end)
     defaults = {"kafka.isolation.level": "read_committed"}
     named = {name.lower() for name in options}
@@ -132,13 +125,8 @@ def base_options(bootstrap: str, options: Mapping[str, str], start: str | None, 
     return {**found, **options, **places, "kafka.bootstrap.servers": bootstrap}
 
 
-def tells_filters() -> bool:
-    """Whether this PySpark tells Python sources of a query's filters: since 4.1."""
-    return hasattr(datasource, "Filter")
-
-
 def _own_session(spark: SparkSession) -> SparkSession:
-    """A session whose views are this query's alone."""
+    """Return a session for the views of this query alone."""
     session = spark.newSession()
     for name in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
         session.conf.set(name, str(spark.conf.get(name)))
@@ -147,7 +135,7 @@ def _own_session(spark: SparkSession) -> SparkSession:
 
 
 async def _topics(client: Client, *, config: ConsumerConfig) -> Sequence[str]:
-    del client  # the admin client has one of its own
+    del client  # the admin client has its own
     async with Admin(**admin_options(config)) as admin:
         return [each.name for each in await admin.list_topics(internal=True)]
 
@@ -162,7 +150,7 @@ def _load(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
 
 
 def _view(table: Table, rows: DataFrame, kinds: StructType, read: Collection[str]) -> None:
-    """A view of a topic. It has all of a table's columns, since the query may name what its plan has no use for."""
+    """Create the view of a topic, with all columns: the query may name some that its plan drops."""
     from pyspark.sql import functions as F
 
     columns = [
@@ -178,4 +166,4 @@ def _analysed(session: SparkSession, query: str) -> DataFrame:
         with quiet_errors():
             return session.sql(query)
     except PySparkException as error:
-        raise ConfigurationError(f"the query does not fit its tables: {first_lines(error)}") from None
+        raise ConfigurationError(f"the query does not match its tables: {first_lines(error)}") from None

@@ -1,4 +1,4 @@
-"""Topics as tables: which ones a query names, and the source's options for each. Decisions, without I/O."""
+"""Topics as tables: those that a query names, and the source's options for each. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from aiokwire.spark.decode.options import Format
 from aiokwire.spark.options import COLUMNS
 from aiokwire.spark.sql.plans import Names
 
-# What a query that needs no column reads all the same: something has to be counted, and this is cheap.
+# Read for a query that needs no column, such as a count: rows need one, and this is the cheapest.
 CHEAPEST: Final = "partition"
 HEADERS: Final = "headers"
 
 
 @dataclass(frozen=True)
 class Decode:
-    """What becomes of a topic's keys or values."""
+    """The format of a topic's keys or values."""
 
     format: str = Format.BINARY.value
     schema: str = ""
 
     def options(self, side: str) -> dict[str, str]:
-        """As the source takes it; `side`: key or value."""
+        """Return the source's options; `side`: key or value."""
         found = {f"{side}.format": self.format}
         return found | ({f"{side}.schema": self.schema} if self.schema else {})
 
@@ -36,10 +36,10 @@ class Decode:
 
 @dataclass(frozen=True)
 class Table:
-    """A topic as a query sees it."""
+    """A topic as a table of a query."""
 
     name: str
-    """As the query calls it."""
+    """The name in the query."""
     topic: str
     key: Decode
     value: Decode
@@ -50,7 +50,7 @@ class Table:
         return COLUMNS if self.headers else COLUMNS[:-1]
 
     def read_options(self, needed: Collection[str], *, pushdown: bool) -> dict[str, str]:
-        """The source's options that read only these columns, and only what filters leave where Spark tells them."""
+        """Return the source's options to read these columns, with filter pushdown if possible."""
         columns = [name for name in COLUMNS if name in needed] or [CHEAPEST]
         found = {"subscribe": self.topic, "columns": ",".join(columns), "pushdown": str(pushdown).lower()}
         for side, decode in (("key", self.key), ("value", self.value)):
@@ -59,13 +59,13 @@ class Table:
         return found
 
     def whole_options(self) -> dict[str, str]:
-        """The source's options that read everything: by them Spark says what it needs."""
+        """Return the source's options to read all columns, for Spark's analysis of the query."""
         found = {"subscribe": self.topic, "columns": ",".join(self.columns)}
         return found | self.key.options("key") | self.value.options("value")
 
 
 def parse_decode(given: Mapping[str, str]) -> dict[str, Decode]:
-    """By topic: `string`, `json:SCHEMA`, `avro:SCHEMA` or `binary`.
+    """Parse, by topic, `string`, `json:SCHEMA`, `avro:SCHEMA` or `binary`.
 
     Raises: ConfigurationError: it is none of them.
     """
@@ -90,10 +90,10 @@ def find_tables(
     *,
     headers: bool,
 ) -> list[Table]:
-    """The topics that a query names. Other tables, such as files, are left to Spark.
+    """Return the topics that a query names. Other tables, such as files, are left to Spark.
 
-    Raises: ConfigurationError: there is no such topic, or two of them differ in case alone; something is to be decoded
-        that the query does not name.
+    Raises: ConfigurationError: a topic does not exist, two of them differ only in case, or a topic
+        to decode is not in the query.
     """
     chosen: dict[str, str] = {}
     for parts in sorted(names.tables):
@@ -105,7 +105,7 @@ def find_tables(
             raise ConfigurationError(f"{topic!r} and {other!r} are one name to Spark: query one at a time")
     for asked in sorted({*keys, *values}):
         if asked not in chosen.values():
-            raise ConfigurationError(f"{asked!r} is to be decoded, but the query does not name it")
+            raise ConfigurationError(f"the query does not name {asked!r}, which has a decode option")
     plain = Decode()
     return [
         Table(name, topic, keys.get(topic, plain), values.get(topic, plain), headers)
@@ -114,7 +114,7 @@ def find_tables(
 
 
 def _topic(parts: tuple[str, ...], local: Collection[str], topics: Collection[str]) -> str | None:
-    """The topic that a name stands for; None: it is no topic's."""
+    """Return the topic of a name, None if it is not the name of a topic."""
     if len(parts) > 1:
         dotted = ".".join(parts)
         if dotted in topics:
@@ -136,29 +136,31 @@ def _topic(parts: tuple[str, ...], local: Collection[str], topics: Collection[st
 
 
 def place_options(start: str | None, end: str | None) -> dict[str, str]:
-    """The source's options for a time of beginning and of end: ISO 8601, in UTC unless it says otherwise, or
-    milliseconds since the epoch.
+    """Return the source's options for a start and an end time.
 
-    Raises: ConfigurationError: it is neither.
+    Raises: ConfigurationError: see `milliseconds`.
     """
     found = {}
     if start is not None:
         found["startingTimestamp"] = str(milliseconds(start))
-        found["startingOffsetsByTimestampStrategy"] = "latest"  # where nothing is that late, there is nothing to read
+        found["startingOffsetsByTimestampStrategy"] = "latest"  # partitions without later records are empty
     if end is not None:
         found["endingTimestamp"] = str(milliseconds(end))
     return found
 
 
 def milliseconds(text: str) -> int:
-    """A time as Kafka counts it."""
+    """Parse a time in ISO 8601 (UTC by default) or in milliseconds since the epoch.
+
+    Raises: ConfigurationError: it is neither.
+    """
     if text.isdecimal():
         return int(text)
     try:
         time = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise ConfigurationError(
-            f"{text!r} is no time: write 2026-01-31T12:00, or milliseconds since the epoch"
+            f"{text!r} is not a time: use 2026-01-31T12:00, or milliseconds since the epoch"
         ) from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.UTC)

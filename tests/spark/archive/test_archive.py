@@ -54,7 +54,7 @@ def test_a_recreated_topic_is_refused() -> None:
     known = Archive(1, topic_ids={"orders": "ab"})
     check_topics(known, {"orders": "ab", "other": "cd"})
     check_topics(known, {})
-    with pytest.raises(ConfigurationError, match="'orders' was deleted and made anew"):
+    with pytest.raises(ConfigurationError, match="'orders' was deleted and recreated"):
         check_topics(known, {"orders": "cd"})
 
 
@@ -177,7 +177,7 @@ def test_small_files_are_merged_and_a_damaged_file_is_found(spark: SparkSession,
     assert found.failed
     faults = "\n".join(found.faults)
     assert f"{whole.name}: its checksum is not that of its manifest" in faults
-    assert f"{small.name}: it is not there" in faults
+    assert f"{small.name}: it is missing" in faults
     assert "stray.parquet: no manifest names it" in faults
 
 
@@ -232,7 +232,7 @@ def test_values_are_decoded_as_the_options_ask(spark: SparkSession, kafka: Kafka
     (file,) = tmp_path.rglob("*.parquet")
     assert pq.read_schema(file).names == ["key", "value", "offset", "timestamp", "timestampType"]
     assert [row["value"] for row in rows_of(tmp_path)] == [{"n": 1}, {"n": 2}]
-    with pytest.raises(ConfigurationError, match="was begun with schema"):
+    with pytest.raises(ConfigurationError, match="was created with schema"):
         archive(topic, tmp_path, bootstrap=kafka.servers, spark=spark)
 
 

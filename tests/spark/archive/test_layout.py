@@ -71,5 +71,5 @@ def test_readers_ignore_an_uncommitted_file() -> None:
 def test_an_archive_that_was_started_with_other_options_is_refused() -> None:
     DAILY.check({}, "lake")
     DAILY.check(DAILY.to_json(), "lake")
-    with pytest.raises(ConfigurationError, match="lake was begun with hourly False, which is not True"):
+    with pytest.raises(ConfigurationError, match="lake was created with hourly False, not True"):
         HOURLY.check(DAILY.to_json(), "lake")

@@ -41,7 +41,7 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     "text", [b"", b"[]", b"{}", b'{"format":"other","version":1}', b'{"format":"aiokwire-archive","version":99}']
 )
 def test_an_error_names_a_file_that_is_not_a_manifest(text: bytes) -> None:
-    with pytest.raises(ArchiveDamaged, match=r"7\.json is no manifest"):
+    with pytest.raises(ArchiveDamaged, match=r"7\.json is not a manifest"):
         m.decode(text, "7.json")
 
 
@@ -85,7 +85,7 @@ def test_offsets_that_were_never_read_are_found() -> None:
 
 def test_an_archive_consists_of_its_committed_manifests(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
-    with pytest.raises(ConfigurationError, match="is no archive"):
+    with pytest.raises(ConfigurationError, match="is not an archive"):
         m.read_archive(str(tmp_path))
     store.replace(m.name_of(1), m.encode(part(1, 0, 5)))
     store.replace(m.PENDING, m.encode(part(2, 5, 9)))
@@ -106,5 +106,5 @@ def test_a_locked_store_refuses_a_second_writer(tmp_path: Path) -> None:
 
 
 def test_an_error_names_an_unknown_file_system() -> None:
-    with pytest.raises(ConfigurationError, match="no archive can be at 'nowhere://x'"):
+    with pytest.raises(ConfigurationError, match="pyarrow has no file system for 'nowhere://x'"):
         Store.at("nowhere://x")

@@ -148,9 +148,9 @@ def test_invalid_options_are_refused_before_any_job_starts(audits: Audits) -> No
         audits("t", duplicates="offset")
     with pytest.raises(ConfigurationError, match="did you mean 'startingOffsets'"):
         audits("t", options={"startingOffset": "earliest"})
-    with pytest.raises(ConfigurationError, match="is no archive"):
+    with pytest.raises(ConfigurationError, match="is not an archive"):
         audits("t", against="nowhere")
-    with pytest.raises(ConfigurationError, match="topic 'no-such-topic' is not there"):
+    with pytest.raises(ConfigurationError, match="topic 'no-such-topic' does not exist"):
         audits("no-such-topic")
 
 
@@ -237,7 +237,7 @@ def test_differences_are_reported_by_offset(kafka: Kafka, audits: Audits, read: 
     found = [(one.kind.rpartition("/")[2], one.first, one.last) for one in report.comparison.differences]
     assert found == [
         ("part-1.parquet: its offsets do not increase", 20, 29),
-        ("part-2.parquet: it is not there", 30, 39),
+        ("part-2.parquet: it is missing", 30, 39),
         ("part-3.parquet: its checksum is not that of its manifest", 40, 49),
         ("value differs", 3, 4),
         ("key and headers differ", 7, 7),

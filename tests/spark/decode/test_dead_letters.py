@@ -99,7 +99,7 @@ def test_decodable_records_start_no_producer_and_send_no_dead_letter(kafka: Kafk
 
 def test_a_missing_dead_letter_topic_is_named_before_the_query_starts(kafka: Kafka) -> None:
     topic = kafka.topic()
-    with pytest.raises(ConfigurationError, match="topic 'nowhere' is not there"):
+    with pytest.raises(ConfigurationError, match="topic 'nowhere' does not exist"):
         reader(kafka, topic, deadLetterTopic="nowhere", **{"kafka.default.api.timeout.ms": "200"}).partitions()
 
 

@@ -120,7 +120,7 @@ def test_undecodable_bytes_are_null_and_reported() -> None:
     found, faults = decoded(avro(ORDER), good, good + b"x", good[:-3], b"", good)
     assert found == [READ, None, None, None, READ]
     assert faults.keys() == {1, 2, 3}
-    assert faults[1] == "ValueError: 1 bytes are left behind the datum"
+    assert faults[1] == "ValueError: 1 bytes follow the datum"
 
 
 def test_numbers_out_of_arrows_range_are_reported() -> None:
@@ -167,7 +167,7 @@ def test_each_record_is_read_with_the_schema_of_its_id() -> None:
     found, faults = decoded(side, *values)
     assert found == [{"id": 7, "state": "paid"}, {"id": 5, "state": "new"}, *[None] * 6]
     assert faults[2] == "ValueError: no file has the schema 9"
-    assert faults[3].startswith("ValueError: the schema 3 is no Avro schema")
+    assert faults[3].startswith("ValueError: the schema 3 is not an Avro schema")
     assert faults[4].startswith("SchemaResolutionError")
     assert faults[5] == faults[6] == "ValueError: it does not begin with a zero byte and a schema's id"
     assert 7 not in faults
@@ -279,7 +279,7 @@ def test_a_nested_schema_logs_once_that_it_is_slow(caplog: pytest.LogCaptureFixt
         log_if_slow(avro(ORDER), "nested.schema")
         log_if_slow(avro(FLAT), "flat.schema")
     (line,) = caplog.messages
-    assert line.startswith("nested.schema: field 'times' is of type map: fastavro decodes the records one at a time")
+    assert line.startswith("nested.schema: field 'times' is of type map: fastavro decodes the records individually")
     log_if_slow(avro(NEW, writer_schema=json.dumps(OLD)), "evolved.schema")
     assert caplog.messages[1].startswith("evolved.schema: evolved.schema.writer differs: fastavro")
 
@@ -292,9 +292,9 @@ TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("{", "value.schema is no Avro schema"),
-        ('{"type":"array"}', "value.schema is no Avro schema"),
-        ('"strin"', "value.schema is no Avro schema"),
+        ("{", "value.schema is not an Avro schema"),
+        ('{"type":"array"}', "value.schema is not an Avro schema"),
+        ('"strin"', "value.schema is not an Avro schema"),
         (json.dumps(TREE), r"value\.schema\.next: Tree, which contains itself, cannot be a column"),
         ('["int","string"]', "a union of several types cannot be a column"),
         ('"null"', "null alone cannot be a column"),

@@ -12,8 +12,7 @@ import pytest
 
 from aiokwire.errors import ConfigurationError, ConnectionFailed
 from aiokwire.spark.decode.options import Decoding, Format, Side
-from aiokwire.spark.decode.registry import HttpRegistry, UnknownSchema
-from aiokwire.spark.decode.schema_files import with_schemas
+from aiokwire.spark.decode.registry import HttpRegistry, UnknownSchema, with_schemas
 
 
 class RegistryServer(http.server.ThreadingHTTPServer):
@@ -81,12 +80,12 @@ def test_missing_schemas_and_schemas_of_other_formats_are_unknown(registry: Regi
 
 def test_a_registry_that_does_not_answer_is_an_error(registry: RegistryServer) -> None:
     registry.answers["/schemas/ids/1"] = 200, b"<html>"
-    with pytest.raises(ConnectionFailed, match="cannot be asked"):
+    with pytest.raises(ConnectionFailed, match="does not respond"):
         HttpRegistry(registry.url).schema(1)
     registry.put(4, title="no registry")
-    with pytest.raises(ConnectionFailed, match="is no schema registry"):
+    with pytest.raises(ConnectionFailed, match="is not a schema registry"):
         HttpRegistry(registry.url).schema(4)
-    with pytest.raises(ConnectionFailed, match=r"http://127\.0\.0\.1:1 cannot be asked"):
+    with pytest.raises(ConnectionFailed, match=r"http://127\.0\.0\.1:1 does not respond"):
         HttpRegistry("http://127.0.0.1:1").schema(1)
 
 

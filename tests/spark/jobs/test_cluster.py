@@ -21,7 +21,7 @@ def test_a_local_master_is_distinguished_from_a_cluster() -> None:
 def test_relative_folders_are_warned_about_on_a_cluster_without_a_shared_file_system() -> None:
     folders = ["checkpoints/totals", "/mnt/shared/checkpoints", "hdfs:///checkpoints", "file:///tmp/x"]
     (note,) = folder_notes(folders, "spark://a:7077", "file:///")
-    assert note.startswith("'checkpoints/totals' is a relative folder of the driver's machine")
+    assert note.startswith("'checkpoints/totals' is relative to the driver's working directory")
     assert not folder_notes(folders, "local[2]", "file:///")
     assert not folder_notes(folders, "spark://a:7077", "hdfs://namenode:8020")
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.jobs.stopping import JobFailed, Stop, Stopped, reason, told
+from aiokwire.spark.jobs.stopping import JobFailed, Stop, Stopped, one_line, reason
 
 
 def test_the_first_signal_requests_a_stop_and_the_second_interrupts() -> None:
@@ -59,9 +59,9 @@ def test_the_reason_of_a_failure_is_the_line_of_our_own_error_if_there_is_one() 
 
 def test_errors_that_are_not_sparks_stay_as_they_are() -> None:
     ours = ConfigurationError("no")
-    assert told(ours) is ours
+    assert one_line(ours) is ours
     theirs = ValueError("no")
-    assert told(theirs) is theirs
+    assert one_line(theirs) is theirs
 
 
 def _fail(_number: int) -> int:

@@ -160,7 +160,7 @@ def test_missing_topics_are_reported_before_spark_starts(kafka: Kafka, monkeypat
         monkeypatch.setattr(module, "TOPIC_PATIENCE", 0.3)
     source, sink = kafka.topic(1), kafka.topic(1)
     good = Pipeline.read(source, name="a").set(name="p", bootstrap=kafka.servers)
-    with pytest.raises(ConfigurationError, match="source 'nowhere': topic 'nowhere' is not there"):
+    with pytest.raises(ConfigurationError, match="source 'nowhere': topic 'nowhere' does not exist"):
         prepare(good.read("nowhere").write(sink))
     with pytest.raises(ConfigurationError, match=r"sink 'gone': topic 'gone' is not there: .*topics create gone:4"):
         prepare(good.write("gone"))

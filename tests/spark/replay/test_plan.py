@@ -124,13 +124,13 @@ STATE = State("replay-1", 3, {ORDERS: 10}, {ORDERS: 20}, {ORDERS: 50}, False, {"
 def test_a_checkpoint_is_read_as_it_was_written() -> None:
     assert State.decode(STATE.encode(), "x") == STATE
     for text in (b"", b"{}", b"[]", b'{"start":1}'):
-        with pytest.raises(ConfigurationError, match="x is no checkpoint of a replay"):
+        with pytest.raises(ConfigurationError, match="x is not a checkpoint of a replay"):
             State.decode(text, "x")
 
 
 def test_a_replay_that_was_started_with_other_options_is_refused() -> None:
     STATE.check({"topic": "orders"}, "x")
-    with pytest.raises(ConfigurationError, match="was begun with topic 'orders', which is not 'other'"):
+    with pytest.raises(ConfigurationError, match="was started with topic 'orders', not 'other'"):
         STATE.check({"topic": "other"}, "x")
 
 
@@ -151,5 +151,5 @@ def test_an_unfinished_round_is_repeated() -> None:
 
 
 def test_without_its_ledger_a_later_round_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="whether round 3 of the replay was written cannot be told"):
+    with pytest.raises(ConfigurationError, match="it is unknown whether round 3 of the replay was written"):
         resume(STATE, None, exactly_once=True)

@@ -188,7 +188,7 @@ def test_other_parquet_is_written_once_for_a_checkpoint(spark: SparkSession, kaf
         exactly: dict[str, Any] = {"delivery": EXACTLY, "checkpoint": tmp_path / "checkpoint"}
         replay(path, target, bootstrap=kafka.servers, spark=spark, **exactly)
     assert sorted(int(record.value) for record in read(kafka, target)) == sorted([*range(20), *range(20)])
-    with pytest.raises(ConfigurationError, match="is no archive: it can only be replayed as a whole"):
+    with pytest.raises(ConfigurationError, match="is not an archive: it can only be replayed as a whole"):
         replay(path, target, bootstrap=kafka.servers, spark=spark, pace=1)
 
 
@@ -197,7 +197,7 @@ def test_archives_and_options_that_cannot_be_replayed_are_refused(
 ) -> None:
     _, path = lake
     target = kafka.topic(1)
-    with pytest.raises(ConfigurationError, match=r"has 1 partition\(s\), and records of the archive were in 2"):
+    with pytest.raises(ConfigurationError, match=r"has 1 partition\(s\), and the archive's records have 2"):
         replay(path, target, bootstrap=kafka.servers, spark=spark)
     with pytest.raises(ConfigurationError, match="needs a checkpoint"):
         replay(path, target, bootstrap=kafka.servers, spark=spark, delivery=EXACTLY)

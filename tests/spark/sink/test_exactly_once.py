@@ -83,7 +83,7 @@ def test_a_task_reads_its_batch_number_from_sparks_properties() -> None:
 
 
 def test_a_missing_batch_number_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="does not tell this task the number of its batch"):
+    with pytest.raises(ConfigurationError, match="did not set the batch number of this task"):
         place_of(context(), streaming=True)
     with pytest.raises(ConfigurationError, match="not run in a Spark task"):
         place_of(None, streaming=True)
@@ -106,14 +106,14 @@ def test_the_ledger_decides_whether_a_batch_was_committed(last: int | None, batc
 @pytest.mark.parametrize("ledger", ["required", "begin"])
 def test_a_checkpoint_older_than_the_ledger_is_refused(ledger: str) -> None:
     plan = plan_of(options(sink__id="s", ledger=ledger), streaming=True)
-    with pytest.raises(ConfigurationError, match=r"batch 3, .* batch 4 of this query was committed"):
+    with pytest.raises(ConfigurationError, match=r"batch 3, but batch 4 of this query is committed"):
         is_repeated(Opened(TICKET, Entry(4, "q")), Place(0, 3, "q"), plan)
 
 
 @pytest.mark.parametrize("batch_id", [0, 4, 5])
 def test_a_new_checkpoint_is_refused_unless_an_option_allows_it(batch_id: int) -> None:
     opened, place = Opened(TICKET, Entry(4, "q")), Place(0, batch_id, "new")
-    with pytest.raises(ConfigurationError, match=r"of query new, .* that of query q, which wrote up to batch 4"):
+    with pytest.raises(ConfigurationError, match=r"of query new, .* belongs to query q, which wrote up to batch 4"):
         is_repeated(opened, place, plan_of(options(sink__id="s"), streaming=True))
     assert not is_repeated(opened, place, plan_of(options(sink__id="s", ledger="begin"), streaming=True))
 
@@ -126,7 +126,7 @@ def test_a_run_is_repeated_when_it_is_in_the_ledger() -> None:
 
 def test_a_missing_ledger_is_refused_unless_an_option_allows_it() -> None:
     opened, place = Opened(TICKET, None), Place(0, 8, "q")
-    with pytest.raises(ConfigurationError, match=r"batch 8, .*'s\.batches', is not there"):
+    with pytest.raises(ConfigurationError, match=r"batch 8, .*'s\.batches', does not exist"):
         is_repeated(opened, place, plan_of(options(sink__id="s"), streaming=True))
     assert not is_repeated(opened, place, plan_of(options(sink__id="s", ledger="begin"), streaming=True))
 
@@ -241,7 +241,7 @@ async def test_the_ledger_of_an_earlier_version_is_read_and_replaced() -> None:
             old = {TopicPartition("t", 0): OffsetAndMetadata(4, metadata="q")}
             await GroupOffsets(client, "s.batches").commit(old, GroupMetadata("s.batches"), timeout=5)
         await run_batch(plan, 4, "repeated")
-        with pytest.raises(ConfigurationError, match="batch 4 of this query was committed"):
+        with pytest.raises(ConfigurationError, match="batch 4 of this query is committed"):
             await run_batch(plan, 3, "older")
         await run_batch(plan, 5, "next")
         assert await committed(servers, 1) == [b"next"]

@@ -139,7 +139,7 @@ async def test_an_authorization_error_is_raised_without_retry(make_peer: Make) -
         log = peer.log("orders")
         log.append(b"a")
         log.error = 29
-        with pytest.raises(BrokerError, match="was asked for orders"):
+        with pytest.raises(BrokerError, match="fetching orders"):
             await read(peer, 1)
 
 

@@ -119,7 +119,7 @@ def test_lost_offsets_are_reported_by_partition() -> None:
     assert found == {A: 8, B: 0}
     assert [str(loss) for loss in losses] == [
         "t[0]: offsets 5 to 7 cannot be read: the log begins at 8",
-        "t[1]: offset 50 cannot be read: the log ends at 30, which was made anew or cut off",
-        "t[2]: offset 10 cannot be read: the partition is not there any more",
+        "t[1]: offset 50 cannot be read: the log ends at 30: it was recreated or truncated",
+        "t[2]: offset 10 cannot be read: the partition was deleted",
     ]
     assert without_lost({A: 8, B: 30}, {A: 8, B: 0}, {A: 20, B: 30}) == ({A: 8, B: 30}, [])

@@ -181,7 +181,7 @@ def test_every_codec_is_read(kafka: Kafka, codec: str) -> None:
 
 
 def test_a_missing_topic_is_named(kafka: Kafka) -> None:
-    with pytest.raises(ConfigurationError, match="topic 'nowhere' is not there"):
+    with pytest.raises(ConfigurationError, match="topic 'nowhere' does not exist"):
         Job(kafka.servers, "nowhere", kafka__default__api__timeout__ms="200").reader.partitions()
 
 
@@ -232,7 +232,7 @@ def test_a_topic_recreated_after_planning_is_lost_data(kafka: Kafka) -> None:
     kafka.delete(topic)
     kafka.create(topic)
     kafka.produce(topic, numbered(10))
-    with pytest.raises(LostData, match="deleted and made anew"):
+    with pytest.raises(LostData, match="deleted and recreated"):
         list(job.reader.read(tasks[0]))
 
 

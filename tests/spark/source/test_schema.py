@@ -40,7 +40,7 @@ def test_a_schema_may_be_given_as_sparks_json() -> None:
     schema = StructType().add("a", IntegerType())
     decoded = {"columns": "value", "value.format": "json", "value.schema": schema.json()}
     assert ddl(*_shape(decoded)) == "`value` struct<a:int>"
-    with pytest.raises(ConfigurationError, match=r"value\.schema is no schema"):
+    with pytest.raises(ConfigurationError, match=r"value\.schema is not a schema"):
         ddl(*_shape(decoded | {"value.schema": '{"type":"struct"}'}))
 
 

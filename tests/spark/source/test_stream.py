@@ -148,7 +148,7 @@ def test_a_recreated_topic_is_detected(kafka: Kafka) -> None:
     query.begin()
     query.step()
     recreate(kafka, topic, 8)
-    with pytest.raises(LostData, match="deleted and made anew"):
+    with pytest.raises(LostData, match="deleted and recreated"):
         query.step()
 
 
@@ -172,7 +172,7 @@ def test_a_topic_recreated_between_two_runs_is_detected_by_its_id(kafka: Kafka) 
     recreate(kafka, topic, 8)
     again = Query(kafka.servers, topic, trackTopicIds="true")
     again.at = query.at
-    with pytest.raises(LostData, match="deleted and made anew"):
+    with pytest.raises(LostData, match="deleted and recreated"):
         again.step()
 
 

@@ -161,7 +161,7 @@ def test_two_runs_of_a_query_see_the_same_offsets(kafka: Kafka, queries: Queries
 
 def test_an_invalid_query_is_an_error_of_one_line(queries: Queries, orders: str, tmp_path: Path) -> None:
     for query, message in (
-        (f"select valu from `{orders}`", "does not fit its tables: .*`valu` cannot be resolved.*`value`"),
+        (f"select valu from `{orders}`", "does not match its tables: .*`valu` cannot be resolved.*`value`"),
         ("select 1 from nowhere", "no topic 'nowhere'"),
         ("select 1 from sql.`orders-1`", r"in backticks: `sql\.orders-1`"),
     ):
@@ -200,11 +200,11 @@ def test_the_command_writes_tables_lines_and_files(
     assert spark.read.parquet(str(place)).count() == 10
     again = run(servers, query, *decode, *parquet)
     assert (again.exit_code, again.stderr.splitlines()[-1]) == (
-        1, f"error: there is something at {place} already: choose another place",
+        1, f"error: {place} exists: choose another path",
     )  # fmt: skip
     explained = run(servers, query, *decode, "--explain")
     assert "columns: key, value, partition, offset, headers" in explained.stdout
     wrong = run(servers, query, "--explain")
     assert wrong.exit_code == 1
     assert "SQLQueryContextLogger" not in wrong.stderr
-    assert wrong.stderr.splitlines()[-1].startswith("error: the query does not fit its tables: ")
+    assert wrong.stderr.splitlines()[-1].startswith("error: the query does not match its tables: ")

@@ -44,7 +44,7 @@ def test_an_unknown_topic_is_an_error_with_the_nearest_name() -> None:
         tables("CLICKS")
     with pytest.raises(ConfigurationError, match="'clicks' and 'Clicks' are one name to Spark"):
         tables("clicks", "Clicks")
-    with pytest.raises(ConfigurationError, match="'orders' is to be decoded, but the query does not name it"):
+    with pytest.raises(ConfigurationError, match="the query does not name 'orders', which has a decode option"):
         tables("payments", orders=Decode("string"))
 
 
@@ -87,7 +87,7 @@ def test_times_become_options_of_the_source() -> None:
         "startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "latest", "endingTimestamp": "0",
     }  # fmt: skip
     assert milliseconds("1500") == 1500
-    with pytest.raises(ConfigurationError, match="'noon' is no time"):
+    with pytest.raises(ConfigurationError, match="'noon' is not a time"):
         milliseconds("noon")
 
 
