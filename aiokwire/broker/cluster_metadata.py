@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from aiokwire.broker.log import Storage
+from aiokwire.broker.log import Storage, unsigned_varint
 from aiokwire.errors import CorruptRecord, ProtocolViolation
 from aiokwire.protocol import CompactReader
 from aiokwire.records import read_batches
@@ -188,22 +188,11 @@ def _is_torn(rest: bytes) -> bool:
 def _frame(record: bytes) -> tuple[int, int, CompactReader]:
     """Type, version and body of a record's value."""
     try:
-        frame, at = _varint(record, 0)
-        kind, at = _varint(record, at)
-        version, at = _varint(record, at)
+        frame, at = unsigned_varint(record, 0)
+        kind, at = unsigned_varint(record, at)
+        version, at = unsigned_varint(record, at)
     except IndexError:
         raise CorruptRecord("a metadata record is cut off") from None
     if frame != _FRAME_VERSION:
         raise CorruptRecord(f"metadata records of frame version {frame} cannot be read")
     return kind, version, CompactReader(record, at)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7

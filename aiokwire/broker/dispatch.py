@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from aiokwire.broker.nodes import Endpoint, Node
 from aiokwire.broker.state import BrokerState
@@ -17,9 +17,11 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.protocol import ApiKey, Request, Response, decode_request
 
-# What a handler gives back: the answer, None for no answer (acks=0), or something to wait for that ends so.
+T = TypeVar("T")
+MaybeAwaitable: TypeAlias = T | Awaitable[T]
+# What a handler returns: the response, or None if none is sent (acks=0).
 Answer = Response | None
-Result = Answer | Awaitable[Answer]
+Result: TypeAlias = MaybeAwaitable[Answer]
 
 
 class Api(NamedTuple):

@@ -107,6 +107,15 @@ class ConsumerGroup:
             return ConsumerState.STABLE
         return ConsumerState.RECONCILING
 
+    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
+        self.epoch = epoch
+        self.metadata_hash = metadata_hash
+
+    def set_target_epoch(self, epoch: int, assignor: str = "") -> None:
+        """Set the epoch of the target, and the assignor that computed it if it is known."""
+        self.assignment_epoch = epoch
+        self.assignor = assignor
+
     def put(self, member: ConsumerMember) -> None:
         """Set a member in force, new or changed."""
         self._disown(member.member_id)

@@ -1,7 +1,7 @@
 """A group of the consumer protocol as records of `__consumer_offsets`, in Kafka's format.
 
-One record says the group's epoch, one the target's, and three each member: what it said of itself, its target, and how
-far it is. A pattern has one with the topics that it stands for. A record without a value ends what it was about.
+One record holds the group's epoch and one the target's. Each member has three: its description, its target, and its
+current assignment. Each pattern has one with the topics that it matches. A record without a value deletes its key.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ import dataclasses
 import enum
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from aiokwire.broker.groups.classic_records import KEY_TYPE as CLASSIC_KEY
 from aiokwire.broker.groups.consumer_group import ConsumerGroup, ConsumerMember, Part, Parts, by_topic
 from aiokwire.broker.groups.requests import Client
 from aiokwire.broker.groups.states import ReconciliationState
 from aiokwire.errors import CorruptRecord, ProtocolViolation
-from aiokwire.protocol import Data, PlainReader, PlainWriter, VersionRange, decode_embedded, encode_embedded
+from aiokwire.protocol import CompactReader, CompactWriter, PlainReader
 
+_VERSION = 0  # of every value
 _HASH, _EPOCHS = 0, 0  # tags
 _LONG = struct.Struct(">q")
 Row = tuple[bytes, bytes | None]
 
 
 class KeyType(enum.IntEnum):
-    """What a record is about."""
+    """The kinds of records, by their number in the key."""
 
     GROUP = 3
-    PARTITIONS = 4  # of Kafka before 4.1: a group's epoch record has their hash since
+    PARTITIONS = 4  # written by Kafka before 4.1; the record of the group's epoch has had their hash since
     MEMBER = 5
     TARGET = 6
     TARGET_MEMBER = 7
@@ -36,180 +37,129 @@ class KeyType(enum.IntEnum):
     REGEX = 16
 
 
+_NAMED = frozenset({KeyType.MEMBER, KeyType.TARGET_MEMBER, KeyType.CURRENT, KeyType.REGEX})
+
+
 class ConsumerKey(NamedTuple):
-    """The key of a record; `name` is a member id or a pattern, empty where the record is the group's."""
+    """The key of a record; `name` is a member id or a pattern, empty in a record of the whole group."""
 
     type: KeyType
     group_id: str
     name: str = ""
 
 
-class _Value(Data):
-    """What all values have in common."""
-
-    VERSIONS = VersionRange(0, 0, flexible=0)
-    __slots__ = ()
+# --- keys -------------------------------------------------------------------------------------------------------------
 
 
-class GroupEpochValue(_Value):
-    """The group's epoch."""
+def decode_key(key: bytes | None) -> str | ConsumerKey | None:
+    """Return the id of a classic group, the key of a consumer group's record, or None for other records.
 
-    __slots__ = ("epoch", "metadata_hash")
-
-    def __init__(self, epoch: int, metadata_hash: int) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
-
-    def encode(self, out: PlainWriter, version: int) -> None:
-        out.int32(self.epoch)
-        out.tags(((_HASH, _LONG.pack(self.metadata_hash)),) if self.metadata_hash else ())
-
-    @classmethod
-    def decode(cls, src: PlainReader, version: int) -> Self:
-        epoch, tags = src.int32(), dict(src.tags())
-        return cls(epoch, _LONG.unpack(tags[_HASH])[0] if _HASH in tags else 0)
+    Raises: CorruptRecord.
+    """
+    try:
+        src = PlainReader(key or b"")
+        kind = src.int16()
+        if kind == CLASSIC_KEY:
+            return src.string()
+        if kind not in set(KeyType):
+            return None
+        return ConsumerKey(KeyType(kind), src.string(), src.string() if kind in _NAMED else "")
+    except ProtocolViolation as error:
+        raise CorruptRecord(f"the key of a group's record is damaged: {error}") from error
 
 
-class TargetEpochValue(_Value):
-    """The epoch that the target is of."""
-
-    __slots__ = ("epoch",)
-
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def encode(self, out: PlainWriter, version: int) -> None:
-        out.int32(self.epoch)
-        out.tags(())
-
-    @classmethod
-    def decode(cls, src: PlainReader, version: int) -> Self:
-        self = cls(src.int32())
-        src.tags()
-        return self
+def _key(kind: KeyType, group_id: str, name: str = "") -> bytes:
+    names = (group_id.encode(), name.encode()) if name else (group_id.encode(),)
+    return struct.pack(">h", kind) + b"".join(struct.pack(">h", len(one)) + one for one in names)
 
 
-class MemberValue(_Value):
-    """What a member said of itself."""
-
-    __slots__ = ("member",)
-
-    def __init__(self, member: ConsumerMember) -> None:
-        self.member = member
-
-    def encode(self, out: PlainWriter, version: int) -> None:
-        member = self.member
-        out.nullable_string(member.instance_id)
-        out.nullable_string(member.rack_id)
-        out.string(member.client.client_id)
-        out.string(member.client.host)
-        out.strings(list(member.topics))
-        out.nullable_string(member.regex)
-        out.int32(member.rebalance_timeout_ms)
-        out.nullable_string(member.assignor)
-        out.tags(())
-
-    @classmethod
-    def decode(cls, src: PlainReader, version: int) -> Self:
-        instance_id, rack_id = src.nullable_string(), src.nullable_string()
-        client = Client(src.string(), src.string())
-        topics, regex = tuple(src.strings()), src.nullable_string()
-        rebalance_timeout_ms, assignor = src.int32(), src.nullable_string()
-        src.tags()  # what a member of the classic protocol said: this broker has none in such a group
-        return cls(
-            ConsumerMember(
-                "",
-                client,
-                instance_id,
-                rack_id,
-                rebalance_timeout_ms=rebalance_timeout_ms,
-                topics=topics,
-                regex=regex,
-                assignor=assignor,
-            )
-        )
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
-class TargetMemberValue(_Value):
-    """A member's target."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-
-    def encode(self, out: PlainWriter, version: int) -> None:
-        _write_parts(dict.fromkeys(self.parts, 0), out, with_epochs=False)
-        out.tags(())
-
-    @classmethod
-    def decode(cls, src: PlainReader, version: int) -> Self:
-        self = cls(frozenset(_read_parts(src, 0)))
-        src.tags()
-        return self
+def _new_value() -> CompactWriter:
+    out = CompactWriter()
+    out.int16(_VERSION)
+    return out
 
 
-class CurrentValue(_Value):
-    """How far a member is."""
-
-    __slots__ = ("member",)
-
-    def __init__(self, member: ConsumerMember) -> None:
-        self.member = member
-
-    def encode(self, out: PlainWriter, version: int) -> None:
-        member = self.member
-        out.int32(member.epoch)
-        out.int32(member.previous_epoch)
-        out.int8(member.state)
-        _write_parts(member.assigned, out, with_epochs=True)
-        _write_parts(member.revoking, out, with_epochs=True)
-        out.tags(())
-
-    @classmethod
-    def decode(cls, src: PlainReader, version: int) -> Self:
-        epoch, previous_epoch, state = src.int32(), src.int32(), src.int8()
-        assigned, revoking = _read_parts(src, epoch), _read_parts(src, epoch)
-        src.tags()
-        if state not in set(ReconciliationState):
-            raise ProtocolViolation(f"no member has state {state}")
-        return cls(
-            ConsumerMember(
-                "",
-                Client("", ""),
-                epoch=epoch,
-                previous_epoch=previous_epoch,
-                state=ReconciliationState(state),
-                assigned=assigned,
-                revoking=revoking,
-            )
-        )
+def epoch_row(group_id: str, epoch: int, metadata_hash: int) -> Row:
+    """Return the record of the group's epoch."""
+    out = _new_value()
+    out.int32(epoch)
+    out.tags(((_HASH, _LONG.pack(metadata_hash)),) if metadata_hash else ())
+    return _key(KeyType.GROUP, group_id), out.getvalue()
 
 
-class RegexValue(_Value):
-    """The topics that a pattern stands for."""
-
-    __slots__ = ("now_ms", "topics", "version")
-
-    def __init__(self, topics: tuple[str, ...], version: int, now_ms: int) -> None:
-        self.topics = topics
-        self.version = version
-        self.now_ms = now_ms
-
-    def encode(self, out: PlainWriter, version: int) -> None:
-        out.strings(list(self.topics))
-        out.int64(self.version)
-        out.int64(self.now_ms)
-        out.tags(())
-
-    @classmethod
-    def decode(cls, src: PlainReader, version: int) -> Self:
-        self = cls(tuple(src.strings()), src.int64(), src.int64())
-        src.tags()
-        return self
+def target_epoch_row(group_id: str, epoch: int) -> Row:
+    """Return the record of the target's epoch."""
+    out = _new_value()
+    out.int32(epoch)
+    out.tags(())
+    return _key(KeyType.TARGET, group_id), out.getvalue()
 
 
-def _write_parts(parts: Mapping[Part, int], out: PlainWriter, *, with_epochs: bool) -> None:
+def member_row(group_id: str, member: ConsumerMember) -> Row:
+    """Return the record of a member's description."""
+    out = _new_value()
+    out.nullable_string(member.instance_id)
+    out.nullable_string(member.rack_id)
+    out.string(member.client.client_id)
+    out.string(member.client.host)
+    out.strings(list(member.topics))
+    out.nullable_string(member.regex)
+    out.int32(member.rebalance_timeout_ms)
+    out.nullable_string(member.assignor)
+    out.tags(())
+    return _key(KeyType.MEMBER, group_id, member.member_id), out.getvalue()
+
+
+def target_row(group_id: str, member_id: str, parts: Parts) -> Row:
+    """Return the record of a member's target."""
+    out = _new_value()
+    _write_parts(dict.fromkeys(parts, 0), out, with_epochs=False)
+    out.tags(())
+    return _key(KeyType.TARGET_MEMBER, group_id, member_id), out.getvalue()
+
+
+def current_row(group_id: str, member: ConsumerMember) -> Row:
+    """Return the record of a member's current assignment."""
+    out = _new_value()
+    out.int32(member.epoch)
+    out.int32(member.previous_epoch)
+    out.int8(member.state)
+    _write_parts(member.assigned, out, with_epochs=True)
+    _write_parts(member.revoking, out, with_epochs=True)
+    out.tags(())
+    return _key(KeyType.CURRENT, group_id, member.member_id), out.getvalue()
+
+
+def regex_row(group_id: str, pattern: str, topics: tuple[str, ...] | None, version: int, now_ms: int) -> Row:
+    """Return the record of a pattern's topics; None: no member uses the pattern any more."""
+    key = _key(KeyType.REGEX, group_id, pattern)
+    if topics is None:
+        return key, None
+    out = _new_value()
+    out.strings(list(topics))
+    out.int64(version)
+    out.int64(now_ms)
+    out.tags(())
+    return key, out.getvalue()
+
+
+def ends_of_member(group_id: str, member_id: str) -> list[Row]:
+    """Return the records that delete a member, in Kafka's order: the description, which the others need, comes last."""
+    kinds = (KeyType.CURRENT, KeyType.TARGET_MEMBER, KeyType.MEMBER)
+    return [(_key(kind, group_id, member_id), None) for kind in kinds]
+
+
+def ends_of_group(group: ConsumerGroup) -> list[Row]:
+    """Return the records that delete a group."""
+    rows = [row for member_id in group.members for row in ends_of_member(group.group_id, member_id)]
+    rows += [(_key(KeyType.REGEX, group.group_id, pattern), None) for pattern in group.regexes]
+    return rows + [(_key(kind, group.group_id), None) for kind in (KeyType.TARGET, KeyType.GROUP)]
+
+
+def _write_parts(parts: Mapping[Part, int], out: CompactWriter, *, with_epochs: bool) -> None:
     rows = by_topic(parts)
     out.array_length(len(rows))
     for topic_id, indices in rows.items():
@@ -223,8 +173,121 @@ def _write_parts(parts: Mapping[Part, int], out: PlainWriter, *, with_epochs: bo
             out.tags(())
 
 
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def take_in(group: ConsumerGroup, key: ConsumerKey, value: bytes | None, now_ms: int) -> None:
+    """Apply a record to a group.
+
+    Raises: CorruptRecord.
+    """
+    if key.type is KeyType.PARTITIONS:
+        return
+    try:
+        src = version = None
+        if value is not None:
+            version = PlainReader(value).int16()
+            if version < _VERSION:
+                raise ProtocolViolation(f"there is no version {version}")
+            src = CompactReader(value, 2)
+        _TAKERS[key.type](group, key.name, src, now_ms)
+        if src is not None and version == _VERSION:  # newer versions only add to the end
+            src.end()
+    except (ProtocolViolation, struct.error) as error:
+        raise CorruptRecord(
+            f"group {group.group_id!r}: a record of type {key.type.name} is damaged: {error}"
+        ) from error
+
+
+def _take_group(group: ConsumerGroup, name: str, src: PlainReader | None, now_ms: int) -> None:
+    if src is None:
+        group.set_epoch(0, 0)
+        return
+    epoch, tags = src.int32(), dict(src.tags())
+    group.set_epoch(epoch, _LONG.unpack(tags[_HASH])[0] if _HASH in tags else 0)
+
+
+def _take_target(group: ConsumerGroup, name: str, src: PlainReader | None, now_ms: int) -> None:
+    group.set_target_epoch(0 if src is None else src.int32())
+    if src is not None:
+        src.tags()
+
+
+def _take_member(group: ConsumerGroup, name: str, src: PlainReader | None, now_ms: int) -> None:
+    if src is None:
+        group.remove(name, now_ms)
+        return
+    known = group.members.get(name)
+    instance_id, rack_id = src.nullable_string(), src.nullable_string()
+    client = Client(src.string(), src.string())
+    topics, regex = tuple(src.strings()), src.nullable_string()
+    rebalance_timeout_ms, assignor = src.int32(), src.nullable_string()
+    src.tags()  # what a member of the classic protocol has more: this broker has none in such a group
+    group.put(
+        ConsumerMember(
+            name,
+            client,
+            instance_id,
+            rack_id,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            topics=topics,
+            regex=regex,
+            assignor=assignor,
+            **_current_of(known),
+        )
+    )
+
+
+def _current_of(member: ConsumerMember | None) -> dict[str, Any]:
+    """Return the fields of a `KeyType.CURRENT` record."""
+    names = ("epoch", "previous_epoch", "state", "assigned", "revoking")
+    return {} if member is None else {name: getattr(member, name) for name in names}
+
+
+def _take_current(group: ConsumerGroup, name: str, src: PlainReader | None, now_ms: int) -> None:
+    known = group.members.get(name)
+    if known is None:
+        return  # the deletion of a member that has been deleted
+    if src is None:
+        group.put(dataclasses.replace(known, **_current_of(ConsumerMember(name, known.client))))
+        return
+    epoch, previous_epoch, state = src.int32(), src.int32(), src.int8()
+    assigned, revoking = _read_parts(src, epoch), _read_parts(src, epoch)
+    src.tags()
+    if state not in set(ReconciliationState):
+        raise ProtocolViolation(f"no member has state {state}")
+    group.put(
+        dataclasses.replace(
+            known,
+            epoch=epoch,
+            previous_epoch=previous_epoch,
+            state=ReconciliationState(state),
+            assigned=assigned,
+            revoking=revoking,
+        )
+    )
+
+
+def _take_target_member(group: ConsumerGroup, name: str, src: PlainReader | None, now_ms: int) -> None:
+    if src is None:
+        group.target.pop(name, None)
+    else:
+        group.target[name] = frozenset(_read_parts(src, 0))
+        src.tags()
+
+
+def _take_regex(group: ConsumerGroup, name: str, src: PlainReader | None, now_ms: int) -> None:
+    if src is None:
+        group.regexes.pop(name, None)
+    else:
+        group.regexes[name] = tuple(src.strings())
+        src.int64()  # the version of the topics
+        src.int64()  # when they were matched
+        src.tags()
+
+
 def _read_parts(src: PlainReader, epoch: int) -> dict[Part, int]:
-    """Partitions with their epochs, `epoch` where they have none (Kafka before 4.3)."""
+    """Read partitions with their epochs; Kafka before 4.3 wrote none: then `epoch` is used."""
     found: dict[Part, int] = {}
     for _ in range(src.array_length()):
         topic_id, indices = src.uuid(), src.int32s()
@@ -238,149 +301,8 @@ def _read_parts(src: PlainReader, epoch: int) -> dict[Part, int]:
     return found
 
 
-# --- rows ----------------------------------------------------------------------------------------------------------
-
-
-def _key(key: ConsumerKey) -> bytes:
-    names = (key.group_id,) if not key.name else (key.group_id, key.name)
-    return struct.pack(">h", key.type) + b"".join(struct.pack(">h", len(one.encode())) + one.encode() for one in names)
-
-
-def decode_key(key: bytes | None) -> str | ConsumerKey | None:
-    """Return the id of a classic group, the key of a consumer group's record, or None for other records.
-
-    Raises: CorruptRecord.
-    """
-    try:
-        src = PlainReader(key or b"")
-        kind = src.int16()
-        return src.string() if kind == CLASSIC_KEY else _decode_key(kind, src)
-    except ProtocolViolation as error:
-        raise CorruptRecord(f"the key of a group's record is damaged: {error}") from error
-
-
-def _decode_key(kind: int, src: PlainReader) -> ConsumerKey | None:
-    if kind not in set(KeyType):
-        return None
-    named = kind in {KeyType.MEMBER, KeyType.TARGET_MEMBER, KeyType.CURRENT, KeyType.REGEX}
-    return ConsumerKey(KeyType(kind), src.string(), src.string() if named else "")
-
-
-def epoch_row(group_id: str, epoch: int, metadata_hash: int) -> Row:
-    """The group's epoch."""
-    return _key(ConsumerKey(KeyType.GROUP, group_id)), encode_embedded(GroupEpochValue(epoch, metadata_hash), 0)
-
-
-def target_epoch_row(group_id: str, epoch: int) -> Row:
-    """The target's epoch."""
-    return _key(ConsumerKey(KeyType.TARGET, group_id)), encode_embedded(TargetEpochValue(epoch), 0)
-
-
-def member_row(group_id: str, member: ConsumerMember) -> Row:
-    """What a member said of itself."""
-    return _key(ConsumerKey(KeyType.MEMBER, group_id, member.member_id)), encode_embedded(MemberValue(member), 0)
-
-
-def target_row(group_id: str, member_id: str, parts: Parts) -> Row:
-    """A member's target."""
-    key = ConsumerKey(KeyType.TARGET_MEMBER, group_id, member_id)
-    return _key(key), encode_embedded(TargetMemberValue(parts), 0)
-
-
-def current_row(group_id: str, member: ConsumerMember) -> Row:
-    """How far a member is."""
-    return _key(ConsumerKey(KeyType.CURRENT, group_id, member.member_id)), encode_embedded(CurrentValue(member), 0)
-
-
-def regex_row(group_id: str, pattern: str, topics: tuple[str, ...] | None, version: int, now_ms: int) -> Row:
-    """The topics of a pattern; None: nobody uses it any more."""
-    value = None if topics is None else encode_embedded(RegexValue(topics, version, now_ms), 0)
-    return _key(ConsumerKey(KeyType.REGEX, group_id, pattern)), value
-
-
-def ends_of_member(group_id: str, member_id: str) -> list[Row]:
-    """Nothing is known of a member any more; in Kafka's order, so that no record is without what it rests on."""
-    kinds = (KeyType.CURRENT, KeyType.TARGET_MEMBER, KeyType.MEMBER)
-    return [(_key(ConsumerKey(kind, group_id, member_id)), None) for kind in kinds]
-
-
-def ends_of_group(group: ConsumerGroup) -> list[Row]:
-    """Nothing is known of a group any more."""
-    rows = [row for member_id in group.members for row in ends_of_member(group.group_id, member_id)]
-    rows += [(_key(ConsumerKey(KeyType.REGEX, group.group_id, one)), None) for one in group.regexes]
-    kinds = (KeyType.TARGET, KeyType.GROUP)
-    return rows + [(_key(ConsumerKey(kind, group.group_id)), None) for kind in kinds]
-
-
-# --- reading -------------------------------------------------------------------------------------------------------
-
-
-def take_in(group: ConsumerGroup, key: ConsumerKey, value: bytes | None, now_ms: int) -> None:
-    """Put what a record says in force.
-
-    Raises: CorruptRecord.
-    """
-    try:
-        _TAKERS[key.type](group, key.name, value, now_ms)
-    except (ProtocolViolation, struct.error) as error:
-        raise CorruptRecord(
-            f"group {group.group_id!r}: a record of type {key.type.name} is damaged: {error}"
-        ) from error
-
-
-def _take_group(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    read = decode_embedded(value, GroupEpochValue) if value is not None else GroupEpochValue(0, 0)
-    group.epoch, group.metadata_hash = read.epoch, read.metadata_hash
-
-
-def _take_target(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    group.assignment_epoch = decode_embedded(value, TargetEpochValue).epoch if value is not None else 0
-
-
-def _take_member(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    if value is None:
-        group.remove(name, now_ms)
-        return
-    read = decode_embedded(value, MemberValue).member
-    known = group.members.get(name)
-    placed: dict[str, Any] = {} if known is None else _place_of(known)
-    group.put(dataclasses.replace(read, member_id=name, **placed))
-
-
-def _take_current(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    known = group.members.get(name)
-    if known is None:
-        return  # the end of a member that is gone already
-    read = decode_embedded(value, CurrentValue).member if value is not None else ConsumerMember(name, known.client)
-    group.put(dataclasses.replace(known, **_place_of(read)))
-
-
-def _take_target_member(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    if value is None:
-        group.target.pop(name, None)
-    else:
-        group.target[name] = decode_embedded(value, TargetMemberValue).parts
-
-
-def _take_regex(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    if value is None:
-        group.regexes.pop(name, None)
-    else:
-        group.regexes[name] = decode_embedded(value, RegexValue).topics
-
-
-def _ignore(group: ConsumerGroup, name: str, value: bytes | None, now_ms: int) -> None:
-    """The epoch's record says it nowadays."""
-
-
-def _place_of(member: ConsumerMember) -> dict[str, Any]:
-    """The fields of `CurrentValue`."""
-    return {name: getattr(member, name) for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")}
-
-
-_TAKERS: dict[KeyType, Callable[[ConsumerGroup, str, bytes | None, int], None]] = {
+_TAKERS: dict[KeyType, Callable[[ConsumerGroup, str, PlainReader | None, int], None]] = {
     KeyType.GROUP: _take_group,
-    KeyType.PARTITIONS: _ignore,
     KeyType.MEMBER: _take_member,
     KeyType.TARGET: _take_target,
     KeyType.TARGET_MEMBER: _take_target_member,

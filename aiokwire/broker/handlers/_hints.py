@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.nodes import NOBODY, Leader, Node
+from aiokwire.broker.nodes import NOBODY, Leader
 from aiokwire.broker.topics import Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
@@ -18,39 +19,41 @@ FETCH_ENDPOINTS_SINCE = 16
 
 
 def produce_hints(response: produce.ProduceResponse, call: Call) -> None:
-    """Add the leaders that moved to an answer that can carry them."""
-    if call.version < PRODUCE_SINCE:
-        return
-    leaders = []
-    for topic in response.responses:
-        for one in topic.partition_responses:
-            leader = _moved_to(call, topic.name, topic.topic_id, one.index) if one.error_code in MOVED else None
-            if leader is not None:
-                one.current_leader = produce.LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.epoch)
-                leaders.append(leader)
-    for node in _nodes(call, leaders):
-        host, port = call.advertised(node)
-        response.node_endpoints.append(produce.NodeEndpoint(node_id=node.id, host=host, port=port))
+    """Add the new leaders of moved partitions, if the version has fields for them."""
+    if call.version >= PRODUCE_SINCE:
+        rows = [
+            (topic.name, topic.topic_id, one.index, one)
+            for topic in response.responses
+            for one in topic.partition_responses
+        ]
+        for node, host, port in _add_leaders(rows, produce.LeaderIdAndEpoch, call):
+            response.node_endpoints.append(produce.NodeEndpoint(node_id=node, host=host, port=port))
 
 
 def fetch_hints(response: fetch.FetchResponse, call: Call) -> None:
-    """Add the leaders that moved to an answer that can carry them."""
-    if call.version < FETCH_SINCE:
-        return
-    leaders = []
-    for topic in response.responses:
-        for one in topic.partitions:
-            leader = (
-                _moved_to(call, topic.topic, topic.topic_id, one.partition_index) if one.error_code in MOVED else None
-            )
-            if leader is not None:
-                one.current_leader = fetch.LeaderIdAndEpoch(leader_id=leader.node_id, leader_epoch=leader.epoch)
-                leaders.append(leader)
-    if call.version < FETCH_ENDPOINTS_SINCE:
-        return
-    for node in _nodes(call, leaders):
-        host, port = call.advertised(node)
-        response.node_endpoints.append(fetch.NodeEndpoint(node_id=node.id, host=host, port=port))
+    """Add the new leaders of moved partitions, if the version has fields for them."""
+    if call.version >= FETCH_SINCE:
+        rows = [
+            (topic.topic, topic.topic_id, one.partition_index, one)
+            for topic in response.responses
+            for one in topic.partitions
+        ]
+        for node, host, port in _add_leaders(rows, fetch.LeaderIdAndEpoch, call):
+            if call.version >= FETCH_ENDPOINTS_SINCE:
+                response.node_endpoints.append(fetch.NodeEndpoint(node_id=node, host=host, port=port))
+
+
+def _add_leaders(
+    rows: Iterable[tuple[str, bytes, int, Any]], leader_type: Callable[..., Any], call: Call
+) -> list[tuple[int, str, int]]:
+    """Set `current_leader` in rows (topic, its id, partition, response) that moved; return the leaders' endpoints."""
+    nodes: dict[int, tuple[int, str, int]] = {}
+    for name, topic_id, index, answer in rows:
+        leader = _moved_to(call, name, topic_id, index) if answer.error_code in MOVED else None
+        if leader is not None:
+            answer.current_leader = leader_type(leader_id=leader.node_id, leader_epoch=leader.epoch)
+            nodes[leader.node_id] = (leader.node_id, *call.advertised(call.state.nodes.get(leader.node_id)))
+    return list(nodes.values())
 
 
 def _moved_to(call: Call, name: str, topic_id: bytes, index: int) -> Leader | None:
@@ -62,7 +65,3 @@ def _moved_to(call: Call, name: str, topic_id: bytes, index: int) -> Leader | No
         return None
     leader = call.state.nodes.leader(partition)
     return leader if leader.node_id != NOBODY else None
-
-
-def _nodes(call: Call, leaders: Iterable[Leader]) -> list[Node]:
-    return [call.state.nodes.get(node_id) for node_id in dict.fromkeys(leader.node_id for leader in leaders)]

@@ -8,25 +8,21 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import fenced_code
 from aiokwire.broker.transactions import Identity
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import add_offsets_to_txn
+from aiokwire.protocol.messages import add_offsets_to_txn as messages
 
 FENCED_SINCE = 2
 
 
-def handle(
-    request: add_offsets_to_txn.AddOffsetsToTxnRequest, call: Call
-) -> add_offsets_to_txn.AddOffsetsToTxnResponse | Awaitable[add_offsets_to_txn.AddOffsetsToTxnResponse]:
+def handle(request: messages.AddOffsetsToTxnRequest, call: Call) -> MaybeAwaitable[messages.AddOffsetsToTxnResponse]:
     """Answer at once where the coordinator's log is there."""
     return call.state.transactions.run(request.transactional_id, lambda: _add(request, call), _response)
 
 
-def _add(request: add_offsets_to_txn.AddOffsetsToTxnRequest, call: Call) -> add_offsets_to_txn.AddOffsetsToTxnResponse:
+def _add(request: messages.AddOffsetsToTxnRequest, call: Call) -> messages.AddOffsetsToTxnResponse:
     if not request.transactional_id:
         return _response(ErrorCode.INVALID_REQUEST)
     if not request.group_id:
@@ -39,5 +35,5 @@ def _add(request: add_offsets_to_txn.AddOffsetsToTxnRequest, call: Call) -> add_
     return _response(fenced_code(code, call.version, FENCED_SINCE))
 
 
-def _response(code: ErrorCode) -> add_offsets_to_txn.AddOffsetsToTxnResponse:
-    return add_offsets_to_txn.AddOffsetsToTxnResponse(error_code=code)
+def _response(code: ErrorCode) -> messages.AddOffsetsToTxnResponse:
+    return messages.AddOffsetsToTxnResponse(error_code=code)

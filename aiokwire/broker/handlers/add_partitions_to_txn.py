@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from functools import partial
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import fenced_code
 from aiokwire.broker.transactions import Identity
 from aiokwire.error_codes import ErrorCode
@@ -29,7 +29,7 @@ Codes = dict[TopicPartition, ErrorCode]
 
 def handle(
     request: messages.AddPartitionsToTxnRequest, call: Call
-) -> messages.AddPartitionsToTxnResponse | Awaitable[messages.AddPartitionsToTxnResponse]:
+) -> MaybeAwaitable[messages.AddPartitionsToTxnResponse]:
     """Respond at once if the coordinator's log is ready."""
     if call.version >= SEVERAL_SINCE:
         return _several(request, call)

@@ -6,19 +6,13 @@ by clients other than Java's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from aiokwire.broker.config_changes import Change, Operation, alter
 from aiokwire.broker.dispatch import Call
 from aiokwire.protocol.messages import alter_configs as messages
 
 
-def handle(request: messages.AlterConfigsRequest, call: Call) -> Awaitable[messages.AlterConfigsResponse]:
-    """Answer once the changes are written down."""
-    return _alter(request, call)
-
-
-async def _alter(request: messages.AlterConfigsRequest, call: Call) -> messages.AlterConfigsResponse:
+async def handle(request: messages.AlterConfigsRequest, call: Call) -> messages.AlterConfigsResponse:
+    """Respond once the changes are stored."""
     results = []
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name

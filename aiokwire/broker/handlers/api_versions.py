@@ -15,7 +15,7 @@ import re
 from aiokwire.broker.dispatch import APIS, Call
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ApiKey
-from aiokwire.protocol.messages import api_versions
+from aiokwire.protocol.messages import api_versions as messages
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -30,18 +30,18 @@ FEATURES = (
 )
 
 
-def handle(request: api_versions.ApiVersionsRequest, call: Call) -> api_versions.ApiVersionsResponse:
+def handle(request: messages.ApiVersionsRequest, call: Call) -> messages.ApiVersionsResponse:
     """Answer at once."""
     if call.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
-        return api_versions.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     features = [row for row in FEATURES if row[4] is None or row[4] in APIS]
-    return api_versions.ApiVersionsResponse(
+    return messages.ApiVersionsResponse(
         api_keys=_api_keys(),
         supported_features=[
             # Versions before 4 took a lowest level of 0 for an error (KAFKA-17011): such features begin at 1 there.
-            api_versions.SupportedFeatureKey(
+            messages.SupportedFeatureKey(
                 name=name, min_version=first if call.version >= 4 else max(first, 1), max_version=last
             )
             for name, first, last, _, _ in features
@@ -50,7 +50,7 @@ def handle(request: api_versions.ApiVersionsRequest, call: Call) -> api_versions
         else [],
         finalized_features_epoch=0 if call.version >= 3 else -1,
         finalized_features=[
-            api_versions.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            messages.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, _, _, level, _ in features
         ]
         if call.version >= 3
@@ -58,13 +58,13 @@ def handle(request: api_versions.ApiVersionsRequest, call: Call) -> api_versions
     )
 
 
-def unsupported_version() -> api_versions.ApiVersionsResponse:
+def unsupported_version() -> messages.ApiVersionsResponse:
     """The answer to a version that the broker does not have, to be sent as version 0."""
-    return api_versions.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys())
+    return messages.ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys())
 
 
-def _api_keys() -> list[api_versions.ApiVersion]:
+def _api_keys() -> list[messages.ApiVersion]:
     return [
-        api_versions.ApiVersion(api_key=key, min_version=api.first, max_version=api.last)
+        messages.ApiVersion(api_key=key, min_version=api.first, max_version=api.last)
         for key, api in sorted(APIS.items())
     ]

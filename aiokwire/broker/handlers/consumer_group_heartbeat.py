@@ -8,9 +8,7 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Heartbeat, HeartbeatResult, Part, by_topic
 from aiokwire.broker.handlers._shared import client_of
 from aiokwire.error_codes import ErrorCode
@@ -19,7 +17,7 @@ from aiokwire.protocol.messages import consumer_group_heartbeat as messages
 
 def handle(
     request: messages.ConsumerGroupHeartbeatRequest, call: Call
-) -> messages.ConsumerGroupHeartbeatResponse | Awaitable[messages.ConsumerGroupHeartbeatResponse]:
+) -> MaybeAwaitable[messages.ConsumerGroupHeartbeatResponse]:
     """Answer at once."""
     names, owned = request.subscribed_topic_names, request.topic_partitions
     heartbeat = Heartbeat(

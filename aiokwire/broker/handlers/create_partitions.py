@@ -8,14 +8,12 @@ from __future__ import annotations
 from aiokwire.broker.dispatch import Call
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
-from aiokwire.protocol.messages import create_partitions
+from aiokwire.protocol.messages import create_partitions as messages
 
 MAX_PARTITIONS = 10_000
 
 
-async def handle(
-    request: create_partitions.CreatePartitionsRequest, call: Call
-) -> create_partitions.CreatePartitionsResponse:
+async def handle(request: messages.CreatePartitionsRequest, call: Call) -> messages.CreatePartitionsResponse:
     """Respond once the partitions are stored."""
     results = []
     for wanted in request.topics:
@@ -28,25 +26,21 @@ async def handle(
             code, message = error.code, str(error)
         except StorageError as error:
             code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-        results.append(
-            create_partitions.CreatePartitionsTopicResult(name=wanted.name, error_code=code, error_message=message)
-        )
+        results.append(messages.CreatePartitionsTopicResult(name=wanted.name, error_code=code, error_message=message))
     await call.state.topics.save()
-    return create_partitions.CreatePartitionsResponse(results=results)
+    return messages.CreatePartitionsResponse(results=results)
 
 
 def refuse(
-    request: create_partitions.CreatePartitionsRequest, version: int, code: ErrorCode
-) -> create_partitions.CreatePartitionsResponse:
+    request: messages.CreatePartitionsRequest, version: int, code: ErrorCode
+) -> messages.CreatePartitionsResponse:
     """Return an error for each topic."""
-    return create_partitions.CreatePartitionsResponse(
-        results=[
-            create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics
-        ]
+    return messages.CreatePartitionsResponse(
+        results=[messages.CreatePartitionsTopicResult(name=topic.name, error_code=code) for topic in request.topics]
     )
 
 
-def _check(call: Call, wanted: create_partitions.CreatePartitionsTopic) -> None:
+def _check(call: Call, wanted: messages.CreatePartitionsTopic) -> None:
     have = len(call.state.topics.require(wanted.name).partitions)
     if not have < wanted.count <= MAX_PARTITIONS:
         raise BrokerError(

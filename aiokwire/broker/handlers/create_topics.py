@@ -16,12 +16,12 @@ from aiokwire.broker.dispatch import Call
 from aiokwire.broker.topics import Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ConfigurationError, StorageError
-from aiokwire.protocol.messages import create_topics
+from aiokwire.protocol.messages import create_topics as messages
 
 MAX_PARTITIONS = 10_000
 
 
-async def handle(request: create_topics.CreateTopicsRequest, call: Call) -> create_topics.CreateTopicsResponse:
+async def handle(request: messages.CreateTopicsRequest, call: Call) -> messages.CreateTopicsResponse:
     """Respond once the topics are stored."""
     times = Counter(topic.name for topic in request.topics)
     results = []
@@ -38,19 +38,17 @@ async def handle(request: create_topics.CreateTopicsRequest, call: Call) -> crea
         except StorageError as error:
             results.append(_fault(name, ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
     await call.state.topics.save()
-    return create_topics.CreateTopicsResponse(topics=results)
+    return messages.CreateTopicsResponse(topics=results)
 
 
-def refuse(
-    request: create_topics.CreateTopicsRequest, version: int, code: ErrorCode
-) -> create_topics.CreateTopicsResponse:
+def refuse(request: messages.CreateTopicsRequest, version: int, code: ErrorCode) -> messages.CreateTopicsResponse:
     """Return an error for each topic."""
-    return create_topics.CreateTopicsResponse(topics=[_fault(topic.name, code, "") for topic in request.topics])
+    return messages.CreateTopicsResponse(topics=[_fault(topic.name, code, "") for topic in request.topics])
 
 
 async def _create_one(
-    call: Call, wanted: create_topics.CreatableTopic, *, validate_only: bool
-) -> create_topics.CreatableTopicResult:
+    call: Call, wanted: messages.CreatableTopic, *, validate_only: bool
+) -> messages.CreatableTopicResult:
     topics = call.state.topics
     topics.check_new(wanted.name)
     partitions = _partitions(call, wanted)
@@ -62,7 +60,7 @@ async def _create_one(
         if validate_only
         else await topics.create_in_thread(wanted.name, partitions, given)
     )
-    return create_topics.CreatableTopicResult(
+    return messages.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.id,
         error_message=None,
@@ -72,7 +70,7 @@ async def _create_one(
     )
 
 
-def _partitions(call: Call, wanted: create_topics.CreatableTopic) -> int:
+def _partitions(call: Call, wanted: messages.CreatableTopic) -> int:
     if wanted.assignments:
         return _assigned(call, wanted)
     nodes = len(call.state.nodes)
@@ -91,7 +89,7 @@ def _partitions(call: Call, wanted: create_topics.CreatableTopic) -> int:
     return wanted.num_partitions
 
 
-def _assigned(call: Call, wanted: create_topics.CreatableTopic) -> int:
+def _assigned(call: Call, wanted: messages.CreatableTopic) -> int:
     if wanted.num_partitions != -1 or wanted.replication_factor != -1:
         raise BrokerError(
             "with replica assignments, partitions and replication factor must be -1", code=ErrorCode.INVALID_REQUEST
@@ -110,13 +108,13 @@ def _assigned(call: Call, wanted: create_topics.CreatableTopic) -> int:
     return len(assigned)
 
 
-def _configs(call: Call, topic: Topic) -> list[create_topics.CreatableTopicConfigs]:
+def _configs(call: Call, topic: Topic) -> list[messages.CreatableTopicConfigs]:
     told = []
     for name in topic_keys():
         value = call.state.configs.topic_value(name, topic.configs)
-        told.append(create_topics.CreatableTopicConfigs(name=name, value=value.value, config_source=value.source))
+        told.append(messages.CreatableTopicConfigs(name=name, value=value.value, config_source=value.source))
     return told
 
 
-def _fault(name: str, code: ErrorCode, message: str) -> create_topics.CreatableTopicResult:
-    return create_topics.CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)
+def _fault(name: str, code: ErrorCode, message: str) -> messages.CreatableTopicResult:
+    return messages.CreatableTopicResult(name=name, error_code=code, error_message=message, configs=None)

@@ -8,27 +8,23 @@ from __future__ import annotations
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import group_fault
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import delete_groups
+from aiokwire.protocol.messages import delete_groups as messages
 
 
-async def handle(request: delete_groups.DeleteGroupsRequest, call: Call) -> delete_groups.DeleteGroupsResponse:
+async def handle(request: messages.DeleteGroupsRequest, call: Call) -> messages.DeleteGroupsResponse:
     """Respond once the deletion is logged."""
-    return delete_groups.DeleteGroupsResponse(
+    return messages.DeleteGroupsResponse(
         results=[
-            delete_groups.DeletableGroupResult(group_id=group_id, error_code=await _delete_one(call, group_id))
+            messages.DeletableGroupResult(group_id=group_id, error_code=await _delete_one(call, group_id))
             for group_id in request.groups_names
         ]
     )
 
 
-def refuse(
-    request: delete_groups.DeleteGroupsRequest, version: int, code: ErrorCode
-) -> delete_groups.DeleteGroupsResponse:
+def refuse(request: messages.DeleteGroupsRequest, version: int, code: ErrorCode) -> messages.DeleteGroupsResponse:
     """Return an error for each group."""
-    return delete_groups.DeleteGroupsResponse(
-        results=[
-            delete_groups.DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names
-        ]
+    return messages.DeleteGroupsResponse(
+        results=[messages.DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names]
     )
 
 

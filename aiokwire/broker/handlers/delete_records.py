@@ -11,30 +11,28 @@ from collections.abc import Callable
 from aiokwire.broker.dispatch import Call
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import OffsetOutOfRange, StorageError
-from aiokwire.protocol.messages import delete_records
+from aiokwire.protocol.messages import delete_records as messages
 
 logger = logging.getLogger(__name__)
 
 
-def handle(request: delete_records.DeleteRecordsRequest, call: Call) -> delete_records.DeleteRecordsResponse:
+def handle(request: messages.DeleteRecordsRequest, call: Call) -> messages.DeleteRecordsResponse:
     """Respond at once; the next retention removes the files."""
     return _response(request, lambda name, wanted: _partition(call, name, wanted))
 
 
-def refuse(
-    request: delete_records.DeleteRecordsRequest, version: int, code: ErrorCode
-) -> delete_records.DeleteRecordsResponse:
+def refuse(request: messages.DeleteRecordsRequest, version: int, code: ErrorCode) -> messages.DeleteRecordsResponse:
     """Return an error for each partition."""
     return _response(request, lambda name, wanted: _fault(wanted.partition_index, code))
 
 
 def _response(
-    request: delete_records.DeleteRecordsRequest,
-    result_of: Callable[[str, delete_records.DeleteRecordsPartition], delete_records.DeleteRecordsPartitionResult],
-) -> delete_records.DeleteRecordsResponse:
-    return delete_records.DeleteRecordsResponse(
+    request: messages.DeleteRecordsRequest,
+    result_of: Callable[[str, messages.DeleteRecordsPartition], messages.DeleteRecordsPartitionResult],
+) -> messages.DeleteRecordsResponse:
+    return messages.DeleteRecordsResponse(
         topics=[
-            delete_records.DeleteRecordsTopicResult(
+            messages.DeleteRecordsTopicResult(
                 name=topic.name, partitions=[result_of(topic.name, wanted) for wanted in topic.partitions]
             )
             for topic in request.topics
@@ -42,9 +40,7 @@ def _response(
     )
 
 
-def _partition(
-    call: Call, name: str, wanted: delete_records.DeleteRecordsPartition
-) -> delete_records.DeleteRecordsPartitionResult:
+def _partition(call: Call, name: str, wanted: messages.DeleteRecordsPartition) -> messages.DeleteRecordsPartitionResult:
     index = wanted.partition_index
     topic = call.state.topics.get(name)
     partition = topic.partition(index) if topic is not None else None
@@ -62,8 +58,8 @@ def _partition(
         logger.error("%s[%d]: %s", name, index, error)
         return _fault(index, ErrorCode.KAFKA_STORAGE_ERROR)
     partition.changed()
-    return delete_records.DeleteRecordsPartitionResult(partition_index=index, low_watermark=low)
+    return messages.DeleteRecordsPartitionResult(partition_index=index, low_watermark=low)
 
 
-def _fault(index: int, code: ErrorCode) -> delete_records.DeleteRecordsPartitionResult:
-    return delete_records.DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=code)
+def _fault(index: int, code: ErrorCode) -> messages.DeleteRecordsPartitionResult:
+    return messages.DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1, error_code=code)

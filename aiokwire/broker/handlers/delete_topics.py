@@ -12,34 +12,32 @@ from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import find_topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
-from aiokwire.protocol.messages import delete_topics
+from aiokwire.protocol.messages import delete_topics as messages
 
 
-async def handle(request: delete_topics.DeleteTopicsRequest, call: Call) -> delete_topics.DeleteTopicsResponse:
+async def handle(request: messages.DeleteTopicsRequest, call: Call) -> messages.DeleteTopicsResponse:
     """Respond once the deletion is stored."""
     responses = [await _delete_one(call, topic) for topic in _wanted(request, call.version)]
-    return delete_topics.DeleteTopicsResponse(responses=responses)
+    return messages.DeleteTopicsResponse(responses=responses)
 
 
-def refuse(
-    request: delete_topics.DeleteTopicsRequest, version: int, code: ErrorCode
-) -> delete_topics.DeleteTopicsResponse:
+def refuse(request: messages.DeleteTopicsRequest, version: int, code: ErrorCode) -> messages.DeleteTopicsResponse:
     """Return an error for each topic."""
-    return delete_topics.DeleteTopicsResponse(
+    return messages.DeleteTopicsResponse(
         responses=[
-            delete_topics.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code)
+            messages.DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code)
             for topic in _wanted(request, version)
         ]
     )
 
 
-def _wanted(request: delete_topics.DeleteTopicsRequest, version: int) -> list[delete_topics.DeleteTopicState]:
+def _wanted(request: messages.DeleteTopicsRequest, version: int) -> list[messages.DeleteTopicState]:
     if version >= 6:
         return request.topics
-    return [delete_topics.DeleteTopicState(name=name) for name in request.topic_names]
+    return [messages.DeleteTopicState(name=name) for name in request.topic_names]
 
 
-async def _delete_one(call: Call, wanted: delete_topics.DeleteTopicState) -> delete_topics.DeletableTopicResult:
+async def _delete_one(call: Call, wanted: messages.DeleteTopicState) -> messages.DeletableTopicResult:
     topic, code = find_topic(call, wanted.name, wanted.topic_id)
     message = None
     if topic is not None and not call.state.configs.boolean("delete.topic.enable"):
@@ -50,7 +48,7 @@ async def _delete_one(call: Call, wanted: delete_topics.DeleteTopicState) -> del
         except StorageError as error:
             code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     name = topic.name if topic is not None else wanted.name
-    return delete_topics.DeletableTopicResult(
+    return messages.DeletableTopicResult(
         name=name if name is not None or call.version >= 6 else "",
         topic_id=topic.id if topic is not None else wanted.topic_id,
         error_code=code,

@@ -10,25 +10,25 @@ from __future__ import annotations
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import describe_cluster
+from aiokwire.protocol.messages import describe_cluster as messages
 
 BROKERS = 1
 
 
-def handle(request: describe_cluster.DescribeClusterRequest, call: Call) -> describe_cluster.DescribeClusterResponse:
+def handle(request: messages.DescribeClusterRequest, call: Call) -> messages.DescribeClusterResponse:
     """Answer at once."""
     if request.endpoint_type != BROKERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == 2 else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        return describe_cluster.DescribeClusterResponse(
+        return messages.DescribeClusterResponse(
             error_code=code,
             error_message="this is a broker's listener: it describes brokers only",
         )
     addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.told()]
-    return describe_cluster.DescribeClusterResponse(
+    return messages.DescribeClusterResponse(
         cluster_id=call.state.cluster_id,
         controller_id=call.state.nodes.controller,
         brokers=[
-            describe_cluster.DescribeClusterBroker(broker_id=node_id, host=host, port=port)
+            messages.DescribeClusterBroker(broker_id=node_id, host=host, port=port)
             for node_id, (host, port) in addresses
         ],
         cluster_authorized_operations=CLUSTER_OPERATIONS

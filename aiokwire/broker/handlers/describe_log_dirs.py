@@ -9,9 +9,9 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
@@ -19,9 +19,7 @@ from aiokwire.protocol.messages import describe_log_dirs as messages
 from aiokwire.threads import run_in_thread
 
 
-def handle(
-    request: messages.DescribeLogDirsRequest, call: Call
-) -> messages.DescribeLogDirsResponse | Awaitable[messages.DescribeLogDirsResponse]:
+def handle(request: messages.DescribeLogDirsRequest, call: Call) -> MaybeAwaitable[messages.DescribeLogDirsResponse]:
     """Answer at once, unless the file system must be asked."""
     return _with_space(request, call) if call.version >= 4 else _describe(request, call)
 

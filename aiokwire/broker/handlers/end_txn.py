@@ -10,20 +10,18 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import fenced_code
 from aiokwire.broker.transactions import Identity
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import end_txn
+from aiokwire.protocol.messages import end_txn as messages
 
 FENCED_SINCE = 2
 BUMPS_SINCE = 5
 NEWER_CLIENT = 2  # the transaction.version of who sends such versions
 
 
-def handle(request: end_txn.EndTxnRequest, call: Call) -> end_txn.EndTxnResponse | Awaitable[end_txn.EndTxnResponse]:
+def handle(request: messages.EndTxnRequest, call: Call) -> MaybeAwaitable[messages.EndTxnResponse]:
     """Answer once the decision is logged, and flushed where the configs ask for it."""
     transactions = call.state.transactions
     return transactions.run(
@@ -34,7 +32,7 @@ def handle(request: end_txn.EndTxnRequest, call: Call) -> end_txn.EndTxnResponse
     )
 
 
-def _prepare(request: end_txn.EndTxnRequest, call: Call) -> end_txn.EndTxnResponse:
+def _prepare(request: messages.EndTxnRequest, call: Call) -> messages.EndTxnResponse:
     if not request.transactional_id:
         return _refusal(ErrorCode.INVALID_REQUEST)
     answered = call.state.transactions.prepare_end(
@@ -46,9 +44,9 @@ def _prepare(request: end_txn.EndTxnRequest, call: Call) -> end_txn.EndTxnRespon
     if answered.code is not ErrorCode.NONE:
         return _refusal(fenced_code(answered.code, call.version, FENCED_SINCE))
     if call.version < BUMPS_SINCE:
-        return end_txn.EndTxnResponse()
-    return end_txn.EndTxnResponse(producer_id=answered.identity.producer_id, producer_epoch=answered.identity.epoch)
+        return messages.EndTxnResponse()
+    return messages.EndTxnResponse(producer_id=answered.identity.producer_id, producer_epoch=answered.identity.epoch)
 
 
-def _refusal(code: ErrorCode) -> end_txn.EndTxnResponse:
-    return end_txn.EndTxnResponse(error_code=code)
+def _refusal(code: ErrorCode) -> messages.EndTxnResponse:
+    return messages.EndTxnResponse(error_code=code)

@@ -17,19 +17,18 @@ hard after that. A batch may be cut off at a limit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 from typing import NamedTuple
 
 import anyio
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.fetch_sessions import FetchPlan, FetchRow
 from aiokwire.broker.handlers._hints import fetch_hints
 from aiokwire.broker.handlers._shared import epoch_fault, find_topic, partition_fault
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord, OffsetOutOfRange, StorageError
-from aiokwire.protocol.messages import fetch
+from aiokwire.protocol.messages import fetch as messages
 from aiokwire.records import convert, scan_batches
 
 logger = logging.getLogger(__name__)
@@ -42,7 +41,7 @@ class Served(NamedTuple):
     """One partition's part of an answer."""
 
     row: FetchRow
-    data: fetch.PartitionData
+    data: messages.PartitionData
     partition: Partition | None  # None: it does not exist
     size: int
     urgent: bool  # answered without waiting: an error, or the log was cut
@@ -58,24 +57,26 @@ class _Limits:
         self.nothing_yet = True
 
 
-def handle(request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse | Awaitable[fetch.FetchResponse]:
+def handle(request: messages.FetchRequest, call: Call) -> MaybeAwaitable[messages.FetchResponse]:
     """Answer at once when there is enough, or nothing to wait for."""
     plan = call.node.sessions.plan(request, call.version, anyio.current_time())
     if plan.error is not ErrorCode.NONE:
-        return fetch.FetchResponse(error_code=plan.error)
+        return messages.FetchResponse(error_code=plan.error)
     served = _serve(plan, request, call)
     if _is_enough(served, request):
         return _response(plan, served, call)
     return _wait(plan, served, request, call)
 
 
-def _is_enough(served: list[Served], request: fetch.FetchRequest) -> bool:
+def _is_enough(served: list[Served], request: messages.FetchRequest) -> bool:
     if request.max_wait_ms <= 0 or not served or any(one.urgent for one in served):
         return True
     return sum(one.size for one in served) >= request.min_bytes
 
 
-async def _wait(plan: FetchPlan, served: list[Served], request: fetch.FetchRequest, call: Call) -> fetch.FetchResponse:
+async def _wait(
+    plan: FetchPlan, served: list[Served], request: messages.FetchRequest, call: Call
+) -> messages.FetchResponse:
     # This begins a turn of the loop after the first look: what came meanwhile found nobody to tell.
     if any(_changed(one, call) for one in served):
         served = _serve(plan, request, call)
@@ -125,7 +126,7 @@ async def _more_came(partitions: list[Partition], missing: int) -> None:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _serve(plan: FetchPlan, request: fetch.FetchRequest, call: Call) -> list[Served]:
+def _serve(plan: FetchPlan, request: messages.FetchRequest, call: Call) -> list[Served]:
     most = call.state.configs.integer("fetch.max.bytes")
     limits = _Limits(min(request.max_bytes, most, call.state.unread.room()))
     committed = request.isolation_level == READ_COMMITTED
@@ -154,13 +155,13 @@ def _serve_row(row: FetchRow, call: Call, limits: _Limits, *, committed: bool) -
         return _fault(row, ErrorCode.KAFKA_STORAGE_ERROR, partition)
 
 
-def _diverging(row: FetchRow, partition: Partition) -> fetch.EpochEndOffset | None:
+def _diverging(row: FetchRow, partition: Partition) -> messages.EpochEndOffset | None:
     """Where the log and what the consumer read of it part, None when they do not."""
     if row.last_fetched_epoch < 0:
         return None
     epoch, end = partition.log.leader_epochs.end_offset_for(row.last_fetched_epoch, partition.log.end_offset)
     if epoch < row.last_fetched_epoch or end < row.offset:
-        return fetch.EpochEndOffset(epoch=epoch, end_offset=end)
+        return messages.EpochEndOffset(epoch=epoch, end_offset=end)
     return None
 
 
@@ -178,7 +179,7 @@ def _read(row: FetchRow, partition: Partition, call: Call, limits: _Limits, *, c
     data.records = records
     if committed:
         data.aborted_transactions = [
-            fetch.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            messages.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
             for aborted in log.aborted_transactions(row.offset, found.upper_bound)
         ]
     return Served(row, data, partition, len(records), urgent=False)
@@ -191,9 +192,9 @@ def _in_old_format(records: bytes, version: int) -> bytes:
     return convert(whole, 0 if version < 2 else 1)
 
 
-def _partition_data(partition: Partition, row: FetchRow, *, committed: bool) -> fetch.PartitionData:
+def _partition_data(partition: Partition, row: FetchRow, *, committed: bool) -> messages.PartitionData:
     log = partition.log
-    return fetch.PartitionData(
+    return messages.PartitionData(
         partition_index=row.index,
         high_watermark=log.high_watermark,
         last_stable_offset=log.last_stable_offset,
@@ -204,7 +205,7 @@ def _partition_data(partition: Partition, row: FetchRow, *, committed: bool) -> 
 
 
 def _fault(row: FetchRow, code: ErrorCode, partition: Partition | None = None) -> Served:
-    data = fetch.PartitionData(
+    data = messages.PartitionData(
         partition_index=row.index, error_code=code, high_watermark=-1, aborted_transactions=None, records=b""
     )
     return Served(row, data, partition, 0, urgent=True)
@@ -213,15 +214,15 @@ def _fault(row: FetchRow, code: ErrorCode, partition: Partition | None = None) -
 # --- answering --------------------------------------------------------------------------------------------------------
 
 
-def _response(plan: FetchPlan, served: list[Served], call: Call) -> fetch.FetchResponse:
-    response = fetch.FetchResponse(session_id=plan.session.session_id if plan.session is not None else 0)
-    last: fetch.FetchableTopicResponse | None = None
+def _response(plan: FetchPlan, served: list[Served], call: Call) -> messages.FetchResponse:
+    response = messages.FetchResponse(session_id=plan.session.session_id if plan.session is not None else 0)
+    last: messages.FetchableTopicResponse | None = None
     for one in served:
         if plan.session is not None and not _is_news(plan, one):
             continue
         row = one.row
         if last is None or last.topic != row.topic or last.topic_id != row.topic_id:
-            last = fetch.FetchableTopicResponse(topic=row.topic, topic_id=row.topic_id)
+            last = messages.FetchableTopicResponse(topic=row.topic, topic_id=row.topic_id)
             response.responses.append(last)
         last.partitions.append(one.data)
     if call.state.plays_several:

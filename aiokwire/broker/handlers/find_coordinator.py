@@ -11,45 +11,45 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import find_coordinator
+from aiokwire.protocol.messages import find_coordinator as messages
 
 GROUP = 0
 TRANSACTION = 1
 SEVERAL_SINCE = 4
 
 
-def handle(request: find_coordinator.FindCoordinatorRequest, call: Call) -> find_coordinator.FindCoordinatorResponse:
+def handle(request: messages.FindCoordinatorRequest, call: Call) -> messages.FindCoordinatorResponse:
     """Respond at once."""
     if request.key_type not in {GROUP, TRANSACTION}:
         message = f"this broker coordinates no keys of type {request.key_type}"
         return refuse(request, call.version, ErrorCode.INVALID_REQUEST, message)
     if call.version >= SEVERAL_SINCE:
-        return find_coordinator.FindCoordinatorResponse(
+        return messages.FindCoordinatorResponse(
             coordinators=[_coordinator(key, call) for key in request.coordinator_keys]
         )
     one = _coordinator(request.key, call)
-    return find_coordinator.FindCoordinatorResponse(
+    return messages.FindCoordinatorResponse(
         error_message=None if call.version else "", node_id=one.node_id, host=one.host, port=one.port
     )
 
 
 def refuse(
-    request: find_coordinator.FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None = None
-) -> find_coordinator.FindCoordinatorResponse:
+    request: messages.FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None = None
+) -> messages.FindCoordinatorResponse:
     """Return an error for each key."""
     if version < SEVERAL_SINCE:
-        return find_coordinator.FindCoordinatorResponse(
+        return messages.FindCoordinatorResponse(
             error_code=code, error_message=message if version else "", node_id=-1, port=-1
         )
-    return find_coordinator.FindCoordinatorResponse(
+    return messages.FindCoordinatorResponse(
         coordinators=[
-            find_coordinator.Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+            messages.Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
             for key in request.coordinator_keys
         ]
     )
 
 
-def _coordinator(key: str, call: Call) -> find_coordinator.Coordinator:
+def _coordinator(key: str, call: Call) -> messages.Coordinator:
     node = call.state.nodes.coordinator(key)
     host, port = call.advertised(node)
-    return find_coordinator.Coordinator(key=key, node_id=node.id, host=host, port=port, error_message=None)
+    return messages.Coordinator(key=key, node_id=node.id, host=host, port=port, error_message=None)

@@ -8,20 +8,16 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import heartbeat
+from aiokwire.protocol.messages import heartbeat as messages
 
 
-def handle(
-    request: heartbeat.HeartbeatRequest, call: Call
-) -> heartbeat.HeartbeatResponse | Awaitable[heartbeat.HeartbeatResponse]:
+def handle(request: messages.HeartbeatRequest, call: Call) -> MaybeAwaitable[messages.HeartbeatResponse]:
     """Answer at once."""
     groups = call.state.groups
 
-    def beat() -> heartbeat.HeartbeatResponse:
+    def beat() -> messages.HeartbeatResponse:
         return _response(
             groups.heartbeat(request.group_id, request.member_id, request.group_instance_id, request.generation_id)
         )
@@ -29,5 +25,5 @@ def handle(
     return groups.run(request.group_id, beat, _response)
 
 
-def _response(code: ErrorCode) -> heartbeat.HeartbeatResponse:
-    return heartbeat.HeartbeatResponse(error_code=code)
+def _response(code: ErrorCode) -> messages.HeartbeatResponse:
+    return messages.HeartbeatResponse(error_code=code)

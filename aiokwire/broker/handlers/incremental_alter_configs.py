@@ -5,23 +5,15 @@ Sets, deletes, appends to and subtracts from single configs of topics and of thi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
 from aiokwire.broker.config_changes import Change, alter
 from aiokwire.broker.dispatch import Call
 from aiokwire.protocol.messages import incremental_alter_configs as messages
 
 
-def handle(
-    request: messages.IncrementalAlterConfigsRequest, call: Call
-) -> Awaitable[messages.IncrementalAlterConfigsResponse]:
-    """Answer once the changes are written down."""
-    return _alter(request, call)
-
-
-async def _alter(
+async def handle(
     request: messages.IncrementalAlterConfigsRequest, call: Call
 ) -> messages.IncrementalAlterConfigsResponse:
+    """Respond once the changes are stored."""
     results = []
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name

@@ -10,44 +10,41 @@ Version notes:
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import fenced_code
 from aiokwire.broker.transactions import Answered, Identity
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import StorageError
-from aiokwire.protocol.messages import init_producer_id
+from aiokwire.protocol.messages import init_producer_id as messages
 
 logger = logging.getLogger(__name__)
 
 FENCED_SINCE = 4
 
 
-def handle(
-    request: init_producer_id.InitProducerIdRequest, call: Call
-) -> init_producer_id.InitProducerIdResponse | Awaitable[init_producer_id.InitProducerIdResponse]:
+def handle(request: messages.InitProducerIdRequest, call: Call) -> MaybeAwaitable[messages.InitProducerIdResponse]:
     """Answer at once while the reserved block lasts, and where the coordinator's log is there."""
     if request.transactional_id is not None:
         return _transactional(request, request.transactional_id, call)
     taken = call.state.producer_ids.take()
     if taken is not None:
-        return init_producer_id.InitProducerIdResponse(producer_id=taken, producer_epoch=0)
+        return messages.InitProducerIdResponse(producer_id=taken, producer_epoch=0)
     return _after_reserving(call)
 
 
-async def _after_reserving(call: Call) -> init_producer_id.InitProducerIdResponse:
+async def _after_reserving(call: Call) -> messages.InitProducerIdResponse:
     try:
         producer_id = await call.state.producer_ids.allocate()
     except StorageError as error:
         logger.error("no producer id can be given out: %s", error)
         return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return init_producer_id.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    return messages.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
 def _transactional(
-    request: init_producer_id.InitProducerIdRequest, transactional_id: str, call: Call
-) -> init_producer_id.InitProducerIdResponse | Awaitable[init_producer_id.InitProducerIdResponse]:
+    request: messages.InitProducerIdRequest, transactional_id: str, call: Call
+) -> MaybeAwaitable[messages.InitProducerIdResponse]:
     told = Identity(request.producer_id, request.producer_epoch)
     if not transactional_id or (told.producer_id < 0) is not (told.epoch < 0):
         return _refusal(ErrorCode.INVALID_REQUEST)
@@ -62,20 +59,18 @@ def _transactional(
     )
 
 
-def _response(answered: Answered, version: int) -> init_producer_id.InitProducerIdResponse:
+def _response(answered: Answered, version: int) -> messages.InitProducerIdResponse:
     if answered.code is not ErrorCode.NONE:
         return _refusal(fenced_code(answered.code, version, FENCED_SINCE))
-    return init_producer_id.InitProducerIdResponse(
+    return messages.InitProducerIdResponse(
         producer_id=answered.identity.producer_id, producer_epoch=answered.identity.epoch
     )
 
 
-def refuse(
-    request: init_producer_id.InitProducerIdRequest, version: int, code: ErrorCode
-) -> init_producer_id.InitProducerIdResponse:
+def refuse(request: messages.InitProducerIdRequest, version: int, code: ErrorCode) -> messages.InitProducerIdResponse:
     """Return an error and no producer id."""
     return _refusal(code)
 
 
-def _refusal(code: ErrorCode) -> init_producer_id.InitProducerIdResponse:
-    return init_producer_id.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+def _refusal(code: ErrorCode) -> messages.InitProducerIdResponse:
+    return messages.InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -12,14 +12,13 @@ Version notes:
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 
 from aiokwire._text import printable
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Join, Joined
 from aiokwire.broker.handlers._shared import client_of
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import join_group
+from aiokwire.protocol.messages import join_group as messages
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +28,7 @@ TYPE_SINCE = 7
 SKIP_SINCE = 9
 
 
-def handle(
-    request: join_group.JoinGroupRequest, call: Call
-) -> join_group.JoinGroupResponse | Awaitable[join_group.JoinGroupResponse]:
+def handle(request: messages.JoinGroupRequest, call: Call) -> MaybeAwaitable[messages.JoinGroupResponse]:
     """Answer at once only what leads to no rebalance."""
     if request.reason:
         logger.debug("member %r joins group %r: %s", request.member_id, request.group_id, printable(request.reason))
@@ -55,13 +52,13 @@ def handle(
     )
 
 
-def refuse(request: join_group.JoinGroupRequest, version: int, code: ErrorCode) -> join_group.JoinGroupResponse:
+def refuse(request: messages.JoinGroupRequest, version: int, code: ErrorCode) -> messages.JoinGroupResponse:
     """Return an error in no generation."""
     return _response(Joined(code, request.member_id), version)
 
 
-def _response(answer: Joined, version: int) -> join_group.JoinGroupResponse:
-    return join_group.JoinGroupResponse(
+def _response(answer: Joined, version: int) -> messages.JoinGroupResponse:
+    return messages.JoinGroupResponse(
         error_code=answer.code,
         generation_id=answer.generation,
         protocol_type=answer.protocol_type if version >= TYPE_SINCE else None,
@@ -70,7 +67,7 @@ def _response(answer: Joined, version: int) -> join_group.JoinGroupResponse:
         skip_assignment=answer.skip_assignment,
         member_id=answer.member_id,
         members=[
-            join_group.JoinGroupResponseMember(
+            messages.JoinGroupResponseMember(
                 member_id=one.member_id,
                 group_instance_id=one.instance_id if version >= INSTANCES_SINCE else None,
                 metadata=one.metadata,

@@ -12,14 +12,14 @@ from aiokwire.broker.dispatch import Call
 from aiokwire.broker.groups import CONSUMER, ClassicGroup
 from aiokwire.broker.handlers._shared import group_fault
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import list_groups
+from aiokwire.protocol.messages import list_groups as messages
 
 
-def handle(request: list_groups.ListGroupsRequest, call: Call) -> list_groups.ListGroupsResponse:
+def handle(request: messages.ListGroupsRequest, call: Call) -> messages.ListGroupsResponse:
     """Answer at once."""
     states = {name.lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
-    response = list_groups.ListGroupsResponse()
+    response = messages.ListGroupsResponse()
     for group_id in call.state.groups.ids():
         if group_fault(call, group_id) is not ErrorCode.NONE:
             continue
@@ -31,7 +31,7 @@ def handle(request: list_groups.ListGroupsRequest, call: Call) -> list_groups.Li
         if (states and group.state.value.lower() not in states) or (types and kind not in types):
             continue
         response.groups.append(
-            list_groups.ListedGroup(
+            messages.ListedGroup(
                 group_id=group_id,
                 protocol_type=group.protocol_type if isinstance(group, ClassicGroup) else CONSUMER,
                 group_state=group.state.value,

@@ -13,16 +13,16 @@ Version notes:
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import epoch_fault, partition_fault
 from aiokwire.broker.log import Candidate
 from aiokwire.broker.topics import Partition
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import CorruptRecord
-from aiokwire.protocol.messages import list_offsets
+from aiokwire.protocol.messages import list_offsets as messages
 from aiokwire.threads import run_in_thread
 from aiokwire.types import OffsetAndTimestamp
 
@@ -73,22 +73,20 @@ class _Later(Exception):
 class _Slow(NamedTuple):
     """A search that goes on in a thread."""
 
-    response: list_offsets.ListOffsetsPartitionResponse
+    response: messages.ListOffsetsPartitionResponse
     partition: Partition
     candidates: Iterator[Candidate]
     end: int
     version: int
 
 
-def handle(
-    request: list_offsets.ListOffsetsRequest, call: Call
-) -> list_offsets.ListOffsetsResponse | Awaitable[list_offsets.ListOffsetsResponse]:
+def handle(request: messages.ListOffsetsRequest, call: Call) -> MaybeAwaitable[messages.ListOffsetsResponse]:
     """Answer at once, but for look-ups by time that take long."""
     committed = request.isolation_level == 1
     searches = _Searches()
-    response = list_offsets.ListOffsetsResponse(
+    response = messages.ListOffsetsResponse(
         topics=[
-            list_offsets.ListOffsetsTopicResponse(
+            messages.ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[_partition(call, topic.name, wanted, committed, searches) for wanted in topic.partitions],
             )
@@ -98,9 +96,7 @@ def handle(
     return _finish(response, searches.slow) if searches.slow else response
 
 
-async def _finish(
-    response: list_offsets.ListOffsetsResponse, searches: list[_Slow]
-) -> list_offsets.ListOffsetsResponse:
+async def _finish(response: messages.ListOffsetsResponse, searches: list[_Slow]) -> messages.ListOffsetsResponse:
     for search in searches:
         found = None
         try:
@@ -120,7 +116,7 @@ async def _finish(
     return response
 
 
-def _put(response: list_offsets.ListOffsetsPartitionResponse, found: OffsetAndTimestamp, version: int) -> None:
+def _put(response: messages.ListOffsetsPartitionResponse, found: OffsetAndTimestamp, version: int) -> None:
     response.timestamp, response.offset = found.timestamp, found.offset
     response.leader_epoch = found.leader_epoch if version >= 4 else -1
 
@@ -132,8 +128,8 @@ def _visible(found: OffsetAndTimestamp | None, end: int, partition: Partition) -
 
 
 def _partition(
-    call: Call, name: str, wanted: list_offsets.ListOffsetsPartition, committed: bool, searches: _Searches
-) -> list_offsets.ListOffsetsPartitionResponse:
+    call: Call, name: str, wanted: messages.ListOffsetsPartition, committed: bool, searches: _Searches
+) -> messages.ListOffsetsPartitionResponse:
     index = wanted.partition_index
     partition = call.state.topics.partition(name, index)
     if partition is None:
@@ -143,8 +139,8 @@ def _partition(
     else:
         code = partition_fault(call, partition) or epoch_fault(partition, wanted.current_leader_epoch)
     if partition is None or code is not ErrorCode.NONE:
-        return list_offsets.ListOffsetsPartitionResponse(partition_index=index, error_code=code)
-    response = list_offsets.ListOffsetsPartitionResponse(partition_index=index)
+        return messages.ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+    response = messages.ListOffsetsPartitionResponse(partition_index=index)
     log = partition.log
     end = log.last_stable_offset if committed else log.high_watermark
     try:
@@ -170,7 +166,7 @@ def _find(partition: Partition, timestamp: int, end: int, searches: _Searches) -
     return _visible(found, end, partition)
 
 
-def _old_style(partition: Partition, wanted: list_offsets.ListOffsetsPartition, searches: _Searches) -> list[int]:
+def _old_style(partition: Partition, wanted: messages.ListOffsetsPartition, searches: _Searches) -> list[int]:
     log = partition.log
     if wanted.timestamp == EARLIEST:
         offsets = [log.log_start_offset]

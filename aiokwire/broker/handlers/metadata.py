@@ -11,20 +11,16 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import WHOLE_TOPIC, Call
+from aiokwire.broker.dispatch import WHOLE_TOPIC, Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
 from aiokwire.broker.nodes import NOBODY
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
-from aiokwire.protocol.messages import metadata
+from aiokwire.protocol.messages import metadata as messages
 
 
-def handle(
-    request: metadata.MetadataRequest, call: Call
-) -> metadata.MetadataResponse | Awaitable[metadata.MetadataResponse]:
+def handle(request: messages.MetadataRequest, call: Call) -> MaybeAwaitable[messages.MetadataResponse]:
     """Answer at once, unless a topic must be made."""
     if request.topics is None or (call.version == 0 and not request.topics):
         return _response(call, request, [_topic(topic, call, request) for topic in call.state.topics])
@@ -36,7 +32,7 @@ def handle(
     return _response(call, request, _asked(call, request, {}))
 
 
-async def _after_creating(call: Call, request: metadata.MetadataRequest, names: list[str]) -> metadata.MetadataResponse:
+async def _after_creating(call: Call, request: messages.MetadataRequest, names: list[str]) -> messages.MetadataResponse:
     faults: dict[str, ErrorCode] = {}
     partitions = call.state.configs.integer("num.partitions")
     for name in dict.fromkeys(names):
@@ -52,8 +48,8 @@ async def _after_creating(call: Call, request: metadata.MetadataRequest, names: 
 
 
 def _asked(
-    call: Call, request: metadata.MetadataRequest, faults: dict[str, ErrorCode]
-) -> list[metadata.MetadataResponseTopic]:
+    call: Call, request: messages.MetadataRequest, faults: dict[str, ErrorCode]
+) -> list[messages.MetadataResponseTopic]:
     answered = []
     for one in request.topics or []:
         topic, code = find_topic(call, one.name, one.topic_id)
@@ -63,7 +59,7 @@ def _asked(
         if call.faults is not None:
             code = call.faults.code(one.name or "", WHOLE_TOPIC) or code
         answered.append(
-            metadata.MetadataResponseTopic(
+            messages.MetadataResponseTopic(
                 error_code=faults.get(one.name or "", code),
                 # Versions before 12 have no null for the name.
                 name=one.name if one.name is not None or call.version >= 12 else "",
@@ -73,11 +69,11 @@ def _asked(
     return answered
 
 
-def _topic(topic: Topic, call: Call, request: metadata.MetadataRequest) -> metadata.MetadataResponseTopic:
+def _topic(topic: Topic, call: Call, request: messages.MetadataRequest) -> messages.MetadataResponseTopic:
     code = call.faults.code(topic.name, WHOLE_TOPIC) if call.faults is not None else ErrorCode.NONE
     if code is not ErrorCode.NONE:
-        return metadata.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.id)
-    return metadata.MetadataResponseTopic(
+        return messages.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.id)
+    return messages.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.is_internal,
@@ -86,7 +82,7 @@ def _topic(topic: Topic, call: Call, request: metadata.MetadataRequest) -> metad
     )
 
 
-def _partition(partition: Partition, call: Call) -> metadata.MetadataResponsePartition:
+def _partition(partition: Partition, call: Call) -> messages.MetadataResponsePartition:
     nodes = call.state.nodes
     leader = nodes.leader(partition)
     code = call.faults.code(partition.topic.name, partition.index) if call.faults is not None else ErrorCode.NONE
@@ -94,7 +90,7 @@ def _partition(partition: Partition, call: Call) -> metadata.MetadataResponsePar
         code = ErrorCode.LEADER_NOT_AVAILABLE
     replicas = nodes.replicas(partition.index)
     up = {node.id for node in nodes.told()} if len(replicas) > 1 else replicas
-    return metadata.MetadataResponsePartition(
+    return messages.MetadataResponsePartition(
         error_code=code,
         partition_index=partition.index,
         leader_id=leader.node_id if code is ErrorCode.NONE else NOBODY,
@@ -106,12 +102,12 @@ def _partition(partition: Partition, call: Call) -> metadata.MetadataResponsePar
 
 
 def _response(
-    call: Call, request: metadata.MetadataRequest, topics: list[metadata.MetadataResponseTopic]
-) -> metadata.MetadataResponse:
+    call: Call, request: messages.MetadataRequest, topics: list[messages.MetadataResponseTopic]
+) -> messages.MetadataResponse:
     addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.told()]
-    return metadata.MetadataResponse(
+    return messages.MetadataResponse(
         brokers=[
-            metadata.MetadataResponseBroker(node_id=node_id, host=host, port=port)
+            messages.MetadataResponseBroker(node_id=node_id, host=host, port=port)
             for node_id, (host, port) in addresses
         ],
         cluster_id=call.state.cluster_id,

@@ -12,21 +12,19 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Committer, too_long
 from aiokwire.broker.handlers._shared import find_topic, offset_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import offset_commit
+from aiokwire.protocol.messages import offset_commit as messages
 from aiokwire.types import TopicPartition
 
 
-def handle(
-    request: offset_commit.OffsetCommitRequest, call: Call
-) -> offset_commit.OffsetCommitResponse | Awaitable[offset_commit.OffsetCommitResponse]:
+def handle(request: messages.OffsetCommitRequest, call: Call) -> MaybeAwaitable[messages.OffsetCommitResponse]:
     """Answer at once where the log of the offsets is there."""
     # A group may have an empty name here, as in Kafka: consumers of long ago that were in no group committed so.
     if too_long(request.group_id):
@@ -36,17 +34,17 @@ def handle(
     )
 
 
-def _commit(request: offset_commit.OffsetCommitRequest, call: Call) -> offset_commit.OffsetCommitResponse:
+def _commit(request: messages.OffsetCommitRequest, call: Call) -> messages.OffsetCommitResponse:
     by = Committer(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch, call.version)
     code = call.state.groups.commit_fault(request.group_id, by, _partitions(request, call))
     if code is not ErrorCode.NONE:
         return refuse(request, call.version, code)
     now = wall_ms()
     offsets: dict[TopicPartition, CommittedOffset] = {}
-    response = offset_commit.OffsetCommitResponse()
+    response = messages.OffsetCommitResponse()
     for wanted in request.topics:
         topic, missing = find_topic(call, wanted.name, wanted.topic_id)
-        answer = offset_commit.OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id)
+        answer = messages.OffsetCommitResponseTopic(name=wanted.name, topic_id=wanted.topic_id)
         response.topics.append(answer)
         for one in wanted.partitions:
             code = missing
@@ -58,30 +56,28 @@ def _commit(request: offset_commit.OffsetCommitRequest, call: Call) -> offset_co
                         one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", now
                     )
             answer.partitions.append(
-                offset_commit.OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                messages.OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
             )
     call.state.offsets.commit(request.group_id, offsets, now)
     return response
 
 
-def _partitions(request: offset_commit.OffsetCommitRequest, call: Call) -> Iterator[TopicPartition]:
+def _partitions(request: messages.OffsetCommitRequest, call: Call) -> Iterator[TopicPartition]:
     for wanted in request.topics:
         topic, _ = find_topic(call, wanted.name, wanted.topic_id)
         if topic is not None:
             yield from (TopicPartition(topic.name, one.partition_index) for one in wanted.partitions)
 
 
-def refuse(
-    request: offset_commit.OffsetCommitRequest, version: int, code: ErrorCode
-) -> offset_commit.OffsetCommitResponse:
+def refuse(request: messages.OffsetCommitRequest, version: int, code: ErrorCode) -> messages.OffsetCommitResponse:
     """Return an error for each partition."""
-    return offset_commit.OffsetCommitResponse(
+    return messages.OffsetCommitResponse(
         topics=[
-            offset_commit.OffsetCommitResponseTopic(
+            messages.OffsetCommitResponseTopic(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    offset_commit.OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                    messages.OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
                     for one in topic.partitions
                 ],
             )

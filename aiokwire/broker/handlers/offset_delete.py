@@ -5,19 +5,15 @@ Committed offsets of a group go, but those of topics that its members read.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import ClassicGroup
 from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
-from aiokwire.protocol.messages import offset_delete
+from aiokwire.protocol.messages import offset_delete as messages
 from aiokwire.types import TopicPartition
 
 
-def handle(
-    request: offset_delete.OffsetDeleteRequest, call: Call
-) -> offset_delete.OffsetDeleteResponse | Awaitable[offset_delete.OffsetDeleteResponse]:
+def handle(request: messages.OffsetDeleteRequest, call: Call) -> MaybeAwaitable[messages.OffsetDeleteResponse]:
     """Answer at once where the log of the offsets is there."""
     group = call.state.groups.find(request.group_id)
     if group is None:
@@ -29,12 +25,12 @@ def handle(
     return call.state.groups.run(request.group_id, lambda: _delete(request, call), _refusal)
 
 
-def _delete(request: offset_delete.OffsetDeleteRequest, call: Call) -> offset_delete.OffsetDeleteResponse:
+def _delete(request: messages.OffsetDeleteRequest, call: Call) -> messages.OffsetDeleteResponse:
     subscribed = call.state.groups.subscribed_topics(request.group_id) or set()
     gone: list[TopicPartition] = []
-    response = offset_delete.OffsetDeleteResponse()
+    response = messages.OffsetDeleteResponse()
     for topic in request.topics:
-        answer = offset_delete.OffsetDeleteResponseTopic(name=topic.name)
+        answer = messages.OffsetDeleteResponseTopic(name=topic.name)
         response.topics.append(answer)
         for one in topic.partitions:
             code = ErrorCode.NONE
@@ -45,11 +41,11 @@ def _delete(request: offset_delete.OffsetDeleteRequest, call: Call) -> offset_de
             else:
                 gone.append(TopicPartition(topic.name, one.partition_index))
             answer.partitions.append(
-                offset_delete.OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=code)
+                messages.OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=code)
             )
     call.state.offsets.delete(request.group_id, gone, wall_ms())
     return response
 
 
-def _refusal(code: ErrorCode) -> offset_delete.OffsetDeleteResponse:
-    return offset_delete.OffsetDeleteResponse(error_code=code)
+def _refusal(code: ErrorCode) -> messages.OffsetDeleteResponse:
+    return messages.OffsetDeleteResponse(error_code=code)

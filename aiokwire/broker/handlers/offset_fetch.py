@@ -19,7 +19,7 @@ from aiokwire.broker.handlers._shared import find_topic, group_fault
 from aiokwire.broker.offsets import CommittedOffset
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
-from aiokwire.protocol.messages import offset_fetch
+from aiokwire.protocol.messages import offset_fetch as messages
 from aiokwire.types import TopicPartition
 
 WHOLE_SINCE = 2
@@ -36,10 +36,10 @@ class Found(NamedTuple):
     code: ErrorCode
 
 
-def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch.OffsetFetchResponse:
+def handle(request: messages.OffsetFetchRequest, call: Call) -> messages.OffsetFetchResponse:
     """Answer at once."""
     if call.version >= SEVERAL_SINCE:
-        return offset_fetch.OffsetFetchResponse(
+        return messages.OffsetFetchResponse(
             groups=[_group(group, call, stable=request.require_stable) for group in request.groups]
         )
     code = call.state.groups.load_fault(request.group_id)
@@ -51,12 +51,12 @@ def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch
         else [TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
     )
     found = _look_up(call, request.group_id, wanted, stable=request.require_stable)
-    return offset_fetch.OffsetFetchResponse(
+    return messages.OffsetFetchResponse(
         topics=[
-            offset_fetch.OffsetFetchResponseTopic(
+            messages.OffsetFetchResponseTopic(
                 name=name,
                 partitions=[
-                    offset_fetch.OffsetFetchResponsePartition(
+                    messages.OffsetFetchResponsePartition(
                         partition_index=one.tp.partition,
                         committed_offset=one.committed.offset,
                         committed_leader_epoch=one.committed.leader_epoch if call.version >= 5 else -1,
@@ -71,23 +71,22 @@ def handle(request: offset_fetch.OffsetFetchRequest, call: Call) -> offset_fetch
     )
 
 
-def refuse(request: offset_fetch.OffsetFetchRequest, version: int, code: ErrorCode) -> offset_fetch.OffsetFetchResponse:
+def refuse(request: messages.OffsetFetchRequest, version: int, code: ErrorCode) -> messages.OffsetFetchResponse:
     """Return an error for each group, or for each partition if the version has no other place for it."""
     if version >= SEVERAL_SINCE:
-        return offset_fetch.OffsetFetchResponse(
+        return messages.OffsetFetchResponse(
             groups=[
-                offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
-                for group in request.groups
+                messages.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code) for group in request.groups
             ]
         )
     topics = request.topics or [] if version < WHOLE_SINCE else []
-    return offset_fetch.OffsetFetchResponse(
+    return messages.OffsetFetchResponse(
         error_code=code if version >= WHOLE_SINCE else ErrorCode.NONE,
         topics=[
-            offset_fetch.OffsetFetchResponseTopic(
+            messages.OffsetFetchResponseTopic(
                 name=topic.name,
                 partitions=[
-                    offset_fetch.OffsetFetchResponsePartition(
+                    messages.OffsetFetchResponsePartition(
                         partition_index=index, committed_offset=-1, metadata="", error_code=code
                     )
                     for index in topic.partition_indexes
@@ -113,10 +112,8 @@ def _by_topic(found: Iterable[Found]) -> list[tuple[str, list[Found]]]:
     return [(name, list(rows)) for name, rows in groupby(found, key=lambda one: one.tp.topic)]
 
 
-def _group(
-    group: offset_fetch.OffsetFetchRequestGroup, call: Call, *, stable: bool
-) -> offset_fetch.OffsetFetchResponseGroup:
-    answer = offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id)
+def _group(group: messages.OffsetFetchRequestGroup, call: Call, *, stable: bool) -> messages.OffsetFetchResponseGroup:
+    answer = messages.OffsetFetchResponseGroup(group_id=group.group_id)
     code = group_fault(call, group.group_id) or call.state.groups.fetch_fault(
         group.group_id, group.member_id, group.member_epoch
     )
@@ -142,12 +139,12 @@ def _group(
     return answer
 
 
-def _topic(name: str, topic_id: bytes, rows: list[Found], version: int) -> offset_fetch.OffsetFetchResponseTopics:
-    return offset_fetch.OffsetFetchResponseTopics(
+def _topic(name: str, topic_id: bytes, rows: list[Found], version: int) -> messages.OffsetFetchResponseTopics:
+    return messages.OffsetFetchResponseTopics(
         name=name if version < IDS_SINCE else "",
         topic_id=topic_id,
         partitions=[
-            offset_fetch.OffsetFetchResponsePartitions(
+            messages.OffsetFetchResponsePartitions(
                 partition_index=one.tp.partition,
                 committed_offset=one.committed.offset,
                 committed_leader_epoch=one.committed.leader_epoch,

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import anyio
 
-from aiokwire.broker.dispatch import Call, CloseConnection
+from aiokwire.broker.dispatch import Call, CloseConnection, MaybeAwaitable
 from aiokwire.broker.handlers._hints import produce_hints
 from aiokwire.broker.handlers._shared import find_topic, partition_fault
 from aiokwire.broker.log import PartitionLog
@@ -41,7 +41,7 @@ from aiokwire.clock import wall_ms
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
 from aiokwire.protocol import Buffer
-from aiokwire.protocol.messages import produce
+from aiokwire.protocol.messages import produce as messages
 from aiokwire.records import RecordBatch
 from aiokwire.threads import run_in_thread
 from aiokwire.types import TopicPartition
@@ -61,7 +61,7 @@ PARTITION_COST = 64 << 10  # beside the bytes of its records
 class Target(NamedTuple):
     """One topic of a request, found."""
 
-    wanted: produce.TopicProduceData
+    wanted: messages.TopicProduceData
     topic: Topic | None
     partitions: list[Partition | None]  # as in the request
     code: ErrorCode  # why there is no topic
@@ -69,17 +69,17 @@ class Target(NamedTuple):
 
 
 def handle(
-    request: produce.ProduceRequest, call: Call
-) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse | None] | None:
+    request: messages.ProduceRequest, call: Call
+) -> messages.ProduceResponse | Awaitable[messages.ProduceResponse | None] | None:
     """Answer at once where nothing must reach the medium first, and the records are checked soon."""
     result = _handle_in_slices(request, call) if _is_large(request) else _handle_slice(request, call)
-    return _answer(request, result) if isinstance(result, produce.ProduceResponse) else _answer_later(request, result)
+    return _answer(request, result) if isinstance(result, messages.ProduceResponse) else _answer_later(request, result)
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------
 
 
-def _is_large(request: produce.ProduceRequest) -> bool:
+def _is_large(request: messages.ProduceRequest) -> bool:
     """Whether a request for several partitions would hold up the event loop."""
     topics = request.topic_data
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
@@ -87,22 +87,22 @@ def _is_large(request: produce.ProduceRequest) -> bool:
     return sum(_cost(one) for topic in topics for one in topic.partition_data) > SLICE
 
 
-def _cost(one: produce.PartitionProduceData) -> int:
+def _cost(one: messages.PartitionProduceData) -> int:
     return PARTITION_COST + (len(one.records) if one.records is not None else 0)
 
 
-async def _handle_in_slices(request: produce.ProduceRequest, call: Call) -> produce.ProduceResponse:
-    response = produce.ProduceResponse()
+async def _handle_in_slices(request: messages.ProduceRequest, call: Call) -> messages.ProduceResponse:
+    response = messages.ProduceResponse()
     for part in _slices(request):
         async with call.state.slices:
             result = _handle_slice(part, call)
-        _merge(response, result if isinstance(result, produce.ProduceResponse) else await result)
+        _merge(response, result if isinstance(result, messages.ProduceResponse) else await result)
     return response
 
 
-def _slices(request: produce.ProduceRequest) -> Iterator[produce.ProduceRequest]:
+def _slices(request: messages.ProduceRequest) -> Iterator[messages.ProduceRequest]:
     """Split a request into requests for some of its partitions each, in their order."""
-    topics: list[produce.TopicProduceData] = []
+    topics: list[messages.TopicProduceData] = []
     cost = 0
     for topic in request.topic_data:
         topics.append(_empty(topic))
@@ -115,12 +115,12 @@ def _slices(request: produce.ProduceRequest) -> Iterator[produce.ProduceRequest]
     yield _with_topics(request, topics)
 
 
-def _empty(topic: produce.TopicProduceData) -> produce.TopicProduceData:
-    return produce.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[])
+def _empty(topic: messages.TopicProduceData) -> messages.TopicProduceData:
+    return messages.TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[])
 
 
-def _with_topics(request: produce.ProduceRequest, topics: list[produce.TopicProduceData]) -> produce.ProduceRequest:
-    return produce.ProduceRequest(
+def _with_topics(request: messages.ProduceRequest, topics: list[messages.TopicProduceData]) -> messages.ProduceRequest:
+    return messages.ProduceRequest(
         transactional_id=request.transactional_id,
         acks=request.acks,
         timeout_ms=request.timeout_ms,
@@ -128,7 +128,7 @@ def _with_topics(request: produce.ProduceRequest, topics: list[produce.TopicProd
     )
 
 
-def _merge(whole: produce.ProduceResponse, part: produce.ProduceResponse) -> None:
+def _merge(whole: messages.ProduceResponse, part: messages.ProduceResponse) -> None:
     """Add the response to the next slice; a topic may be in both."""
     for topic in part.responses:
         last = whole.responses[-1] if whole.responses else None
@@ -143,9 +143,7 @@ def _merge(whole: produce.ProduceResponse, part: produce.ProduceResponse) -> Non
 # --- checking ---------------------------------------------------------------------------------------------------------
 
 
-def _handle_slice(
-    request: produce.ProduceRequest, call: Call
-) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse]:
+def _handle_slice(request: messages.ProduceRequest, call: Call) -> MaybeAwaitable[messages.ProduceResponse]:
     targets = [_find(wanted, call) for wanted in request.topic_data]
     now = wall_ms()
     if not _check_usual(targets, now) and not _check_quickly(targets, call.version, now):
@@ -154,11 +152,11 @@ def _handle_slice(
 
 
 async def _after_checking(
-    request: produce.ProduceRequest, call: Call, targets: list[Target]
-) -> produce.ProduceResponse:
+    request: messages.ProduceRequest, call: Call, targets: list[Target]
+) -> messages.ProduceResponse:
     await run_in_thread(_check, targets, call.version, wall_ms(), 0)
     result = _continue(request, call, targets)
-    return result if isinstance(result, produce.ProduceResponse) else await result
+    return result if isinstance(result, messages.ProduceResponse) else await result
 
 
 def _check_usual(targets: list[Target], now: int) -> bool:
@@ -214,8 +212,8 @@ def _checked(records: Buffer | None, version: int, rules: TopicRules, now: int, 
 
 
 def _continue(
-    request: produce.ProduceRequest, call: Call, targets: list[Target]
-) -> produce.ProduceResponse | Awaitable[produce.ProduceResponse]:
+    request: messages.ProduceRequest, call: Call, targets: list[Target]
+) -> MaybeAwaitable[messages.ProduceResponse]:
     logs = [one.log for target in targets for one in target.partitions if one is not None]
     for log in logs:
         if log.metadata_to_sync is not None:
@@ -227,7 +225,7 @@ def _continue(
     return response
 
 
-def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
+def _find(wanted: messages.TopicProduceData, call: Call) -> Target:
     topic, code = find_topic(call, wanted.name, wanted.topic_id)
     if topic is None:
         return Target(wanted, None, [], code, [])
@@ -236,8 +234,8 @@ def _find(wanted: produce.TopicProduceData, call: Call) -> Target:
 
 
 async def _after_naming(
-    request: produce.ProduceRequest, call: Call, targets: list[Target], logs: list[PartitionLog]
-) -> produce.ProduceResponse:
+    request: messages.ProduceRequest, call: Call, targets: list[Target], logs: list[PartitionLog]
+) -> messages.ProduceResponse:
     """A new partition's topic id must survive what its first records survive."""
     try:
         await call.state.topics.save()
@@ -246,7 +244,7 @@ async def _after_naming(
     return await _after_flushing(_append(request, call, targets), logs)
 
 
-async def _after_flushing(response: produce.ProduceResponse, logs: list[PartitionLog]) -> produce.ProduceResponse:
+async def _after_flushing(response: messages.ProduceResponse, logs: list[PartitionLog]) -> messages.ProduceResponse:
     unflushed = [log for log in logs if log.flush_needed]
     if len(unflushed) == 1:
         await _flush(response, unflushed[0])
@@ -257,7 +255,7 @@ async def _after_flushing(response: produce.ProduceResponse, logs: list[Partitio
     return response
 
 
-async def _flush(response: produce.ProduceResponse, log: PartitionLog) -> None:
+async def _flush(response: messages.ProduceResponse, log: PartitionLog) -> None:
     """Wait for the flush of what was appended, which all requests that wait for this log share."""
     try:
         await log.flush_upto(log.end_offset, wall_ms)
@@ -266,7 +264,7 @@ async def _flush(response: produce.ProduceResponse, log: PartitionLog) -> None:
         _mark_unflushed(response, log)
 
 
-def _mark_unflushed(response: produce.ProduceResponse, log: PartitionLog) -> None:
+def _mark_unflushed(response: messages.ProduceResponse, log: PartitionLog) -> None:
     for topic in response.responses:
         if topic.name == log.topic or topic.topic_id == log.topic_id:
             for partition in topic.partition_responses:
@@ -276,12 +274,12 @@ def _mark_unflushed(response: produce.ProduceResponse, log: PartitionLog) -> Non
 
 
 async def _answer_later(
-    request: produce.ProduceRequest, response: Awaitable[produce.ProduceResponse]
-) -> produce.ProduceResponse | None:
+    request: messages.ProduceRequest, response: Awaitable[messages.ProduceResponse]
+) -> messages.ProduceResponse | None:
     return _answer(request, await response)
 
 
-def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) -> produce.ProduceResponse | None:
+def _answer(request: messages.ProduceRequest, response: messages.ProduceResponse) -> messages.ProduceResponse | None:
     if request.acks != NO_ANSWER:
         return response
     for topic in response.responses:
@@ -294,17 +292,17 @@ def _answer(request: produce.ProduceRequest, response: produce.ProduceResponse) 
     return None
 
 
-def _append(request: produce.ProduceRequest, call: Call, targets: list[Target]) -> produce.ProduceResponse:
+def _append(request: messages.ProduceRequest, call: Call, targets: list[Target]) -> messages.ProduceResponse:
     now = wall_ms()
-    response = produce.ProduceResponse(responses=[_append_topic(target, call, request, now) for target in targets])
+    response = messages.ProduceResponse(responses=[_append_topic(target, call, request, now) for target in targets])
     if call.state.plays_several:
         produce_hints(response, call)
     return response
 
 
 def _append_topic(
-    target: Target, call: Call, request: produce.ProduceRequest, now: int
-) -> produce.TopicProduceResponse:
+    target: Target, call: Call, request: messages.ProduceRequest, now: int
+) -> messages.TopicProduceResponse:
     wanted, topic = target.wanted, target.topic
     if topic is None:
         answers = [_fault(call, one.index, target.code, None) for one in wanted.partition_data]
@@ -315,7 +313,7 @@ def _append_topic(
             else _fault(call, one.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
             for one, partition, checked in zip(wanted.partition_data, target.partitions, target.checked, strict=True)
         ]
-    return produce.TopicProduceResponse(name=wanted.name, topic_id=wanted.topic_id, partition_responses=answers)
+    return messages.TopicProduceResponse(name=wanted.name, topic_id=wanted.topic_id, partition_responses=answers)
 
 
 def _append_partition(
@@ -323,9 +321,9 @@ def _append_partition(
     topic: Topic,
     partition: Partition,
     checked: Checked | BrokerError,
-    request: produce.ProduceRequest,
+    request: messages.ProduceRequest,
     now: int,
-) -> produce.PartitionProduceResponse:
+) -> messages.PartitionProduceResponse:
     rules = topic.rules
     code = partition_fault(call, partition)
     if code is not ErrorCode.NONE:
@@ -353,7 +351,7 @@ def _append_partition(
         return _fault(call, partition.index, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     if not info.is_duplicate:
         partition.appended(len(checked.data))
-    return produce.PartitionProduceResponse(
+    return messages.PartitionProduceResponse(
         index=partition.index,
         base_offset=info.base_offset,
         log_append_time_ms=info.log_append_time if rules.log_append_time or info.is_duplicate else -1,
@@ -401,12 +399,12 @@ def _check_request(call: Call, topic: Topic, acks: int) -> None:
 
 def _fault(
     call: Call, index: int, code: ErrorCode, message: str | None, records: list[int] | None = None
-) -> produce.PartitionProduceResponse:
+) -> messages.PartitionProduceResponse:
     named = [
-        produce.BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
+        messages.BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
         for record in records or ()
     ]
-    return produce.PartitionProduceResponse(
+    return messages.PartitionProduceResponse(
         index=index,
         error_code=code,
         base_offset=-1,

@@ -9,16 +9,12 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Sync, Synced
-from aiokwire.protocol.messages import sync_group
+from aiokwire.protocol.messages import sync_group as messages
 
 
-def handle(
-    request: sync_group.SyncGroupRequest, call: Call
-) -> sync_group.SyncGroupResponse | Awaitable[sync_group.SyncGroupResponse]:
+def handle(request: messages.SyncGroupRequest, call: Call) -> MaybeAwaitable[messages.SyncGroupResponse]:
     """Answer at once where the assignment is there."""
     asked = Sync(
         request.group_id,
@@ -34,8 +30,8 @@ def handle(
     )
 
 
-def _response(answer: Synced) -> sync_group.SyncGroupResponse:
-    return sync_group.SyncGroupResponse(
+def _response(answer: Synced) -> messages.SyncGroupResponse:
+    return messages.SyncGroupResponse(
         error_code=answer.code,
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol,

@@ -10,9 +10,7 @@ Version notes:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from aiokwire.broker.dispatch import Call
+from aiokwire.broker.dispatch import Call, MaybeAwaitable
 from aiokwire.broker.groups import Committer, too_long
 from aiokwire.broker.handlers._shared import offset_fault
 from aiokwire.broker.offsets import CommittedOffset
@@ -28,9 +26,7 @@ IMPLICIT_SINCE = 5
 NEWER_CLIENT = 2  # the transaction.version of who sends such versions
 
 
-def handle(
-    request: messages.TxnOffsetCommitRequest, call: Call
-) -> messages.TxnOffsetCommitResponse | Awaitable[messages.TxnOffsetCommitResponse]:
+def handle(request: messages.TxnOffsetCommitRequest, call: Call) -> MaybeAwaitable[messages.TxnOffsetCommitResponse]:
     """Answer at once where the log of the offsets is there."""
     code = _request_fault(request)
     if code is not ErrorCode.NONE:

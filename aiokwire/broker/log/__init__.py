@@ -18,6 +18,7 @@ a partition, `retention` decides which segments are removed, `work` brings logs 
 text files, `storage` and `memory_storage` are the only modules that touch files.
 """
 
+from aiokwire.broker.log.batches import unsigned_varint
 from aiokwire.broker.log.checkpoints import decode_id, encode_id, new_id
 from aiokwire.broker.log.config import LogConfig
 from aiokwire.broker.log.epochs import EpochEnd
@@ -49,5 +50,6 @@ __all__ = [
     "decode_id",
     "encode_id",
     "new_id",
+    "unsigned_varint",
     "write_atomically",
 ]

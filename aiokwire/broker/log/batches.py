@@ -180,12 +180,21 @@ def read_marker(batch: bytes | bytearray | memoryview) -> Marker | None:
 
 
 def _varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
-    """A zigzag number and where the next thing starts."""
+    """Return a zigzag number and the position after it."""
+    value, at = unsigned_varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def unsigned_varint(data: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+    """Return a number and the position after it.
+
+    Raises: IndexError: it is cut off.
+    """
     value = shift = 0
     while True:
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
+            return value, at
         shift += 7

@@ -71,110 +71,109 @@ class _Saved:
         self._dirty = False
 
 
-class OffsetIndex(_Saved):
-    """Last offset of a batch to the position where the batch starts, for about one batch in each interval."""
+class _Pairs(_Saved):
+    """Two columns that only rise: offsets relative to the segment's base, and what they are the offsets of."""
 
-    ENTRY = _OFFSET_ENTRY
+    __slots__ = ("_base", "_offsets", "_others")
 
-    __slots__ = ("_base", "_offsets", "_positions")
+    OTHERS: str  # the type code of the other column
+    OFFSET_FIRST: bool  # in an entry of the file
 
     def __init__(self, base_offset: int, content: bytes | None = None) -> None:
         super().__init__()
         self._base = base_offset
         self._offsets = array("i")
-        self._positions = array("i")
-        for index, (offset, position) in enumerate(self._unpack(content)):
-            # Kafka preallocates with zeros: after an unclean stop they are the end
-            if index and offset <= self._offsets[-1]:
+        self._others = array(self.OTHERS)
+        first, second = self._columns()
+        for index, entry in enumerate(self._unpack(content)):
+            # Kafka preallocates with zeros: after an unclean stop they are the end.
+            if index and entry[0] <= first[-1]:
                 break
-            self._offsets.append(offset)
-            self._positions.append(position)
+            first.append(entry[0])
+            second.append(entry[1])
         self._loaded(content)
+
+    def _columns(self) -> tuple[array[int], array[int]]:
+        return (self._offsets, self._others) if self.OFFSET_FIRST else (self._others, self._offsets)
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def _pack(self, start: int) -> bytes:
-        return b"".join(map(_OFFSET_ENTRY.pack, self._offsets[start:], self._positions[start:]))
+        first, second = self._columns()
+        return b"".join(map(self.ENTRY.pack, first[start:], second[start:]))
+
+    def _truncate(self, count: int) -> None:
+        del self._offsets[count:]
+        del self._others[count:]
+        self._cut(count)
+
+
+class OffsetIndex(_Pairs):
+    """Last offset of a batch to the position where the batch starts, for about one batch in each interval."""
+
+    ENTRY = _OFFSET_ENTRY
+    OTHERS = "i"
+    OFFSET_FIRST = True
+
+    __slots__ = ()
 
     def append(self, offset: int, position: int) -> None:
         self._offsets.append(offset - self._base)
-        self._positions.append(position)
+        self._others.append(position)
 
     def floor(self, offset: int) -> int:
-        """The start of the last indexed batch that ends at or before `offset`, 0 when there is none."""
+        """Return the start of the last indexed batch that ends at or before `offset`, 0 if there is none."""
         found = bisect_right(self._offsets, offset - self._base)
-        return self._positions[found - 1] if found else 0
+        return self._others[found - 1] if found else 0
 
     def floor_position(self, position: int) -> int:
-        """The start of the last indexed batch that starts at or before `position`, 0 when there is none."""
-        found = bisect_right(self._positions, position)
-        return self._positions[found - 1] if found else 0
+        """Return the start of the last indexed batch that starts at or before `position`, 0 if there is none."""
+        found = bisect_right(self._others, position)
+        return self._others[found - 1] if found else 0
 
     def offset_at(self, position: int) -> int | None:
-        """The last offset of the first indexed batch that starts at or after `position`, None when there is none."""
-        found = bisect_left(self._positions, position)
+        """Return the last offset of the first indexed batch that starts at or after `position`."""
+        found = bisect_left(self._others, position)
         return self._base + self._offsets[found] if found < len(self._offsets) else None
 
     @property
     def last_position(self) -> int:
-        return self._positions[-1] if self._positions else 0
+        return self._others[-1] if self._others else 0
 
     def truncate_from(self, position: int) -> None:
-        """Forget the batches that start at or after `position`."""
-        count = bisect_left(self._positions, position)
-        del self._offsets[count:]
-        del self._positions[count:]
-        self._cut(count)
+        """Remove the batches that start at or after `position`."""
+        self._truncate(bisect_left(self._others, position))
 
 
-class TimeIndex(_Saved):
-    """The greatest timestamp so far and the last offset of the batch that has it; both only ever rise."""
+class TimeIndex(_Pairs):
+    """The greatest timestamp so far and the last offset of the batch that has it."""
 
     ENTRY = _TIME_ENTRY
+    OTHERS = "q"
+    OFFSET_FIRST = False
 
-    __slots__ = ("_base", "_offsets", "_timestamps")
-
-    def __init__(self, base_offset: int, content: bytes | None = None) -> None:
-        super().__init__()
-        self._base = base_offset
-        self._timestamps = array("q")
-        self._offsets = array("i")
-        for index, (timestamp, offset) in enumerate(self._unpack(content)):
-            if index and timestamp <= self._timestamps[-1]:
-                break
-            self._timestamps.append(timestamp)
-            self._offsets.append(offset)
-        self._loaded(content)
-
-    def __len__(self) -> int:
-        return len(self._timestamps)
-
-    def _pack(self, start: int) -> bytes:
-        return b"".join(map(_TIME_ENTRY.pack, self._timestamps[start:], self._offsets[start:]))
+    __slots__ = ()
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Add an entry, unless the index already knows a timestamp as great."""
-        if timestamp >= 0 and (not self._timestamps or timestamp > self._timestamps[-1]):
-            self._timestamps.append(timestamp)
+        """Add an entry, unless the index has a timestamp that is as great."""
+        if timestamp >= 0 and (not self._others or timestamp > self._others[-1]):
+            self._others.append(timestamp)
             self._offsets.append(offset - self._base)
 
     def floor(self, timestamp: int) -> int:
-        """An offset at or before the first record with `timestamp` or later."""
-        found = bisect_left(self._timestamps, timestamp)
+        """Return an offset at or before the first record with `timestamp` or later."""
+        found = bisect_left(self._others, timestamp)
         return self._base + self._offsets[found - 1] if found else self._base
 
     @property
     def last(self) -> tuple[int, int] | None:
         """The last entry: timestamp, offset."""
-        return (self._timestamps[-1], self._base + self._offsets[-1]) if self._timestamps else None
+        return (self._others[-1], self._base + self._offsets[-1]) if self._others else None
 
     def truncate_from(self, offset: int) -> None:
-        """Forget the batches that end at or after `offset`."""
-        count = bisect_left(self._offsets, offset - self._base)
-        del self._timestamps[count:]
-        del self._offsets[count:]
-        self._cut(count)
+        """Remove the batches that end at or after `offset`."""
+        self._truncate(bisect_left(self._offsets, offset - self._base))
 
 
 class AbortedTransaction(NamedTuple):

@@ -228,24 +228,25 @@ class DiskStorage:
             os.close(fd)
 
     def open(self, path: str) -> DiskFile:
-        try:
+        with _mapped("open", self._at(path)):
             return DiskFile(os.open(self._at(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), self._at(path))
-        except OSError as error:
-            raise storage_error("open", self._at(path), error) from error
 
     def read(self, path: str) -> bytes | None:
-        try:
+        with self._reading(path, "read") as fd:
+            return None if fd is None else os.pread(fd, os.fstat(fd).st_size, 0)
+
+    @contextlib.contextmanager
+    def _reading(self, path: str, what: str) -> Iterator[int | None]:
+        """Open a file to do `what` with it; None if it does not exist."""
+        fd = None
+        with _mapped("open", self._at(path)), contextlib.suppress(FileNotFoundError):
             fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error("open", self._at(path), error) from error
         try:
-            return os.pread(fd, os.fstat(fd).st_size, 0)
-        except OSError as error:
-            raise storage_error("read", self._at(path), error) from error
+            with _mapped(what, self._at(path)):
+                yield fd
         finally:
-            os.close(fd)
+            if fd is not None:
+                os.close(fd)
 
     def write(self, path: str, data: Buffer) -> None:
         with _mapped("write", self._at(path)):
@@ -276,38 +277,22 @@ class DiskStorage:
             raise errors[0]
 
     def _sync(self, path: str, flush: Callable[[int], None]) -> None:
-        try:
-            fd = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise storage_error("open", self._at(path), error) from error
-        try:
-            flush(fd)
-        except OSError as error:
-            raise storage_error("flush", self._at(path), error) from error
-        finally:
-            os.close(fd)
+        with self._reading(path, "flush") as fd:
+            if fd is not None:
+                flush(fd)
 
     def rename(self, source: str, target: str) -> None:
         with _mapped("rename", self._at(source)):
             os.replace(self._at(source), self._at(target))
 
     def delete(self, path: str) -> None:
-        try:
+        with _mapped("delete", self._at(path)), contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(path))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise storage_error("delete", self._at(path), error) from error
 
     def list(self, path: str) -> list[str]:
-        try:
+        with _mapped("list", self._at(path)), contextlib.suppress(FileNotFoundError):
             return os.listdir(self._at(path))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise storage_error("list", self._at(path), error) from error
+        return []
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(self._at(path))
@@ -323,12 +308,9 @@ class DiskStorage:
             shutil.rmtree(self._at(path))
 
     def size(self, path: str) -> int:
-        try:
+        with _mapped("look at", self._at(path)), contextlib.suppress(FileNotFoundError):
             return os.stat(self._at(path)).st_size
-        except FileNotFoundError:
-            return -1
-        except OSError as error:
-            raise storage_error("look at", self._at(path), error) from error
+        return -1
 
     def modified_ms(self, path: str) -> int:
         with _mapped("look at", self._at(path)):
