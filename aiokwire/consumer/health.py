@@ -199,7 +199,7 @@ def group_health(status: MemberStatus, metadata: GroupMetadata | None, group_id:
         member_id="" if metadata is None else metadata.member_id,
         generation=-1 if metadata is None else metadata.generation,
         coordinator=status.coordinator,
-        trouble=status.trouble,
+        trouble=status.last_error,
         heartbeat=_ago(status.heartbeat_at, now),
         rebalancing=_ago(status.rebalancing_since, now),
         rebalanced=_ago(status.rebalanced_at, now),

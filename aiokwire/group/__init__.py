@@ -1,13 +1,21 @@
-"""Membership in a group, the offsets that it committed, and the assignment of partitions. Used by the consumer.
+"""Membership in a group, its committed offsets, and the assignment of partitions. Used by the consumer.
 
-membership           the interface between a consumer and its member   auto                picks the protocol
-classic/             a member that uses the classic protocol           consumer_protocol/  a member that uses KIP-848
-member_base          what members of both protocols have in common     state_table         states, pending signals
-heartbeats           when heartbeats are sent, and where to            heartbeat_thread    sends them
-coordinator_client   requests to the group's coordinator               commit_gate         commits and joins take turns
-status               state of a member, for health and events          strategy            which assignors it offers
-offsets              committed offsets                                 offset_requests     requests and responses
-assignors/           who reads what                                    subscription_format what members send one another
+membership           interface between a consumer and its member
+auto                 selects the protocol of a member
+classic/             members that use the classic protocol
+consumer_protocol/   members that use the consumer protocol (KIP-848)
+member_base          common part of members of both protocols
+state_table          events, state tables, pending signals
+heartbeats           schedules heartbeats
+heartbeat_thread     sends heartbeats
+coordinator_client   requests to the group's coordinator
+commit_gate          keeps commits and joins apart
+status               state of a member, for health and events
+strategy             assignors that a member offers
+offsets              committed offsets
+offset_requests      OffsetFetch and OffsetCommit
+assignors/           assignment of partitions to members
+subscription_format  bytes that members exchange
 """
 
 from __future__ import annotations
@@ -16,14 +24,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from aiokwire.group.assignors import ASSIGNORS, Assignor, PartitionInfo
+    from aiokwire.group.assignors import ASSIGNORS, Assignor
     from aiokwire.group.auto import AutoMember
     from aiokwire.group.classic.member import ClassicMember
-    from aiokwire.group.classic.states import ClassicProtocolEvent, ClassicProtocolState
-    from aiokwire.group.commit_gate import CommitGate
+    from aiokwire.group.classic.states import ClassicProtocolState
     from aiokwire.group.consumer_protocol.member import ConsumerProtocolMember
     from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
-    from aiokwire.group.heartbeat_thread import HeartbeatSchedule, HeartbeatThread
     from aiokwire.group.membership import Host, MemberOptions, Membership, metadata_refresh_interval
     from aiokwire.group.offsets import GroupOffsets
     from aiokwire.group.status import (
@@ -36,74 +42,40 @@ if TYPE_CHECKING:
         RebalanceStarted,
     )
     from aiokwire.group.strategy import Strategy, auto_assignors
-    from aiokwire.group.subscription_format import (
-        MemberSubscription,
-        decode_assignment,
-        decode_subscription,
-        encode_assignment,
-        encode_subscription,
-    )
 
 __all__ = [
     "ASSIGNORS",
     "Assignor",
     "AutoMember",
     "ClassicMember",
-    "ClassicProtocolEvent",
     "ClassicProtocolState",
-    "CommitGate",
     "ConsumerProtocolMember",
     "ConsumerProtocolState",
     "CoordinatorFound",
     "CoordinatorLost",
     "GroupEvent",
     "GroupOffsets",
-    "HeartbeatSchedule",
-    "HeartbeatThread",
     "Host",
     "LoopBlocked",
     "MemberOptions",
     "MemberStatus",
-    "MemberSubscription",
     "Membership",
-    "PartitionInfo",
     "RebalanceEnded",
     "RebalanceStarted",
     "Strategy",
     "auto_assignors",
-    "decode_assignment",
-    "decode_subscription",
-    "encode_assignment",
-    "encode_subscription",
     "metadata_refresh_interval",
 ]
 
-# The module of each name, loaded when the name is first used: the options of a consumer need the assignors alone.
+# The module of each name. It is imported with the name's first use: the options of a consumer need the assignors alone.
 _HOMES = {
-    "assignors": (
-        "ASSIGNORS",
-        "Assignor",
-        "PartitionInfo",
-    ),
+    "assignors": ("ASSIGNORS", "Assignor"),
     "auto": ("AutoMember",),
     "classic.member": ("ClassicMember",),
-    "classic.states": (
-        "ClassicProtocolEvent",
-        "ClassicProtocolState",
-    ),
-    "commit_gate": ("CommitGate",),
+    "classic.states": ("ClassicProtocolState",),
     "consumer_protocol.member": ("ConsumerProtocolMember",),
     "consumer_protocol.states": ("ConsumerProtocolState",),
-    "heartbeat_thread": (
-        "HeartbeatSchedule",
-        "HeartbeatThread",
-    ),
-    "membership": (
-        "Host",
-        "MemberOptions",
-        "Membership",
-        "metadata_refresh_interval",
-    ),
+    "membership": ("Host", "MemberOptions", "Membership", "metadata_refresh_interval"),
     "offsets": ("GroupOffsets",),
     "status": (
         "CoordinatorFound",
@@ -114,17 +86,7 @@ _HOMES = {
         "RebalanceEnded",
         "RebalanceStarted",
     ),
-    "strategy": (
-        "Strategy",
-        "auto_assignors",
-    ),
-    "subscription_format": (
-        "MemberSubscription",
-        "decode_assignment",
-        "decode_subscription",
-        "encode_assignment",
-        "encode_subscription",
-    ),
+    "strategy": ("Strategy", "auto_assignors"),
 }
 
 

@@ -1,6 +1,6 @@
-"""Commits and joins take turns: a join begins when no commit is on its way, and a commit waits for the join's end.
+"""Keeps commits and joins apart: a join waits for the commits in flight, and a commit waits for the end of the join.
 
-A commit that crosses a join would arrive in a generation that it does not name, and be refused.
+A commit sent during a join would arrive in a generation that it does not name, and be refused.
 """
 
 from __future__ import annotations
@@ -19,13 +19,9 @@ class CommitGate:
         self._in_flight = 0
         self._changed = anyio.Event()
 
-    @property
-    def is_open(self) -> bool:
-        return self._open
-
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[None]:
-        """Wait until the gate is open; within the block it counts as in flight."""
+        """Wait until the gate is open; within the block the commit counts as in flight."""
         while not self._open:
             await self._changed.wait()
         self._in_flight += 1
@@ -36,7 +32,7 @@ class CommitGate:
             self._notify()
 
     async def close(self, timeout: float) -> None:
-        """Hold back new commits, and wait for those in flight, at most `timeout` seconds."""
+        """Hold back new commits and wait for those in flight, at most `timeout` seconds."""
         self._open = False
         with anyio.move_on_after(timeout):
             while self._in_flight:

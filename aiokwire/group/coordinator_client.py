@@ -1,4 +1,4 @@
-"""Sends a member's requests to its coordinator: one attempt each, so that the member decides what a failure means."""
+"""Sends a member's requests to its coordinator: one attempt each, the member handles failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aiokwire.protocol import Request, Response
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-# Codes after which the coordinator has to be looked up again.
+# Codes after which the coordinator must be looked up again.
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -36,10 +36,10 @@ class CoordinatorClient:
         lane: str = COORDINATOR,
         version: Callable[[ApiVersions], int] | None = None,
     ) -> ResponseT:
-        """Return the response, whatever its error code. `timeout` in seconds bounds the lookup, and then the response.
-        A coordinator that did not answer, or does not coordinate the group, is looked up again next time.
+        """Return the response, whatever its error code. `timeout` (seconds) applies to the lookup and to the response.
+        If the coordinator does not respond, or has moved, the next request looks it up again.
 
-        Raises: ConnectionFailed, RequestTimedOut: no answer; BrokerError: the lookup was refused;
+        Raises: ConnectionFailed, RequestTimedOut: no response; BrokerError: the lookup was refused;
         UnsupportedVersion, ProtocolViolation; ClosedError.
         """
         client = self._client
@@ -57,7 +57,7 @@ class CoordinatorClient:
             raise
         except anyio.get_cancelled_exc_class():
             if connection is not None and lane == JOIN:
-                connection.abort()  # it would hold up the next request on this connection
+                connection.abort()  # a pending join would delay the next request on this connection
             raise
         if any(code in MOVED for code in answer.error_codes()):
             self.on_moved()
@@ -68,7 +68,7 @@ class CoordinatorClient:
     async def find(self, timeout: float) -> tuple[int, Address]:
         """Return the coordinator, cached or looked up.
 
-        Raises: BrokerError: the lookup was refused; ConnectionFailed, RequestTimedOut: no broker answered it.
+        Raises: BrokerError: the lookup was refused; ConnectionFailed, RequestTimedOut: no broker responded.
         """
         client = self._client
         node_id = await client.coordinators.find(CoordinatorKind.GROUP, self._group_id, timeout)
@@ -79,12 +79,12 @@ class CoordinatorClient:
         return node_id, address
 
     def on_moved(self) -> None:
-        """It does not coordinate this group now: look up again next time."""
+        """Have the next request look the coordinator up: this node no longer coordinates the group."""
         self._client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
-        self.status.lost("it does not coordinate the group now")
+        self.status.lost("the node does not coordinate the group now")
 
     def on_lost(self, node_id: int, error: KafkaError) -> None:
-        """It did not answer: look up again next time."""
+        """Have the next request look the coordinator up: this node did not respond."""
         self._client.coordinators.forget_node(node_id)
         self.status.lost(str(error))
         self._client.metadata.request_update(f"the coordinator of group {self._group_id!r}: {error}")

@@ -1,16 +1,15 @@
 """Sends the heartbeats of one member, also while the application's event loop is blocked.
 
-They are always sent from a thread with a loop and a connection of its own (`threads.run_beside`), never from the
-application's loop: a single sender needs no turns, and its requests reach the coordinator in order. The thread belongs
-to the consumer: it begins with the first `start` and ends with the task that runs `run`, so each consumer with a group
-has one at most.
+Heartbeats are always sent from a thread with its own loop and connection (`threads.run_beside`), never from the
+application's loop: with a single sender they reach the coordinator in order. The thread starts with the first `start`
+and ends with the task that runs `run`. Each consumer with a group has at most one.
 
     application's loop: start / update / stop / record_poll -- one assignment --> thread: send, wait, pause
     application's loop: on_answer(schedule, response | error) <-- call_soon_threadsafe --
 
-Responses to what was sent before the last `start` or `stop` are dropped. The thread decides nothing about the group.
-It repeats the heartbeat that it was given, also after errors, until the application's loop changes it or the
-application has made no progress for `HeartbeatSchedule.max_poll_interval` seconds.
+Responses to heartbeats from before the last `start` or `stop` are dropped. The thread makes no decision about the
+group. It repeats its heartbeat, also after errors, until the application's loop replaces it or the application has
+made no progress for `HeartbeatSchedule.max_poll_interval` seconds.
 """
 
 from __future__ import annotations
@@ -31,45 +30,45 @@ from aiokwire.protocol import Request, Response
 from aiokwire.threads import run_beside
 from aiokwire.watchdog import BlockedLoop, Watchdog
 
-# Makes the request and chooses its version, for what the coordinator offers and after the last answer without an error
-# since `start` (KIP-848: the member epoch is taken from it). It runs in the thread: it must be a pure function.
+# Builds the request and chooses its version, given the coordinator's versions and the last response without an error
+# since `start` (KIP-848: the request repeats its member epoch). Runs in the thread: it must be a pure function.
 BuildHeartbeat: TypeAlias = Callable[[ApiVersions, Response | None], tuple[Request[Any], int]]
 OnAnswer: TypeAlias = Callable[["HeartbeatSchedule", Response | KafkaError], None]
 
 # When the first heartbeat of an eager term is due (seconds); the pauses after it double.
 FIRST_EAGER_INTERVAL: Final = 0.1
 # After a failure the application's loop, unless it is blocked, looks the coordinator up and updates the schedule.
-# Without an update the same address is retried after this many backoff pauses.
+# Without an update the thread retries at the same address after this many backoff pauses.
 LONE_RETRY_FACTOR: Final = 3
-# A coordinator that took this long to answer (seconds) may have evicted members meanwhile.
+# A coordinator that took this long to respond (seconds) may have evicted members meanwhile.
 SLOW_ANSWER: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeartbeatSchedule:
-    """What to send, where to and how often; times in seconds."""
+    """The heartbeats to send, their destination and their interval; times in seconds."""
 
     node_id: int
     address: Address
     build: BuildHeartbeat
     interval: float
     timeout: float
-    """For a response, and for a connection; afterwards the connection is closed and replaced."""
+    """Of a response, and of a connection attempt; afterwards the connection is closed and replaced."""
     max_poll_interval: float
     """How long heartbeats continue without `HeartbeatThread.record_poll`; they end within one `interval` after it."""
     eager: bool = False
-    """Whether heartbeats start in quick succession and slow down to `interval` when a term begins, when a coordinator
-    answers again that did not, and after `speed_up`: the group may be about to change, and only the answer to a
+    """Whether heartbeats start in quick succession and slow down to `interval` when a term begins, when the coordinator
+    responds again after a failure, and after `speed_up`: the group may be about to change, and only the response to a
     heartbeat reports that."""
 
 
 class _Command(NamedTuple):
-    """What the thread has to do; replaced as a whole by the application's loop."""
+    """The thread's task; replaced as a whole by the application's loop."""
 
-    term: int  # since which `start`: answers of another term do not count
+    term: int  # the number of the `start` call: responses of another term are dropped
     schedule: HeartbeatSchedule
-    urgent: int  # how many heartbeats of the term were requested at once
-    speed_ups: int  # how many `speed_up` calls in the term
+    urgent: int  # the count of heartbeats in the term that must not wait for the interval
+    speed_ups: int  # the count of `speed_up` calls in the term
 
 
 class HeartbeatThread:
@@ -88,15 +87,10 @@ class HeartbeatThread:
         self._term = 0
         self._urgent = 0
         self._speed_ups = 0
-        self._command: _Command | None = None  # written here, read by the thread
-        self._polls = 0  # written here, read by the thread
+        self.command: _Command | None = None  # written here, read by the thread; None: send nothing
+        self.polls = 0  # written here, read by the thread
         self._begun = anyio.Event()
         self._worker: _Worker | None = None
-
-    @property
-    def is_active(self) -> bool:
-        """Whether heartbeats are sent."""
-        return self._command is not None
 
     def start(self, schedule: HeartbeatSchedule, *, now: bool = False) -> None:
         """Begin a new term (a generation, or a join): the first heartbeat is due after `interval`, or `now`.
@@ -111,32 +105,30 @@ class HeartbeatThread:
         """Replace the heartbeat of the current term. The response to one in flight is still delivered, unless the
         address changed.
 
-        `now`: send it as soon as the one in flight is answered, without waiting for the interval.
+        `now`: send it as soon as the one in flight has a response, without waiting for the interval.
         """
-        if self._command is None:
+        if self.command is None:
             self.start(schedule, now=now)
         else:
             self._set(schedule, now)
 
     def speed_up(self) -> None:
         """Send eager heartbeats in quick succession again: the group has changed. Ignored within one interval after the
-        last time, so that a group in constant motion causes only a few more of them."""
-        if self._command is not None:
+        last time, so that a group that changes constantly causes only a few extra heartbeats."""
+        if self.command is not None:
             self._speed_ups += 1
-            self._set(self._command.schedule, now=False)
+            self._set(self.command.schedule, now=False)
 
     def stop(self) -> None:
-        """Send nothing more; the response to a heartbeat in flight is dropped."""
-        self._command = None
+        """Stop sending, and drop the response to a heartbeat in flight."""
+        self.command = None
         self._wake()
 
     def record_poll(self) -> None:
         """Record progress of the application. Waiting for records is progress: then call it from `on_answer`, too."""
-        self._polls += 1
-        worker = self._worker
-        if worker is not None and worker.is_silent:
-            worker.is_silent = False
-            worker.wake()
+        self.polls += 1
+        if self._worker is not None:
+            self._worker.end_silence()
 
     async def run(self) -> None:
         """Run the thread until cancelled."""
@@ -151,7 +143,7 @@ class HeartbeatThread:
 
     def _set(self, schedule: HeartbeatSchedule, now: bool) -> None:
         self._urgent += now
-        self._command = _Command(self._term, schedule, self._urgent, self._speed_ups)
+        self.command = _Command(self._term, schedule, self._urgent, self._speed_ups)
         self._begun.set()
         self._wake()
 
@@ -161,14 +153,6 @@ class HeartbeatThread:
 
     # --- for the thread -----------------------------------------------------------------------------------------------
 
-    @property
-    def command(self) -> _Command | None:
-        return self._command
-
-    @property
-    def polls(self) -> int:
-        return self._polls
-
     def new_connection(self, schedule: HeartbeatSchedule) -> Connection:
         return self._client.nodes.new_connection(schedule.address, schedule.node_id, unseen=True)
 
@@ -177,12 +161,12 @@ class HeartbeatThread:
 
     def deliver(self, command: _Command, outcome: Response | KafkaError) -> None:
         """On the application's loop: report the outcome of a heartbeat of the current term."""
-        if self._command is not None and self._command.term == command.term:
+        if self.command is not None and self.command.term == command.term:
             self._on_answer(command.schedule, outcome)
 
 
 def _nothing(_blocked: BlockedLoop) -> None:
-    """Without a callback a blocked loop is only logged."""
+    """Do nothing: the watchdog logs the blocked loop."""
 
 
 async def _run_worker(worker: _Worker, watchdog: Watchdog) -> None:
@@ -194,29 +178,30 @@ async def _run_worker(worker: _Worker, watchdog: Watchdog) -> None:
 
 
 class _Worker:
-    """The part of `HeartbeatThread` that runs on the thread's loop; only `wake` is called from the application's."""
+    """The part of `HeartbeatThread` that runs on the thread's loop. Only `wake` and `end_silence` are called on the
+    application's."""
 
     def __init__(self, owner: HeartbeatThread) -> None:
-        self.is_silent = False  # set here, unset by `record_poll`: the application makes no progress
+        self._is_silent = False  # the application makes no progress; unset by `end_silence`
         self._owner = owner
         self._user_loop = asyncio.get_running_loop()
         self._thread_loop: asyncio.AbstractEventLoop | None = None
         self._changed = anyio.Event()
         self._attempt: anyio.CancelScope | None = None
-        self._asked: Address | None = None  # where the attempt sends to
+        self._destination: Address | None = None  # of the attempt
         self._connection: Connection | None = None
         self._backoff = owner.new_backoff()
-        # of the present term
+        # Of the current term.
         self._term = 0
         self._eager_since = 0.0
-        self._served = 0  # how many of the urgent heartbeats were answered
+        self._served = 0  # the count of urgent heartbeats with a response
         self._speed_ups = 0
         self._since = 0.0  # when the last heartbeat was sent, or the term began
         self._retry_at: float | None = None  # after a failure
         self._lone_retry_at = 0.0  # unless an urgent heartbeat was requested since
-        self._failed_for = 0  # how many urgent ones were requested by then
+        self._failed_for = 0  # the count of urgent heartbeats at the failure
         self._last: Response | None = None
-        # of the application's progress
+        # Of the application's progress.
         self._polls = -1
         self._progress_at = 0.0
 
@@ -227,12 +212,18 @@ class _Worker:
             with contextlib.suppress(RuntimeError):  # it is ending
                 thread_loop.call_soon_threadsafe(self._check)
 
+    def end_silence(self) -> None:
+        """Called on the application's loop: send heartbeats again, because the application has made progress."""
+        if self._is_silent:
+            self._is_silent = False
+            self.wake()
+
     def _check(self) -> None:
         self._changed.set()
         command = self._owner.command
         if self._attempt is None:
             return
-        if command is None or command.term != self._term or command.schedule.address != self._asked:
+        if command is None or command.term != self._term or command.schedule.address != self._destination:
             self._attempt.cancel()  # a request that was sent stays in order; its response is dropped
 
     async def run(self) -> None:
@@ -248,7 +239,7 @@ class _Worker:
                 now = anyio.current_time()
                 self._follow(command, now)
                 self._follow_progress(command.schedule, now)
-                if self.is_silent:
+                if self._is_silent:
                     await self._changed.wait()
                 elif (pause := self._due(command, now) - now) > 0:
                     with anyio.move_on_after(pause):
@@ -283,19 +274,19 @@ class _Worker:
         return self._since + interval
 
     def _follow_progress(self, schedule: HeartbeatSchedule, now: float) -> None:
-        """Fall silent when the application has made no progress for too long, until it does."""
-        self.is_silent = True  # first: a poll that comes between the lines below wakes the thread
+        """Stop sending while the application makes no progress for longer than `max_poll_interval`."""
+        self._is_silent = True  # first: a poll between the lines below wakes the thread
         polls = self._owner.polls
         if polls != self._polls:
             self._polls, self._progress_at = polls, now
-        self.is_silent = now >= self._progress_at + schedule.max_poll_interval
+        self._is_silent = now >= self._progress_at + schedule.max_poll_interval
 
     # --- one heartbeat ------------------------------------------------------------------------------------------------
 
     async def _send(self, command: _Command) -> None:
-        """Send one and wait for the response, until another term begins or the coordinator changes."""
+        """Send one and wait for the response, unless another term begins or the coordinator changes."""
         sent_at = anyio.current_time()
-        self._asked = command.schedule.address
+        self._destination = command.schedule.address
         outcome: Response | KafkaError
         with anyio.CancelScope() as self._attempt:
             try:

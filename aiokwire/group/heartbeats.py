@@ -1,5 +1,5 @@
-"""The heartbeats of one member, whichever protocol it uses: which coordinator receives them, what they contain, and
-when they have to end. `HeartbeatThread` sends them.
+"""Schedules the heartbeats of one member, for both protocols: their coordinator, their contents, their interval, and
+when they end. `HeartbeatThread` sends them.
 
     member -- start, stop, send_now, speed_up -->         HeartbeatScheduler  -- start, update, stop --> HeartbeatThread
            <-- next_heartbeat, on_heartbeat, on_expired --                      <-- on_answer --
@@ -7,8 +7,9 @@ when they have to end. `HeartbeatThread` sends them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 
@@ -24,31 +25,35 @@ from aiokwire.protocol import Response
 CHECK_INTERVAL: Final = 3.0
 
 
-class HeartbeatSource(Protocol):
+class HeartbeatSource(ABC):
     """The member: supplies the contents of heartbeats and receives their outcomes, on the consumer's loop."""
 
+    @abstractmethod
     def next_heartbeat(self) -> BuildHeartbeat:
         """Return the contents of the next heartbeat. They compare equal while nothing has changed."""
 
+    @abstractmethod
     def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
         """Receive the response to a heartbeat of the current term, or the failure of one."""
 
+    @abstractmethod
     def on_expired(self) -> None:
-        """The application made no progress for max_poll_interval_ms: heartbeats have stopped."""
+        """Leave: the application made no progress for max_poll_interval_ms. Heartbeats have stopped."""
 
-    def on_lookup_refused(self, error: BrokerError) -> None:
-        """The lookup of the coordinator was refused for good, as without authorization; it is repeated."""
+    @abstractmethod
+    def on_refused(self, error: KafkaError) -> None:
+        """Handle an error of the coordinator lookup that is not retriable, for example a missing authorization."""
 
 
 class PollIntervalCheck:
-    """Enforces max_poll_interval_ms: without progress of the application its member has to leave."""
+    """Enforces max_poll_interval_ms: the member leaves if the application makes no progress."""
 
     def __init__(self, thread: HeartbeatThread, progressed_at: Callable[[float], float], limit: float) -> None:
         """`progressed_at` returns the time of the last progress, given the current time; `limit` is in seconds."""
         self._thread = thread
         self._progressed_at = progressed_at
         self._limit = limit
-        self._reported = 0.0  # the time of the progress that the thread knows of
+        self._reported = 0.0  # the time of the progress last reported to the thread
 
     def remaining(self) -> float:
         """Return the seconds until the limit is exceeded; report new progress to the thread."""
@@ -80,16 +85,16 @@ class HeartbeatScheduler:
         self._thread = HeartbeatThread(client, self._on_answer, on_blocked=coordinator.status.on_blocked)
         self._poll_interval = PollIntervalCheck(self._thread, progressed_at, options.max_poll_interval)
         self._interval: float | None = None  # seconds; None: stopped
-        self._target: tuple[int, Address] | None = None  # the coordinator; None: it has to be looked up
+        self._target: tuple[int, Address] | None = None  # the coordinator; None: it must be looked up
         self._scheduled: tuple[BuildHeartbeat, float] | None = None  # contents, interval; None: nothing in this term
-        self._urgent = False  # the next contents are to be sent without waiting for the interval
+        self._urgent = False  # send the next contents without waiting for the interval
         self._changed = anyio.Event()
         self._backoff = client.new_backoff()
         self._running: anyio.CancelScope | None = None  # around `run`
 
     async def start(self, interval: float) -> None:
-        """Begin a term. The first heartbeat is due after `interval` seconds at most: the coordinator has just heard
-        from this member. The loop may be blocked as soon as this returns."""
+        """Begin a term. The first heartbeat is due after at most `interval` seconds: the coordinator has just received
+        a request of this member. The loop may be blocked as soon as this returns."""
         self._interval = interval
         self._target = self._scheduled = None
         self._urgent = False
@@ -98,7 +103,7 @@ class HeartbeatScheduler:
             self._schedule()
 
     def stop(self) -> None:
-        """Send no more heartbeats; outcomes of those in flight are dropped."""
+        """Stop sending heartbeats, and drop the outcomes of those in flight."""
         if self._interval is not None:
             self._interval = None
             self._thread.stop()
@@ -152,14 +157,14 @@ class HeartbeatScheduler:
                 await self._changed.wait()
 
     async def _find_coordinator(self) -> bool:
-        """Find the coordinator. False: not now."""
+        """Find the coordinator. Return False if the lookup failed."""
         try:
             self._target = await self._coordinator.find(self._options.session_timeout)
         except (ConnectionFailed, RequestTimedOut):
             return False
         except BrokerError as error:
             if not error.retriable:
-                self._source.on_lookup_refused(error)
+                self._source.on_refused(error)
             return False
         self._backoff.reset()
         self._changed.set()  # the contents may have changed meanwhile
@@ -181,7 +186,7 @@ class HeartbeatScheduler:
             interval=self._interval,
             timeout=min(self._client.config.request_timeout, self._options.session_timeout / 2),
             max_poll_interval=self._options.max_poll_interval,
-            eager=True,  # what one member gives up reaches the others with the responses to their heartbeats
+            eager=True,  # members learn of revoked partitions from the responses to their heartbeats
         )
         is_first, self._scheduled = self._scheduled is None, scheduled
         now, self._urgent = self._urgent, False
@@ -191,7 +196,7 @@ class HeartbeatScheduler:
             self._thread.update(schedule, now=now)
 
     def _on_answer(self, schedule: HeartbeatSchedule, outcome: Response | KafkaError) -> None:
-        """Of a heartbeat of this term: the thread drops others."""
+        """Receive the outcome of a heartbeat of this term."""
         self._poll_interval.remaining()
         if isinstance(outcome, KafkaError):
             self._coordinator.on_lost(schedule.node_id, outcome)
@@ -205,7 +210,7 @@ class HeartbeatScheduler:
         self._changed.set()
 
     def _look_up(self) -> None:
-        """Look the coordinator up. The thread retries at the same address until it receives another one."""
+        """Look the coordinator up again. Until then the thread retries at the same address."""
         self._target = None
         self._urgent = True
         self._changed.set()

@@ -1,61 +1,54 @@
-"""What members of both protocols have in common: one driver that runs a coroutine per state, attempts with backoff,
-losses, the time out of the group after max_poll_interval_ms, and the departure within a deadline.
+"""The common part of members of both protocols: one driver that runs a coroutine per state, retries with backoff, lost
+memberships, the idle state after max_poll_interval_ms, and leaving within a deadline.
 """
 
 from __future__ import annotations
 
-import enum
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster, failure_level
-from aiokwire.errors import KafkaError, is_transient
+from aiokwire.errors import BrokerError, KafkaError, error_for, is_transient
 from aiokwire.group.commit_gate import CommitGate
 from aiokwire.group.coordinator_client import CoordinatorClient
-from aiokwire.group.heartbeat_thread import BuildHeartbeat
-from aiokwire.group.heartbeats import HeartbeatScheduler
+from aiokwire.group.heartbeats import HeartbeatScheduler, HeartbeatSource
 from aiokwire.group.membership import Host, MemberOptions
-from aiokwire.group.state_table import Signals, StateTable
+from aiokwire.group.state_table import MemberEvent, Signals, StateTable
 from aiokwire.group.status import MemberStatus, ProtocolState
 from aiokwire.machine import Machine
 from aiokwire.net import ApiVersions
-from aiokwire.protocol import Request, Response
+from aiokwire.protocol import Request
 from aiokwire.types import GroupMetadata
 
 StateT = TypeVar("StateT", bound=ProtocolState)
-EventT = TypeVar("EventT", bound=enum.Enum)
 
 logger = logging.getLogger(__name__)
 
 
 class Departure(NamedTuple):
-    """How to leave."""
+    """The call of `leave`."""
 
     deadline: float  # on the loop's clock
     reason: str
 
 
-class LeaveRequest(Protocol):
+class LeaveRequest(NamedTuple):
     """The last request of a member."""
 
-    @property
-    def member_id(self) -> str: ...
-
-    @property
-    def request(self) -> Request[Any]: ...
-
-    def version(self, versions: ApiVersions) -> int: ...
+    member_id: str
+    request: Request[Any]
+    version: Callable[[ApiVersions], int] | None = None  # None: the newest
 
 
-class MemberBase(ABC, Generic[StateT, EventT]):
-    """A member of a group, see `Membership`; one class per protocol extends it. Runs on the consumer's loop, in the
-    task that calls `run`."""
+class MemberBase(HeartbeatSource, Generic[StateT]):
+    """A member of a group, see `Membership`; one subclass per protocol. Runs on the consumer's loop, in the task that
+    calls `run`."""
 
     def __init__(
         self,
@@ -64,12 +57,12 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         host: Host,
         status: MemberStatus,
         *,
-        table: StateTable[StateT, EventT],
-        signals: Signals[EventT],
-        steps: Mapping[StateT, Callable[[], Awaitable[EventT]]],
-        join_reason: str,
+        table: StateTable[StateT],
+        severity: tuple[MemberEvent, ...],
+        steps: Mapping[StateT, Callable[[], Awaitable[MemberEvent]]],
     ) -> None:
-        """`steps`: for each state that is not final, what the member does in it until an event ends it."""
+        """`severity`: the order of `Signals`. `steps`: the coroutine of each state that is neither final nor one of
+        `StateTable`; it runs until an event ends the state."""
         self.commits = CommitGate()
         self._client = client
         self._options = options
@@ -77,20 +70,22 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         self._coordinator = CoordinatorClient(client, options.group_id, status)
         self._table = table
         self._idle_state = table.idle
-        self._steps = steps
-        self._machine: Machine[StateT, EventT] = Machine(
+        self._steps = {table.unjoined: self._begin, table.losing: self._lose, table.idle: self._idle, **steps}
+        self._machine: Machine[StateT, MemberEvent] = Machine(
             f"group {options.group_id}",
             table.transitions,
             table.unjoined,
             on_move=lambda state: status.moved(state, self.metadata.generation),
         )
-        self._signals = signals
+        self._signals = Signals(severity)
         self._heartbeats = HeartbeatScheduler(
             client, self._coordinator, options, self, progressed_at=host.progressed_at
         )
-        self._backoff = client.new_backoff()  # of attempts that failed
-        self._consecutive_losses = 0  # memberships lost, and refusals, since the last stable one
-        self._reason = join_reason  # of the next join
+        self._backoff = client.new_backoff()  # between failed attempts
+        self._consecutive_losses = 0  # lost memberships and refusals since the last stable one
+        self._reason = "a new member"  # of the next join
+        self._refusal: KafkaError | None = None  # to raise in the application when IDLE begins
+        self._unsent_leave: LeaveRequest | None = None  # while IDLE begins
         self._woken = anyio.Event()
         self._polled = anyio.Event()
         self._departure: Departure | None = None  # set by `leave`
@@ -104,9 +99,11 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         return self._machine.state
 
     @property
-    @abstractmethod
     def metadata(self) -> GroupMetadata:
-        """See `Membership`."""
+        """See `Membership`. Without a generation and a member id while it is not a member."""
+        if self._is_member:
+            return self._identity
+        return GroupMetadata(self._options.group_id, -1, "", self._options.instance_id)
 
     def record_poll(self) -> None:
         """See `Membership`."""
@@ -153,42 +150,45 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         while self._machine.state not in self._table.final:
             self._fire(await self._steps[self._machine.state]())
 
-    def _fire(self, event: EventT) -> None:
+    def _fire(self, event: MemberEvent) -> None:
         if self._machine.fire(event) not in self._table.heartbeating:
             self._heartbeats.stop()
 
-    async def _begin(self) -> EventT:
-        """UNJOINED: join; after the second loss in a row only after a pause."""
+    async def _begin(self) -> MemberEvent:
+        """UNJOINED: join, after the second consecutive loss with a pause."""
         if self._consecutive_losses > 1:
             await self._client.pause(self._backoff.next())
-        return self._table.join
+        return MemberEvent.JOIN
 
-    async def _lose(self) -> EventT:
-        """LOSING."""
+    async def _lose(self) -> MemberEvent:
+        """LOSING: release the partitions."""
         await self._let_go()
         self._consecutive_losses += 1
-        return self._table.released
+        return MemberEvent.RELEASED
 
-    async def _idle(self) -> EventT:
-        """IDLE: out of the group until the application reads again."""
+    async def _idle(self) -> MemberEvent:
+        """IDLE: leave the group until the application reads again."""
         self._polled = anyio.Event()
-        is_expired = self._signals.has(self._table.expired)
+        if self._refusal is not None:
+            self._host.fail(self._refusal, final=False)
+            self._refusal = None
+        is_expired = self._signals.has(MemberEvent.EXPIRED)
         if is_expired:
             self._warn_of_expiry()
         reason = "max_poll_interval_ms was exceeded" if is_expired else "refused by the coordinator"
-        leave = self._new_leave_request(reason)
+        leave = self._unsent_leave = self._new_leave_request(reason)
         await self._let_go()
         await self._send_leave(leave)
         self._consecutive_losses += 1
         await self._polled.wait()
         self._reason = "reads again"
-        return self._table.polled
+        return MemberEvent.POLLED
 
     def _warn_of_expiry(self) -> None:
         blocked = self._coordinator.status.blocked
         logger.warning(
-            "%s: no record was asked for within max_poll_interval_ms=%d: leaving the group until one is; work in "
-            "smaller steps, or raise the limit%s",
+            "%s: no record was requested within max_poll_interval_ms=%d: leaving the group until the next read; "
+            "process records in smaller steps, or raise the limit%s",
             self._label,
             round(self._options.max_poll_interval * 1000),
             f"; {blocked}" if blocked is not None else "",
@@ -197,14 +197,13 @@ class MemberBase(ABC, Generic[StateT, EventT]):
     # --- the end ------------------------------------------------------------------------------------------------------
 
     async def _depart(self, departure: Departure) -> None:
-        """Give up all partitions, and leave, as far as the time allows."""
-        self.commits.open()
+        """Give up all partitions and leave, within the deadline."""
         self.commits.open()
         if self._machine.state in self._table.final:
             return
         with anyio.CancelScope(deadline=departure.deadline):
             owned = self._host.owned()
-            leave = self._new_leave_request(departure.reason)
+            leave = self._unsent_leave or self._new_leave_request(departure.reason)
             if owned and self._is_member and self._signals.terminal is None:
                 await self._host.revoke(owned, departure.deadline)
             elif owned:
@@ -213,10 +212,10 @@ class MemberBase(ABC, Generic[StateT, EventT]):
             await self._send_leave(leave)
         self._heartbeats.end()
         self._forget()
-        self._machine.fire(self._table.leave)
+        self._machine.fire(MemberEvent.LEAVE)
 
     async def _send_leave(self, leave: LeaveRequest | None) -> None:
-        """Notify the coordinator, so that the others need not wait for this member's session to end."""
+        """Notify the coordinator, so that the group does not wait for this member's session to end."""
         if leave is None:
             return
         timeout = self._client.config.request_timeout
@@ -225,9 +224,10 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         except KafkaError as error:
             level = failure_level(error)
             logger.log(level, "%s: member %s could not leave: %s", self._label, printable(leave.member_id), error)
+        self._unsent_leave = None
 
     async def _let_go(self) -> None:
-        """The membership is gone, and with it the partitions."""
+        """Forget the membership and lose its partitions."""
         self._heartbeats.stop()
         self._forget()
         owned = self._host.owned()
@@ -236,22 +236,20 @@ class MemberBase(ABC, Generic[StateT, EventT]):
 
     # --- failures -----------------------------------------------------------------------------------------------------
 
-    async def _after_failure(self, error: KafkaError) -> EventT:
-        """An attempt without a response, or with an unusable one."""
+    async def _after_failure(self, error: KafkaError) -> MemberEvent:
+        """Handle an attempt without a response, or with an unusable one."""
         if not is_transient(error):
-            self._host.fail(error, final=False)
-            return self._table.refused
+            self._report(MemberEvent.REFUSED, error)
+            return MemberEvent.REFUSED
         await self._pause_before_retry(f"{self._label}: {error}", failure_level(error))
-        return self._table.retry
+        return MemberEvent.RETRY
 
-    async def _after_refusal(self, event: EventT, error: KafkaError) -> EventT:
-        """The coordinator refused a request; `event` is what that leads to."""
-        if event is self._table.retry:
+    async def _after_refusal(self, event: MemberEvent, error: KafkaError) -> MemberEvent:
+        """Handle a refused join or sync. `event`: what it leads to."""
+        if event is MemberEvent.RETRY:
             await self._pause_before_retry(str(error), logging.INFO)
-        elif event in (self._table.refused, self._table.fenced):
-            self._host.fail(error, final=event is self._table.fenced)
         else:
-            logger.info("%s", error)
+            self._report(event, error)
         return event
 
     async def _pause_before_retry(self, why: str, level: int) -> None:
@@ -259,35 +257,59 @@ class MemberBase(ABC, Generic[StateT, EventT]):
         logger.log(level, "%s, retrying in %.3f s", why, pause)
         await self._client.pause(pause)
 
+    def _end_by(self, event: MemberEvent, code: int, request: str, message: str | None = None) -> None:
+        """Handle a refused heartbeat or commit that ends the generation or epoch."""
+        self._report(event, self._error(code, request, message))
+        self._signal(event)
+
+    def _report(self, event: MemberEvent, error: KafkaError) -> None:
+        """Raise an error in the application if only the application can resolve it; log others. After a refusal the
+        next read joins again: the error is raised when the member can notice that read, in IDLE."""
+        if event is MemberEvent.FENCED:
+            self._host.fail(error, final=True)
+        elif event is MemberEvent.REFUSED:
+            self._refusal = error
+        else:
+            logger.info("%s", error)
+
+    def _error(self, code: int, request: str, message: str | None = None) -> BrokerError:
+        """Return the error for a code. `message`: the coordinator's explanation."""
+        details = f" ({message})" if message else ""
+        who = f"{self._label}: {request} as member {self._identity.member_id!r}"
+        return error_for(code, f"{who}{details}", request=request)
+
+    def _after_commit_error(self, event: MemberEvent | None, code: int, group: GroupMetadata) -> bool:
+        """See `Membership.refused`. `event`: what the code leads to."""
+        if event is None:
+            return False
+        now = self.metadata
+        if (group.generation, group.member_id) != (now.generation, now.member_id):
+            return now.generation >= 0  # in a newer generation already
+        self._end_by(event, code, "OffsetCommit")
+        return event is MemberEvent.REBALANCE
+
     # --- events -------------------------------------------------------------------------------------------------------
 
     def on_expired(self) -> None:
         """See `HeartbeatSource`."""
-        self._signal(self._table.expired)
+        self._signal(MemberEvent.EXPIRED)
 
-    def _signal(self, event: EventT) -> None:
+    def _signal(self, event: MemberEvent) -> None:
         """Have the driver handle `event`."""
         self._signals.add(event)
         self._woken.set()
 
-    # --- what the protocols do differently ----------------------------------------------------------------------------
+    # --- what the protocols do differently, besides the contents of heartbeats ----------------------------------------
 
+    @property
     @abstractmethod
-    def next_heartbeat(self) -> BuildHeartbeat:
-        """See `HeartbeatSource`."""
-
-    @abstractmethod
-    def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
-        """See `HeartbeatSource`."""
-
-    @abstractmethod
-    def on_lookup_refused(self, error: KafkaError) -> None:
-        """See `HeartbeatSource`."""
+    def _identity(self) -> GroupMetadata:
+        """The member id and generation (or epoch) of the next request."""
 
     @property
     @abstractmethod
     def _is_member(self) -> bool:
-        """Whether the coordinator counts this one among the members."""
+        """Whether this member has a generation (or epoch)."""
 
     @abstractmethod
     def _forget(self) -> None:
@@ -295,11 +317,11 @@ class MemberBase(ABC, Generic[StateT, EventT]):
 
     @abstractmethod
     def _new_leave_request(self, reason: str) -> LeaveRequest | None:
-        """Return the request to leave with. None: the coordinator does not expect one."""
+        """Return the request to leave with; None if the coordinator does not expect one."""
 
     @abstractmethod
     def _on_metadata(self, cluster: Cluster) -> None:
-        """The metadata changed."""
+        """Handle changed metadata."""
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 

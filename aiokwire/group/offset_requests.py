@@ -1,8 +1,8 @@
-"""OffsetFetch and OffsetCommit in all their versions: plain functions, used by `offsets.py`.
+"""OffsetFetch and OffsetCommit in all their versions, for `offsets.py`. No I/O.
 
-- Before v8 of OffsetFetch a request was for one group; from v8 on it has a list of them.
-- From v10 on both name topics by their ids alone. Where an id is not known, v9 is the newest that can be used.
-- v0 of both is about offsets in ZooKeeper (0.8), which calls an offset that was never committed an unknown partition.
+- Before v8 an OffsetFetch is for one group; from v8 on it has a list of groups.
+- From v10 on both name topics by their ids alone. If an id is not known, v9 is the newest usable version.
+- v0 of both stores offsets in ZooKeeper (0.8). An offset that was never committed is an unknown partition there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from aiokwire.error_codes import ErrorCode
+from aiokwire.group.subscription_format import by_topic
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import offset_commit, offset_fetch
@@ -23,40 +24,32 @@ FIRST_VERSION_WITH_IDS = _FETCH["topic_id"]  # and without names (KIP-516); so h
 FIRST_VERSION_WITH_INSTANCES = offset_commit.OffsetCommitRequest.FIRST_VERSION_WITH["group_instance_id"]
 
 Chooser: TypeAlias = Callable[[ApiVersions], int]
-# The id of each topic that is asked about; None where there is none to be had.
+# The id of each requested topic; None if it is not known.
 TopicIds: TypeAlias = Mapping[str, bytes | None]
 
 
 class Answer(NamedTuple):
-    """The coordinator's answer for one partition: an error code, or in OffsetFetch the offset."""
+    """The result for one partition: an error code, or in OffsetFetch the offset."""
 
     partition: TopicPartition
     code: int
     offset: OffsetAndMetadata | None = None
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of each topic's partitions."""
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    return topics
-
-
 def newest_version(ids: TopicIds) -> int | None:
-    """None: any."""
+    """Return the newest usable version; None: any."""
     return None if all(ids.values()) else FIRST_VERSION_WITH_IDS - 1
 
 
 def named(topic: str, ids: TopicIds, version: int) -> tuple[str, bytes]:
-    """Name and id of a topic as a version has them."""
+    """Return the name and id of a topic as a version sends them."""
     return (topic, ZERO_UUID) if version < FIRST_VERSION_WITH_IDS else ("", ids[topic] or ZERO_UUID)
 
 
 class Question:
-    """OffsetFetch: what has the group committed? `stable`: the broker is to refuse what an open transaction may change.
+    """OffsetFetch. `stable`: the broker refuses offsets that an open transaction may change.
 
-    The request takes its shape when the version is chosen.
+    The fields of the request are set when the version is chosen.
     """
 
     def __init__(self, group_id: str, partitions: Iterable[TopicPartition], ids: TopicIds, *, stable: bool) -> None:
@@ -68,7 +61,7 @@ class Question:
         self._version = -1
 
     def version(self, versions: ApiVersions) -> int:
-        """The newest version that will do."""
+        """Return the newest usable version, and set the fields that it has."""
         self._version = picked = versions.pick(offset_fetch.OffsetFetchRequest, newest_version(self._ids))
         request = self.request
         request.require_stable = self._stable and picked >= FIRST_VERSION_WITH_STABLE
@@ -89,11 +82,11 @@ class Question:
         return picked
 
     def code_of_group(self, response: offset_fetch.OffsetFetchResponse) -> int:
-        """What is said about the group as a whole."""
+        """Return the error code of the group as a whole."""
         return response.groups[0].error_code if response.groups else response.error_code
 
     def answers(self, response: offset_fetch.OffsetFetchResponse) -> Iterator[Answer]:
-        """What is said about each partition; the offset is None where nothing was ever committed."""
+        """Yield the result for each partition. Its offset is None if none was ever committed."""
         names = {topic_id: name for name, topic_id in self._ids.items()}
         for topic in response.groups[0].topics if response.groups else response.topics:
             name = topic.name
@@ -111,7 +104,7 @@ class Question:
 def commit_request(
     group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], ids: TopicIds
 ) -> tuple[offset_commit.OffsetCommitRequest, Chooser]:
-    """Keep offsets for the group."""
+    """Return OffsetCommit and the function that chooses its version, and sets the fields that the version has."""
     topics: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
     for (name, partition), offset in offsets.items():
         entry = offset_commit.OffsetCommitRequestPartition(
@@ -139,7 +132,7 @@ def commit_request(
 
 
 def read_commit(response: offset_commit.OffsetCommitResponse, ids: TopicIds) -> Iterator[Answer]:
-    """What is said about each partition."""
+    """Yield the result for each partition."""
     names = {topic_id: name for name, topic_id in ids.items()}
     for topic in response.topics:
         name = topic.name or names.get(topic.topic_id, "")

@@ -10,30 +10,22 @@ from typing import Final, TypeAlias
 
 import anyio
 
+from aiokwire.group.classic.states import FINAL as CLASSIC_FINAL
 from aiokwire.group.classic.states import ClassicProtocolState
+from aiokwire.group.consumer_protocol.states import FINAL as CONSUMER_FINAL
 from aiokwire.group.consumer_protocol.states import ConsumerProtocolState
 from aiokwire.watchdog import BlockedLoop
 
 ProtocolState: TypeAlias = ClassicProtocolState | ConsumerProtocolState
 
 STABLE: Final = frozenset({ClassicProtocolState.STABLE, ConsumerProtocolState.STABLE})
-# Not in the group, and not on the way into it.
-OUT: Final = frozenset(
-    {
-        *(ClassicProtocolState.IDLE, ClassicProtocolState.FAILED, ClassicProtocolState.LEFT),
-        *(
-            ConsumerProtocolState.IDLE,
-            ConsumerProtocolState.UNSERVED,
-            ConsumerProtocolState.FAILED,
-            ConsumerProtocolState.LEFT,
-        ),
-    }
-)
+# States of a member that is not in the group and is not joining it.
+OUT: Final = frozenset({ClassicProtocolState.IDLE, ConsumerProtocolState.IDLE}) | CLASSIC_FINAL | CONSUMER_FINAL
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CoordinatorFound:
-    """The group's coordinator answers: the first one, or one after a `CoordinatorLost`."""
+    """The group's coordinator responds, for the first time or after a `CoordinatorLost`."""
 
     group_id: str
     node_id: int
@@ -41,7 +33,7 @@ class CoordinatorFound:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CoordinatorLost:
-    """The group's coordinator no longer answers, or no longer coordinates the group. It is being looked up."""
+    """The group's coordinator no longer responds, or no longer coordinates the group. It is being looked up."""
 
     group_id: str
     node_id: int
@@ -50,25 +42,25 @@ class CoordinatorLost:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RebalanceStarted:
-    """The member joins, or partitions of the group move. It says nothing yet about this member's partitions."""
+    """The member joins, or the group's partitions are reassigned. This member's partitions may stay the same."""
 
     group_id: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RebalanceEnded:
-    """The assignment of this member is in force; or it has left, as when it was closed in the midst of a rebalance."""
+    """The assignment of this member is in force, or the member has left, for example by closing during a rebalance."""
 
     group_id: str
     seconds: float
     """Since `RebalanceStarted`."""
     generation: int
-    """Or epoch; -1 when the member is in none now."""
+    """Or member epoch; -1 if the member has none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoopBlocked:
-    """The event loop did nothing but one thing, for a second or more."""
+    """The event loop was blocked for a second or more."""
 
     blocked: BlockedLoop
 
@@ -76,29 +68,29 @@ class LoopBlocked:
 GroupEvent = CoordinatorFound | CoordinatorLost | RebalanceStarted | RebalanceEnded | LoopBlocked
 
 
-def _nobody(_event: GroupEvent) -> None:
-    """Nobody wants to know."""
+def _ignore(_event: GroupEvent) -> None:
+    """Drop the event: no subscriber."""
 
 
 class MemberStatus:
-    """How a member is. Times are on the loop's clock."""
+    """The status of one member. Times are on the loop's clock."""
 
-    def __init__(self, group_id: str, publish: Callable[[GroupEvent], None] = _nobody) -> None:
+    def __init__(self, group_id: str, publish: Callable[[GroupEvent], None] = _ignore) -> None:
         self._group_id = group_id
         self._publish = publish
-        self.state: ProtocolState | None = None  # None: it has not begun
-        self.coordinator: int | None = None  # that answered last; None while none does
-        self.trouble = ""  # why none does
-        self.heartbeat_at: float | None = None  # when one was answered last
+        self.state: ProtocolState | None = None  # None: not started
+        self.coordinator: int | None = None  # the node that responded last; None while none responds
+        self.last_error = ""  # why none does
+        self.heartbeat_at: float | None = None  # when a heartbeat was acknowledged last
         self.rebalancing_since: float | None = None
         self.rebalanced_at: float | None = None  # when the last one ended
         self.rebalance_took: float | None = None  # seconds
-        self.members: int | None = None  # of the last generation; None when this member does not lead it
-        self.blocked: BlockedLoop | None = None  # the last time in which the loop was blocked
+        self.members: int | None = None  # of the last generation; None if this member does not lead it
+        self.blocked: BlockedLoop | None = None  # the last block of the loop
         self.blocked_until: float | None = None
 
     def moved(self, state: ProtocolState, generation: int) -> None:
-        """The member is in another state."""
+        """Record the member's new state."""
         now = anyio.current_time()
         self.state = state
         if state not in STABLE and state not in OUT:
@@ -111,25 +103,29 @@ class MemberStatus:
                 self.rebalanced_at, self.rebalance_took = now, took
             self._publish(RebalanceEnded(self._group_id, took, generation))
 
+    def joined(self, members: int | None) -> None:
+        """Record the number of members in a new generation; None if this member does not lead it."""
+        self.members = members
+
     def answered(self, node_id: int) -> None:
-        """The coordinator answered as such."""
+        """Record a response of the coordinator."""
         if self.coordinator != node_id:
-            self.coordinator, self.trouble = node_id, ""
+            self.coordinator, self.last_error = node_id, ""
             self._publish(CoordinatorFound(self._group_id, node_id))
 
     def heartbeat_answered(self, node_id: int) -> None:
-        """It answered a heartbeat."""
+        """Record a response to a heartbeat."""
         self.heartbeat_at = anyio.current_time()
         self.answered(node_id)
 
     def lost(self, reason: str) -> None:
-        """It did not answer, or does not coordinate this group."""
+        """Record that the coordinator did not respond, or does not coordinate the group."""
         node_id, self.coordinator = self.coordinator, None
-        self.trouble = reason
+        self.last_error = reason
         if node_id is not None:
             self._publish(CoordinatorLost(self._group_id, node_id, reason))
 
     def on_blocked(self, blocked: BlockedLoop) -> None:
-        """The loop was blocked until now."""
+        """Record that the loop was blocked until now."""
         self.blocked, self.blocked_until = blocked, anyio.current_time()
         self._publish(LoopBlocked(blocked))

@@ -1,13 +1,13 @@
-"""What members of a classic group send one another through the coordinator, which does not read it: in JoinGroup
-what they subscribe to and own, in SyncGroup what they are given. Java calls it the consumer protocol.
+"""The bytes that members of a classic group exchange through the coordinator, which does not read them: subscriptions
+in JoinGroup, assignments in SyncGroup. Java calls this the consumer protocol.
 
-Used by the driver of the classic protocol; what is decoded here is what assignors work on.
+Used by the driver of the classic protocol. Assignors receive the decoded subscriptions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from aiokwire.errors import ProtocolViolation
 from aiokwire.protocol import decode_embedded, encode_embedded
@@ -16,18 +16,20 @@ from aiokwire.protocol.messages.consumer_protocol_assignment import ConsumerProt
 from aiokwire.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from aiokwire.types import TopicPartition
 
+TopicT = TypeVar("TopicT", str, bytes)
+
 NEWEST_VERSION: Final = ConsumerProtocolSubscription.VERSIONS.max
 NO_GENERATION: Final = -1
 
-# More partition numbers than one topic can have: other members' bytes are not believed beyond it.
+# More partitions than a topic can have: larger numbers in other members' bytes are rejected.
 _MOST_PARTITIONS: Final = 1_000_000
 
 
 class MemberSubscription(NamedTuple):
     """One member, as the assignor sees it.
 
-    `owned` and `generation` are empty and -1 from a member whose client is older than they are; `user_data` is what its
-    assignor wrote.
+    `owned` is empty and `generation` is -1 if the member's client is too old to send them; `user_data` is written by
+    its assignor.
     """
 
     member_id: str
@@ -37,6 +39,14 @@ class MemberSubscription(NamedTuple):
     user_data: bytes = b""
     instance_id: str | None = None
     rack_id: str | None = None
+
+
+def by_topic(partitions: Iterable[tuple[TopicT, int]]) -> dict[TopicT, list[int]]:
+    """Return the partition numbers of each topic, all in order. Topics are names or ids."""
+    topics: dict[TopicT, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
 
 
 class _Entry(Protocol):
@@ -52,23 +62,23 @@ def encode_subscription(
     rack: str | None = None,
     version: int = NEWEST_VERSION,
 ) -> bytes:
-    """A member's subscription. An older version leaves out what it cannot carry: before 1 `owned`, before 2
-    `generation`, before 3 `rack`."""
-    message = ConsumerProtocolSubscription(topics=sorted(set(topics)), user_data=user_data or None)
-    if version >= 1:
-        message.owned_partitions = [
+    """Encode a member's subscription. Older versions leave fields out: before 1 `owned`, before 2 `generation`,
+    before 3 `rack`."""
+    message = ConsumerProtocolSubscription(
+        topics=sorted(set(topics)),
+        user_data=user_data or None,
+        owned_partitions=[
             consumer_protocol_subscription.TopicPartition(topic=topic, partitions=numbers)
-            for topic, numbers in _by_topic(owned)
-        ]
-    if version >= 2:
-        message.generation_id = generation
-    if version >= 3:
-        message.rack_id = rack or None
+            for topic, numbers in by_topic(owned if version >= 1 else ()).items()
+        ],
+        generation_id=generation if version >= 2 else NO_GENERATION,
+        rack_id=rack or None if version >= 3 else None,
+    )
     return encode_embedded(message, version)
 
 
 def decode_subscription(member_id: str, data: bytes, instance_id: str | None = None) -> MemberSubscription:
-    """What a member subscribed to; a version newer than known here is read as the newest known.
+    """Decode a member's subscription. A version newer than the newest known is read as that one.
 
     Raises: ProtocolViolation: the bytes are not a subscription; the error names the member.
     """
@@ -95,7 +105,7 @@ def encode_assignment(
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             consumer_protocol_assignment.TopicPartition(topic=topic, partitions=numbers)
-            for topic, numbers in _by_topic(partitions)
+            for topic, numbers in by_topic(partitions).items()
         ],
         user_data=user_data or None,
     )
@@ -103,9 +113,9 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes]:
-    """The partitions that this member was given, in order, and what the leader's assignor wrote for it.
+    """Return the partitions assigned to this member, in order, and the user data of the leader's assignor.
 
-    No bytes at all, which is what a coordinator hands to a member that the leader left out, mean no partition.
+    Empty bytes mean no partitions: the coordinator sends them to a member that the leader left out.
 
     Raises: ProtocolViolation: the bytes are not an assignment.
     """
@@ -113,13 +123,6 @@ def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes]:
         return [], b""
     message = decode_embedded(data, ConsumerProtocolAssignment)
     return _partitions(message.assigned_partitions), bytes(message.user_data or b"")
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> Iterable[tuple[str, list[int]]]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(partition)
-    return topics.items()
 
 
 def _partitions(entries: Iterable[_Entry]) -> list[TopicPartition]:

@@ -13,12 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from aiokwire.group import (
-    ASSIGNORS,
-    MemberSubscription,
-    PartitionInfo,
-    encode_subscription,
-)
+from aiokwire.group.assignors import ASSIGNORS, PartitionInfo
+from aiokwire.group.subscription_format import MemberSubscription, encode_subscription
 from aiokwire.types import TopicPartition
 from integration.kafka import libs
 from integration.kafka.fetch import MissingPrerequisite, java

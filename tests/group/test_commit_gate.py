@@ -1,10 +1,10 @@
-"""Commits and joins take turns."""
+"""Commits and joins exclude each other."""
 
 from __future__ import annotations
 
 import anyio
 
-from aiokwire.group import CommitGate
+from aiokwire.group.commit_gate import CommitGate
 
 
 async def settle() -> None:
@@ -30,7 +30,7 @@ async def test_a_commit_waits_for_the_end_of_a_join() -> None:
         assert passed
 
 
-async def test_a_join_waits_for_the_commits_on_their_way_but_not_for_ever() -> None:
+async def test_a_join_waits_for_commits_in_flight_for_a_limited_time() -> None:
     gate = CommitGate()
     answered = anyio.Event()
     closed = anyio.Event()
@@ -39,8 +39,8 @@ async def test_a_join_waits_for_the_commits_on_their_way_but_not_for_ever() -> N
         async with gate.passing():
             await answered.wait()
 
-    async def join(patience: float) -> None:
-        await gate.close(patience)
+    async def join(timeout: float) -> None:
+        await gate.close(timeout)
         closed.set()
 
     async with anyio.create_task_group() as tasks:
@@ -56,11 +56,14 @@ async def test_a_join_waits_for_the_commits_on_their_way_but_not_for_ever() -> N
         tasks.start_soon(commit)
         await settle()
         await gate.close(0.01)
-        assert not gate.is_open
+        with anyio.move_on_after(0.01) as waiting:
+            async with gate.passing():
+                pass
+        assert waiting.cancelled_caught, "the gate closes without the response"
         answered.set()
 
 
-async def test_a_commit_that_is_cancelled_counts_no_more() -> None:
+async def test_a_cancelled_commit_is_not_waited_for() -> None:
     gate = CommitGate()
     with anyio.CancelScope() as scope:
         async with gate.passing():

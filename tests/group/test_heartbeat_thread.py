@@ -19,8 +19,7 @@ from aiokwire.broker import Broker
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
-from aiokwire.group import HeartbeatSchedule, HeartbeatThread
-from aiokwire.group.heartbeat_thread import FIRST_EAGER_INTERVAL
+from aiokwire.group.heartbeat_thread import FIRST_EAGER_INTERVAL, HeartbeatSchedule, HeartbeatThread
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import ApiKey, Request, Response
 from aiokwire.protocol.messages import consumer_group_heartbeat, heartbeat
@@ -354,8 +353,7 @@ ABANDON = """
 import asyncio, sys, threading
 import anyio
 from aiokwire.cluster import Client, ClientConfig
-from aiokwire.group import HeartbeatSchedule, HeartbeatThread
-from aiokwire.group.heartbeat_thread import FIRST_EAGER_INTERVAL
+from aiokwire.group.heartbeat_thread import FIRST_EAGER_INTERVAL, HeartbeatSchedule, HeartbeatThread
 from aiokwire.net import Address
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest
 

@@ -11,8 +11,8 @@ import pytest
 from aiokwire.broker import Broker
 from aiokwire.consumer import Consumer
 from aiokwire.errors import BrokerError
-from aiokwire.group import decode_subscription
 from aiokwire.group.strategy import OWNS
+from aiokwire.group.subscription_format import decode_subscription
 from aiokwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from aiokwire.protocol.messages.sync_group import SyncGroupRequest
 from aiokwire.testing.plugin import kafka_broker

@@ -55,15 +55,15 @@ async def test_a_coordinator_is_lost_once_and_found_when_it_answers(told: list[G
     status = MemberStatus("g", told.append)
     status.lost("nobody there")
     assert told == []
-    assert status.trouble == "nobody there"
+    assert status.last_error == "nobody there"
     status.answered(1)
     status.heartbeat_answered(1)
     assert status.heartbeat_at is not None
     status.lost("gone")
     status.lost("still gone")
-    assert (status.coordinator, status.trouble) == (None, "still gone")
+    assert (status.coordinator, status.last_error) == (None, "still gone")
     status.answered(2)
-    assert (status.coordinator, status.trouble) == (2, "")
+    assert (status.coordinator, status.last_error) == (2, "")
     assert told == [CoordinatorFound("g", 1), CoordinatorLost("g", 1, "gone"), CoordinatorFound("g", 2)]
 
 

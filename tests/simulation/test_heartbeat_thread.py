@@ -14,7 +14,7 @@ import pytest
 from aiokwire.cluster import Client, ClientConfig
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import KafkaError
-from aiokwire.group import HeartbeatSchedule, HeartbeatThread
+from aiokwire.group.heartbeat_thread import HeartbeatSchedule, HeartbeatThread
 from aiokwire.net import Address, ApiVersions
 from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages.heartbeat import HeartbeatRequest

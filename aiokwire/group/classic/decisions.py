@@ -1,5 +1,5 @@
-"""What a member of a classic group does next: pure functions of what it knows. The only place that interprets the error
-codes of JoinGroup, SyncGroup, Heartbeat and of members' commits.
+"""What a member of a classic group does next: pure functions. The only module that interprets the error codes of
+JoinGroup, SyncGroup, Heartbeat and of members' commits.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from aiokwire.cluster import Cluster
 from aiokwire.error_codes import ErrorCode
-from aiokwire.group.classic.states import ClassicProtocolEvent
+from aiokwire.group.state_table import MemberEvent
 from aiokwire.types import TopicPartition
 
 # Codes after which the member id is void.
@@ -22,55 +22,50 @@ RELOADED: Final = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     }
 )
-# What others may signal to the driver, the most severe first; the last one does not end the generation.
-SEVERITY: Final = (
-    ClassicProtocolEvent.FENCED,
-    ClassicProtocolEvent.LOST,
-    ClassicProtocolEvent.EXPIRED,
-    ClassicProtocolEvent.REBALANCE,
-)
+# The events that may be signalled to the driver, the most severe first; the last one does not end the generation.
+SEVERITY: Final = (MemberEvent.FENCED, MemberEvent.LOST, MemberEvent.EXPIRED, MemberEvent.REBALANCE)
 
 _GENERATION_GONE: Final = {
-    ErrorCode.UNKNOWN_MEMBER_ID: ClassicProtocolEvent.LOST,
-    ErrorCode.ILLEGAL_GENERATION: ClassicProtocolEvent.LOST,
-    ErrorCode.FENCED_INSTANCE_ID: ClassicProtocolEvent.FENCED,
+    ErrorCode.UNKNOWN_MEMBER_ID: MemberEvent.LOST,
+    ErrorCode.ILLEGAL_GENERATION: MemberEvent.LOST,
+    ErrorCode.FENCED_INSTANCE_ID: MemberEvent.FENCED,
 }
 _ON_JOIN: Final = {
     **_GENERATION_GONE,
-    ErrorCode.MEMBER_ID_REQUIRED: ClassicProtocolEvent.RETRY,  # with the id that came along
-    ErrorCode.REBALANCE_IN_PROGRESS: ClassicProtocolEvent.RETRY,
+    ErrorCode.MEMBER_ID_REQUIRED: MemberEvent.RETRY,  # with the member id of the response
+    ErrorCode.REBALANCE_IN_PROGRESS: MemberEvent.RETRY,
 }
-_ON_SYNC: Final = {**_GENERATION_GONE, ErrorCode.REBALANCE_IN_PROGRESS: ClassicProtocolEvent.REBALANCE}
+_ON_SYNC: Final = {**_GENERATION_GONE, ErrorCode.REBALANCE_IN_PROGRESS: MemberEvent.REBALANCE}
 _ON_HEARTBEAT: Final = _ON_SYNC
 
 
-def on_join_error(code: int) -> ClassicProtocolEvent:
-    """What a refused JoinGroup leads to."""
+def on_join_error(code: int) -> MemberEvent:
+    """Return the event that a refused JoinGroup leads to."""
     return _by(_ON_JOIN, code)
 
 
-def on_sync_error(code: int) -> ClassicProtocolEvent:
-    """What a refused SyncGroup leads to."""
+def on_sync_error(code: int) -> MemberEvent:
+    """Return the event that a refused SyncGroup leads to."""
     return _by(_ON_SYNC, code)
 
 
-def on_heartbeat_error(code: int) -> ClassicProtocolEvent | None:
-    """What the response to a heartbeat leads to; None: nothing. A heartbeat never fails the member: the join meets
-    a lasting error again, and reports it."""
+def on_heartbeat_error(code: int) -> MemberEvent | None:
+    """Return the event that the response to a heartbeat leads to; None: nothing. A heartbeat never fails the member:
+    the next join meets a lasting error again, and reports it."""
     known = ErrorCode.of(code)
     if known is ErrorCode.NONE or known.retriable:
         return None
-    return _ON_HEARTBEAT.get(known, ClassicProtocolEvent.REBALANCE)
+    return _ON_HEARTBEAT.get(known, MemberEvent.REBALANCE)
 
 
-def on_commit_error(code: int) -> ClassicProtocolEvent | None:
-    """What a refused commit means for the membership; None: nothing."""
+def on_commit_error(code: int) -> MemberEvent | None:
+    """Return the event that a refused commit leads to; None: the membership is not affected."""
     return _ON_SYNC.get(ErrorCode.of(code))
 
 
-def _by(table: Mapping[ErrorCode, ClassicProtocolEvent], code: int) -> ClassicProtocolEvent:
+def _by(table: Mapping[ErrorCode, MemberEvent], code: int) -> MemberEvent:
     known = ErrorCode.of(code)
-    return table.get(known, ClassicProtocolEvent.RETRY if known.retriable else ClassicProtocolEvent.REFUSED)
+    return table.get(known, MemberEvent.RETRY if known.retriable else MemberEvent.REFUSED)
 
 
 # --- partitions -------------------------------------------------------------------------------------------------------
@@ -79,28 +74,28 @@ def _by(table: Mapping[ErrorCode, ClassicProtocolEvent], code: int) -> ClassicPr
 def plan_revocation(
     owned: Collection[TopicPartition], topics: Collection[str], *, cooperative: bool
 ) -> frozenset[TopicPartition]:
-    """Return what has to be given up before a join."""
+    """Return the partitions to revoke before a join."""
     return frozenset(tp for tp in owned if not cooperative or tp.topic not in topics)
 
 
 class Reconciliation(NamedTuple):
-    """From what is owned to what was assigned."""
+    """The changes from the owned partitions to the assigned ones."""
 
     revoke: frozenset[TopicPartition]
     add: frozenset[TopicPartition]
-    rejoin: bool  # so that what was given up can be assigned (KIP-429)
+    rejoin: bool  # so that the revoked partitions can be assigned (KIP-429)
 
 
 def plan_reconciliation(
     owned: Collection[TopicPartition], assigned: Collection[TopicPartition], *, cooperative: bool
 ) -> Reconciliation:
-    """Return what to give up and what to add."""
+    """Return the partitions to revoke and to add."""
     before, after = frozenset(owned), frozenset(assigned)
     gone = before - after
     return Reconciliation(gone, after - before, cooperative and bool(gone))
 
 
 def partition_counts(cluster: Cluster, topics: Iterable[str]) -> dict[str, int]:
-    """Return how many partitions each topic has; unknown topics are left out."""
+    """Return the partition count of each topic; unknown topics are left out."""
     counts = {name: cluster.topics.get(name) for name in topics}
     return {name: len(topic.partitions) for name, topic in counts.items() if topic is not None and topic.partitions}

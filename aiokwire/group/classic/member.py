@@ -1,13 +1,12 @@
-"""A member of a group that uses the classic protocol: one coroutine per state, one driver that moves it (`MemberBase`).
+"""A member of a group that uses the classic protocol: one coroutine per state, run by the driver in `MemberBase`.
 
-The coordinator names one of the members the leader, which assigns the partitions to all (`leader`).
-`strategy` decides which assignors are offered, and what becomes of partitions when another one is chosen.
+The coordinator chooses one member as the leader, which assigns the partitions to all members (`leader`).
+`strategy` decides which assignors are offered, and which partitions are kept when another one is chosen.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 from typing import TypeVar
 
 import anyio
@@ -16,25 +15,18 @@ from anyio.abc import TaskGroup
 from aiokwire._text import printable
 from aiokwire.cluster import JOIN, Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import KafkaError, error_for
+from aiokwire.errors import KafkaError
 from aiokwire.group.assignors import Assignor
 from aiokwire.group.classic import decisions
 from aiokwire.group.classic.generation import Generation, MemberId
 from aiokwire.group.classic.incompatibility import explain
 from aiokwire.group.classic.leader import know_topics, nothing_for, share_out, subscriptions, watch
-from aiokwire.group.classic.requests import (
-    HeartbeatContent,
-    Identity,
-    Leaving,
-    heartbeat_request,
-    join_request,
-    sync_request,
-)
-from aiokwire.group.classic.states import JOINING, TABLE, ClassicProtocolEvent, ClassicProtocolState
+from aiokwire.group.classic.requests import HeartbeatContent, join_request, leave_request, sync_request
+from aiokwire.group.classic.states import JOINING, TABLE, ClassicProtocolState
 from aiokwire.group.heartbeat_thread import BuildHeartbeat
 from aiokwire.group.member_base import Departure, LeaveRequest, MemberBase
 from aiokwire.group.membership import Host, MemberOptions, metadata_refresh_interval
-from aiokwire.group.state_table import Signals
+from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
 from aiokwire.group.subscription_format import decode_assignment
 from aiokwire.protocol import Request, Response
@@ -42,38 +34,15 @@ from aiokwire.protocol.messages.heartbeat import HeartbeatResponse
 from aiokwire.protocol.messages.join_group import JoinGroupResponse
 from aiokwire.types import GroupMetadata, TopicPartition
 
-T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 logger = logging.getLogger(__name__)
 
-# A join is answered when the last member has joined or its time is over; the response may take a little longer.
+# The response to a join follows when all members have joined, or when the rebalance timeout is over, plus this slack.
 RESPONSE_SLACK = 5.0  # seconds (Java: JOIN_GROUP_TIMEOUT_LAPSE)
 
 
-class _Wait:
-    """A wait for the coordinator that `end` ends when it has become pointless; one at a time."""
-
-    def __init__(self) -> None:
-        self._scope: anyio.CancelScope | None = None  # around the wait, while there is one
-
-    async def wait_for(self, response: Awaitable[T]) -> T | None:
-        """Return the response; None when the wait was ended before."""
-        with anyio.CancelScope() as scope:
-            self._scope = scope
-            try:
-                return await response
-            finally:
-                self._scope = None
-        return None
-
-    def end(self) -> None:
-        """End the wait, if there is one."""
-        if self._scope is not None:
-            self._scope.cancel()
-
-
-class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
+class ClassicMember(MemberBase[ClassicProtocolState]):
     """A member that uses JoinGroup, SyncGroup, Heartbeat and LeaveGroup; see `MemberBase`."""
 
     def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
@@ -83,36 +52,26 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             host,
             status,
             table=TABLE,
-            signals=Signals(decisions.SEVERITY),
+            severity=decisions.SEVERITY,
             steps={
-                ClassicProtocolState.UNJOINED: self._begin,
                 ClassicProtocolState.PREPARING_REBALANCE: self._join,
                 ClassicProtocolState.COMPLETING_REBALANCE: self._sync,
                 ClassicProtocolState.RECONCILING: self._reconcile,
                 ClassicProtocolState.STABLE: self._stay,
                 ClassicProtocolState.REVOKING: self._revoke,
-                ClassicProtocolState.LOSING: self._lose,
-                ClassicProtocolState.IDLE: self._idle,
             },
-            join_reason="a new member",
         )
         self._strategy = options.strategy
         self._offered = options.strategy.assignors  # in the last join
-        self._must_revoke = False  # everything, before the next join: only eager assignors would do
-        self._response = _Wait()  # for JoinGroup or SyncGroup
-        self._topics: frozenset[str] = frozenset()  # subscribed to
+        self._must_revoke = False  # all partitions, before the next join: the group needs an eager assignor
+        self._request_scope: anyio.CancelScope | None = None  # around the last JoinGroup or SyncGroup
+        self._topics: frozenset[str] = frozenset()  # the subscription
         self._id = MemberId()
         self._generation: Generation | None = None
         self._heartbeat: HeartbeatContent | None = None  # of the last generation that began
         self._assigned: list[TopicPartition] = []  # by the last SyncGroup
 
     # --- for the consumer ---------------------------------------------------------------------------------------------
-
-    @property
-    def metadata(self) -> GroupMetadata:
-        """Without a generation while it has none."""
-        member_id = "" if self._generation is None else self._id.current
-        return GroupMetadata(self._options.group_id, self._generation_number, member_id, self._options.instance_id)
 
     def subscribe(self, topics: frozenset[str]) -> None:
         """See `Membership`."""
@@ -122,20 +81,11 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
     def rejoin(self, reason: str) -> None:
         """See `Membership`."""
         self._reason = reason
-        self._signal(ClassicProtocolEvent.REBALANCE)
+        self._signal(MemberEvent.REBALANCE)
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
-        event = decisions.on_commit_error(code)
-        if event is None:
-            return False
-        now = self.metadata
-        if (group.generation, group.member_id) != (now.generation, now.member_id):
-            return now.generation >= 0  # it is in a newer generation already
-        self._forget_id(code)
-        self._fail_if_fenced(event, code, "OffsetCommit")
-        self._signal(event)
-        return event is ClassicProtocolEvent.REBALANCE
+        return self._after_commit_error(decisions.on_commit_error(code), code, group)
 
     # --- the driver ---------------------------------------------------------------------------------------------------
 
@@ -143,17 +93,17 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
         super()._start_tasks(tasks)
         tasks.start_soon(self._refresh_metadata, name=f"topics of group {self._options.group_id}")
 
-    def _fire(self, event: ClassicProtocolEvent) -> None:
+    def _fire(self, event: MemberEvent) -> None:
         super()._fire(event)
         if self._machine.state not in JOINING:
             self.commits.open()
 
-    async def _begin(self) -> ClassicProtocolEvent:
+    async def _begin(self) -> MemberEvent:
         self._generation = None
         return await super()._begin()
 
-    async def _join(self) -> ClassicProtocolEvent:
-        """PREPARING_REBALANCE."""
+    async def _join(self) -> MemberEvent:
+        """PREPARING_REBALANCE: send JoinGroup."""
         options = self._options
         await self.commits.close(options.session_timeout / 2)
         self._signals.clear()
@@ -161,7 +111,7 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
         self._offered = self._strategy.offered(self._assignor, owns=bool(owned))
         request = join_request(
             self._identity,
-            self._strategy.encode(self._offered, topics, owned, self._generation_number, options.rack_id),
+            self._strategy.encode(self._offered, topics, owned, self._identity.generation, options.rack_id),
             session_timeout=options.session_timeout,
             rebalance_timeout=options.max_poll_interval,
             reason=self._reason,
@@ -169,13 +119,13 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
         try:
             answer = await self._request_join_lane(request)
         except KafkaError as error:
-            self._id.moved()  # perhaps the coordinator restarts
+            self._id.moved()  # the coordinator may be restarting
             return await self._after_failure(error)
         if answer is None:
-            return self._ending
+            return self._terminal
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id.given(answer.member_id)
-            return ClassicProtocolEvent.RETRY
+            return MemberEvent.RETRY
         if code := answer.error_code:
             if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
                 return await self._after_incompatibility(code)
@@ -185,7 +135,7 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             return event
         return await self._on_joined(answer, topics)
 
-    async def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> ClassicProtocolEvent:
+    async def _on_joined(self, answer: JoinGroupResponse, topics: frozenset[str]) -> MemberEvent:
         self._id.given(answer.member_id)
         assignor = next((each for each in self._offered if each.name == answer.protocol_name), None)
         if assignor is None:
@@ -195,8 +145,10 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
         is_leader = answer.leader == answer.member_id
         yields = self._strategy.is_auto and not assignor.cooperative and bool(self._host.owned())
         if yields and not is_leader and (self._generation is None or answer.leader != self._generation.leader):
-            logger.warning("%s: a new leader assigns by %r what this member owns", self._label, assignor.name)
-            return ClassicProtocolEvent.LOST
+            logger.warning(
+                "%s: a new leader assigns partitions of this member by %r: dropping them", self._label, assignor.name
+            )
+            return MemberEvent.LOST
         generation = Generation(
             answer.generation_id,
             assignor,
@@ -208,7 +160,7 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             yields,
         )
         self._generation = generation
-        self._coordinator.status.members = len(answer.members) if is_leader else None
+        self._coordinator.status.joined(len(answer.members) if is_leader else None)
         self._must_revoke = False
         self._strategy.warn_of(assignor, self._label)
         logger.info(
@@ -218,21 +170,21 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             printable(self._id.current),
             " (leader)" * is_leader,
         )
-        await self._start_heartbeats(generation.number)
-        return ClassicProtocolEvent.JOINED
+        await self._start_heartbeats()
+        return MemberEvent.JOINED
 
-    async def _sync(self) -> ClassicProtocolEvent:
-        """COMPLETING_REBALANCE."""
+    async def _sync(self) -> MemberEvent:
+        """COMPLETING_REBALANCE: send SyncGroup."""
         generation = self._generation
         assert generation is not None
         if (gone := self._signals.terminal) is not None:
             return gone
         try:
             assignments = await self._assignments(generation)
-            request = sync_request(self._identity, generation.number, generation.assignor.name, assignments)
+            request = sync_request(self._identity, generation.assignor.name, assignments)
             answer = await self._request_join_lane(request)
             if answer is None:
-                return self._ending
+                return self._terminal
             if answer.error_code:
                 return await self._after_error_code(
                     decisions.on_sync_error(answer.error_code), answer.error_code, "SyncGroup"
@@ -242,14 +194,17 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             return await self._after_failure(error)
         self._id.settled()
         self._backoff.reset()
-        return self._signals.terminal or ClassicProtocolEvent.SYNCED
+        return self._signals.terminal or MemberEvent.SYNCED
 
     async def _request_join_lane(self, request: Request[ResponseT]) -> ResponseT | None:
         """Return the response to a JoinGroup or SyncGroup; None: a signal ended the wait."""
-        return await self._response.wait_for(self._coordinator.request(request, lane=JOIN, timeout=self._join_timeout))
+        timeout = max(self._options.max_poll_interval + RESPONSE_SLACK, self._client.config.request_timeout)
+        with anyio.CancelScope() as self._request_scope:
+            return await self._coordinator.request(request, lane=JOIN, timeout=timeout)
+        return None
 
     async def _assignments(self, generation: Generation) -> dict[str, bytes]:
-        """The leader's decision; empty for everybody else."""
+        """Return the leader's decision; empty if this member does not lead."""
         if generation.watch is None:
             return {}
         members = subscriptions(generation.members)
@@ -262,8 +217,8 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             return nothing_for(members)
         return share_out(generation.assignor, members, cluster)
 
-    async def _reconcile(self) -> ClassicProtocolEvent:
-        """RECONCILING: from what is owned to what was assigned."""
+    async def _reconcile(self) -> MemberEvent:
+        """RECONCILING: revoke and add partitions as assigned."""
         generation = self._generation
         assert generation is not None
         assigned = [tp for tp in self._assigned if tp.topic in self._topics and not generation.yields]
@@ -278,15 +233,15 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
         if (gone := self._signals.terminal) is not None:
             return gone
         if plan.rejoin:
-            self._reason = "gave up partitions that others are to have"
-            return ClassicProtocolEvent.REBALANCE
+            self._reason = "revoked partitions that other members receive"
+            return MemberEvent.REBALANCE
         if self._strategy.should_offer_more(generation.assignor, self._offered):
             self._reason = "offers eager assignors again"
-            return ClassicProtocolEvent.REBALANCE
-        return ClassicProtocolEvent.SETTLED
+            return MemberEvent.REBALANCE
+        return MemberEvent.SETTLED
 
-    async def _stay(self) -> ClassicProtocolEvent:
-        """STABLE: until something happens."""
+    async def _stay(self) -> MemberEvent:
+        """STABLE: wait for an event."""
         self._consecutive_losses = 0
         generation = self._generation
         assert generation is not None
@@ -298,16 +253,16 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             reason = generation.outdated(self._topics, self._client.cluster)
             if reason is not None:
                 self._reason = reason
-                return ClassicProtocolEvent.REBALANCE
+                return MemberEvent.REBALANCE
             await self._woken.wait()
 
-    async def _revoke(self) -> ClassicProtocolEvent:
-        """REVOKING: what must not be kept while the group rebalances."""
+    async def _revoke(self) -> MemberEvent:
+        """REVOKING: revoke the partitions that must not be kept while the group rebalances."""
         keeps = not self._must_revoke and self._strategy.is_cooperative(self._assignor)
-        given_up = decisions.plan_revocation(self._host.owned(), self._topics, cooperative=keeps)
-        if given_up:
-            await self._host.revoke(given_up, self._revocation_deadline)
-        return self._signals.terminal or ClassicProtocolEvent.REVOKED
+        revoked = decisions.plan_revocation(self._host.owned(), self._topics, cooperative=keeps)
+        if revoked:
+            await self._host.revoke(revoked, self._revocation_deadline)
+        return self._signals.terminal or MemberEvent.REVOKED
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -316,10 +271,10 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
         await super()._depart(departure)
 
     def _new_leave_request(self, reason: str) -> LeaveRequest | None:
-        """A static member stays: it is expected back."""
+        """A static member sends none: it stays in the group until its session ends."""
         if not self._id.current or self._options.instance_id is not None:
             return None
-        return Leaving(self._identity, reason)
+        return LeaveRequest(self._id.current, *leave_request(self._identity, reason))
 
     async def _send_leave(self, leave: LeaveRequest | None) -> None:
         if leave is not None:
@@ -336,21 +291,20 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
 
     # --- failures -----------------------------------------------------------------------------------------------------
 
-    async def _after_error_code(self, event: ClassicProtocolEvent, code: int, request: str) -> ClassicProtocolEvent:
-        error = error_for(code, f"{self._label}: {request} as member {self._id.current!r}", request=request)
+    async def _after_error_code(self, event: MemberEvent, code: int, request: str) -> MemberEvent:
+        error = self._error(code, request)
         self._forget_id(code)
         return await self._after_refusal(event, error)
 
-    async def _after_incompatibility(self, code: int) -> ClassicProtocolEvent:
+    async def _after_incompatibility(self, code: int) -> MemberEvent:
         """None of the offered assignors is supported by all other members."""
         if self._offered != self._strategy.assignors and self._generation is not None:
-            logger.info("%s: its members need an eager assignor: giving up all partitions before the join", self._label)
+            logger.info("%s: the group needs an eager assignor: revoking all partitions before the join", self._label)
             self._must_revoke = True
-            await self._start_heartbeats(self._generation.number)
-            return ClassicProtocolEvent.INCOMPATIBLE
+            await self._start_heartbeats()
+            return MemberEvent.INCOMPATIBLE
         why = await explain(self._coordinator, self._options.group_id, self._offered)
-        self._host.fail(error_for(code, f"{self._label}: cannot join: {why}", request="JoinGroup"), final=False)
-        return ClassicProtocolEvent.REFUSED
+        return await self._after_refusal(MemberEvent.REFUSED, self._error(code, "JoinGroup", why))
 
     def _forget_id(self, code: int) -> None:
         if code in decisions.FORGOTTEN:
@@ -358,8 +312,8 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
 
     # --- heartbeats and signals ---------------------------------------------------------------------------------------
 
-    async def _start_heartbeats(self, generation: int) -> None:
-        self._heartbeat = HeartbeatContent(heartbeat_request(self._identity, generation))
+    async def _start_heartbeats(self) -> None:
+        self._heartbeat = HeartbeatContent(self._identity)
         await self._heartbeats.start(self._options.heartbeat_interval)
 
     def next_heartbeat(self) -> BuildHeartbeat:
@@ -373,35 +327,29 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
             logger.log(failure_level(outcome), "%s: a heartbeat failed: %s", self._label, outcome)
             return
         assert isinstance(outcome, HeartbeatResponse)
-        code = outcome.error_code
-        event = decisions.on_heartbeat_error(code)
-        if event is None:
-            return
-        if code:
-            self._forget_id(code)
-            logger.info("%s: heartbeat rejected: %s", self._label, ErrorCode.of(code).name)
-        self._fail_if_fenced(event, code, "Heartbeat")
-        self._signal(event)
+        event = decisions.on_heartbeat_error(outcome.error_code)
+        if event is not None:
+            self._end_by(event, outcome.error_code, "Heartbeat")
 
-    def on_lookup_refused(self, error: KafkaError) -> None:
-        """The next join meets the same error and reports it to the application."""
-        self._signal(ClassicProtocolEvent.REBALANCE)
+    def on_refused(self, error: KafkaError) -> None:
+        """See `HeartbeatSource`. The next join meets the same error and reports it to the application."""
+        self._signal(MemberEvent.REBALANCE)
 
-    def _signal(self, event: ClassicProtocolEvent) -> None:
+    def _end_by(self, event: MemberEvent, code: int, request: str, message: str | None = None) -> None:
+        super()._end_by(event, code, request, message)
+        self._forget_id(code)
+
+    def _signal(self, event: MemberEvent) -> None:
         super()._signal(event)
         terminal = self._signals.terminal
-        if terminal is not None and self._machine.can(terminal):
-            self._response.end()
-
-    def _fail_if_fenced(self, event: ClassicProtocolEvent, code: int, request: str) -> None:
-        if event is ClassicProtocolEvent.FENCED:
-            self._host.fail(error_for(code, f"{self._label}: {request}", request=request), final=True)
+        if terminal is not None and self._machine.can(terminal) and self._request_scope is not None:
+            self._request_scope.cancel()
 
     def _on_metadata(self, _cluster: Cluster) -> None:
         self._woken.set()
 
     async def _refresh_metadata(self) -> None:
-        """While this member leads, look for topics and partitions that were added."""
+        """Look for new topics and partitions while this member leads."""
         while True:
             generation = self._generation
             watched = () if generation is None or generation.watch is None else generation.watch.topics
@@ -414,25 +362,18 @@ class ClassicMember(MemberBase[ClassicProtocolState, ClassicProtocolEvent]):
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     @property
-    def _identity(self) -> Identity:
-        return Identity(self._options.group_id, self._id.current, self._options.instance_id)
+    def _identity(self) -> GroupMetadata:
+        generation = -1 if self._generation is None else self._generation.number
+        return GroupMetadata(self._options.group_id, generation, self._id.current, self._options.instance_id)
 
     @property
-    def _ending(self) -> ClassicProtocolEvent:
-        """What ended the wait for a generation."""
+    def _terminal(self) -> MemberEvent:
+        """The event that ended the wait for a generation."""
         event = self._signals.terminal
         assert event is not None
         return event
 
     @property
-    def _join_timeout(self) -> float:
-        return max(self._options.max_poll_interval + RESPONSE_SLACK, self._client.config.request_timeout)
-
-    @property
-    def _generation_number(self) -> int:
-        return -1 if self._generation is None else self._generation.number
-
-    @property
     def _assignor(self) -> Assignor | None:
-        """Of the generation that it is in."""
+        """The assignor of the current generation."""
         return None if self._generation is None else self._generation.assignor

@@ -8,58 +8,49 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import Response
 from aiokwire.protocol.messages import heartbeat, join_group, leave_group, sync_group
+from aiokwire.types import GroupMetadata
 
 PROTOCOL_TYPE: Final = "consumer"
-# Since when LeaveGroup has a list of members; since when a group keeps static members.
+# The first version of LeaveGroup with a list of members.
 FIRST_VERSION_WITH_MEMBERS: Final = leave_group.LeaveGroupRequest.FIRST_VERSION_WITH["members"]
-# The coordinator shortens no reason: it refuses a long one.
+# The coordinator does not shorten a reason: it refuses a longer one.
 REASON_LENGTH: Final = 255
 
 
-class Identity(NamedTuple):
-    """Who a member is; part of every request."""
-
-    group_id: str
-    member_id: str = ""
-    instance_id: str | None = None
-
-
 def join_request(
-    who: Identity,
+    member: GroupMetadata,
     protocols: Iterable[tuple[str, bytes]],
     *,
     session_timeout: float,
     rebalance_timeout: float,
     reason: str,
 ) -> join_group.JoinGroupRequest:
-    """Times in seconds; `protocols` are the assignors' names each with the member's subscription."""
+    """Build JoinGroup. Times in seconds; `protocols` are the assignors' names, each with the member's subscription."""
     return join_group.JoinGroupRequest(
-        group_id=who.group_id,
+        group_id=member.group_id,
         session_timeout_ms=round(session_timeout * 1000),
         rebalance_timeout_ms=round(rebalance_timeout * 1000),
-        member_id=who.member_id,
-        group_instance_id=who.instance_id,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
         protocol_type=PROTOCOL_TYPE,
         protocols=[join_group.JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
         reason=reason[:REASON_LENGTH],
     )
 
 
-def sync_request(
-    who: Identity, generation: int, protocol: str, assignments: Mapping[str, bytes]
-) -> sync_group.SyncGroupRequest:
-    """`assignments` by member id: the leader's decision; empty from everybody else."""
+def sync_request(member: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> sync_group.SyncGroupRequest:
+    """Build SyncGroup. `assignments`: the leader's decision, by member id; empty for the other members."""
     return sync_group.SyncGroupRequest(
-        group_id=who.group_id,
-        generation_id=generation,
-        member_id=who.member_id,
-        group_instance_id=who.instance_id,
+        group_id=member.group_id,
+        generation_id=member.generation,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
         protocol_type=PROTOCOL_TYPE,
         protocol_name=protocol,
         assignments=[
@@ -69,46 +60,38 @@ def sync_request(
     )
 
 
-def heartbeat_request(who: Identity, generation: int) -> heartbeat.HeartbeatRequest:
-    return heartbeat.HeartbeatRequest(
-        group_id=who.group_id,
-        generation_id=generation,
-        member_id=who.member_id,
-        group_instance_id=who.instance_id,
-    )
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class HeartbeatContent:
     """The heartbeats of one generation; a pure function, called in the heartbeat thread."""
 
-    request: heartbeat.HeartbeatRequest
+    member: GroupMetadata
 
     def __call__(self, versions: ApiVersions, _last: Response | None) -> tuple[heartbeat.HeartbeatRequest, int]:
-        return self.request, versions.pick(heartbeat.HeartbeatRequest)
+        request = heartbeat.HeartbeatRequest(
+            group_id=self.member.group_id,
+            generation_id=self.member.generation,
+            member_id=self.member.member_id,
+            group_instance_id=self.member.group_instance_id,
+        )
+        return request, versions.pick(heartbeat.HeartbeatRequest)
 
 
-class Leaving:
-    """LeaveGroup; its fields are set when the version is chosen."""
+def leave_request(
+    member: GroupMetadata, reason: str
+) -> tuple[leave_group.LeaveGroupRequest, Callable[[ApiVersions], int]]:
+    """Return LeaveGroup and the function that chooses its version, and sets the fields that the version has."""
+    request = leave_group.LeaveGroupRequest(group_id=member.group_id)
 
-    def __init__(self, who: Identity, reason: str) -> None:
-        self.request = leave_group.LeaveGroupRequest(group_id=who.group_id)
-        self.member_id = who.member_id
-        self._who = who
-        self._reason = reason[:REASON_LENGTH]
-
-    def version(self, versions: ApiVersions) -> int:
-        """The newest version."""
+    def version(versions: ApiVersions) -> int:
         picked = versions.pick(leave_group.LeaveGroupRequest)
-        request = self.request
+        request.member_id, request.members = member.member_id, []
         if picked >= FIRST_VERSION_WITH_MEMBERS:
-            request.member_id = ""
-            request.members = [
-                leave_group.MemberIdentity(
-                    member_id=self._who.member_id, group_instance_id=self._who.instance_id, reason=self._reason
-                )
-            ]
-        else:
-            request.member_id = self._who.member_id
-            request.members = []
+            leaving = leave_group.MemberIdentity(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                reason=reason[:REASON_LENGTH],
+            )
+            request.member_id, request.members = "", [leaving]
         return picked
+
+    return request, version

@@ -1,7 +1,7 @@
-"""The states of a member of a classic group, and what moves it. Driven by `member` alone.
+"""The states of a member that uses the classic protocol, and their transitions. Driven by `member` alone.
 
 UNJOINED -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> RECONCILING -> STABLE -> REVOKING -> PREPARING_REBALANCE ...
-              JoinGroup              SyncGroup             take, give     heartbeats give up
+              JoinGroup              SyncGroup             revoke, assign  heartbeats  revoke
 """
 
 from __future__ import annotations
@@ -9,50 +9,31 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from aiokwire.group.state_table import MemberEvent as _E
 from aiokwire.group.state_table import StateTable
 
 
 class ClassicProtocolState(enum.Enum):
-    """Where a member is; the first four names are Kafka's."""
+    """The state of a member; the first four names are Kafka's."""
 
     UNJOINED = enum.auto()  # in no generation
-    PREPARING_REBALANCE = enum.auto()  # JoinGroup sent, not answered
-    COMPLETING_REBALANCE = enum.auto()  # JoinGroup answered, SyncGroup not
+    PREPARING_REBALANCE = enum.auto()  # JoinGroup is in flight
+    COMPLETING_REBALANCE = enum.auto()  # JoinGroup succeeded, SyncGroup is in flight
     STABLE = enum.auto()  # assigned and heartbeating
-    RECONCILING = enum.auto()  # partitions are given up and taken up; heartbeats continue
-    REVOKING = enum.auto()  # partitions are given up before a join; heartbeats continue
+    RECONCILING = enum.auto()  # partitions are revoked and assigned; heartbeats continue
+    REVOKING = enum.auto()  # partitions are revoked before a join; heartbeats continue
     LOSING = enum.auto()  # the generation is gone, and the listener is notified
     IDLE = enum.auto()  # out of the group until the application reads again
-    FAILED = enum.auto()  # for good: another member has this one's instance id
-    LEFT = enum.auto()  # for good: closed
+    FAILED = enum.auto()  # final: another member has the instance id
+    LEFT = enum.auto()  # final: closed
 
 
-class ClassicProtocolEvent(enum.Enum):
-    """What moves a member."""
-
-    JOIN = enum.auto()  # there is something to join for
-    JOINED = enum.auto()  # a new generation has this member
-    SYNCED = enum.auto()  # its assignment came
-    SETTLED = enum.auto()  # the assignment is in force
-    REVOKED = enum.auto()  # what has to be given up before a join was given up
-    INCOMPATIBLE = enum.auto()  # the group needs an assignor that has to be joined without partitions
-    RETRY = enum.auto()  # an attempt failed and may succeed now
-    REBALANCE = enum.auto()  # join again, in possession of the generation
-    LOST = enum.auto()  # the generation is gone: others may have the partitions already
-    RELEASED = enum.auto()  # what was lost was let go
-    EXPIRED = enum.auto()  # the application made no progress for max_poll_interval_ms
-    REFUSED = enum.auto()  # the coordinator will not have this member as it is
-    POLLED = enum.auto()  # the application reads again
-    FENCED = enum.auto()  # another member has the instance id
-    LEAVE = enum.auto()  # closed
-
-
-_S, _E = ClassicProtocolState, ClassicProtocolEvent
+_S = ClassicProtocolState
 
 FINAL: Final = frozenset({_S.FAILED, _S.LEFT})
 # States in which the coordinator expects heartbeats.
 HEARTBEATING: Final = frozenset({_S.COMPLETING_REBALANCE, _S.RECONCILING, _S.STABLE, _S.REVOKING})
-# States in which commits wait: a join is under way.
+# States in which commits wait for the end of the join.
 JOINING: Final = frozenset({_S.PREPARING_REBALANCE, _S.COMPLETING_REBALANCE})
 
 TRANSITIONS: Final = {
@@ -77,15 +58,8 @@ TRANSITIONS: Final = {
 TABLE: Final = StateTable(
     transitions=TRANSITIONS,
     unjoined=_S.UNJOINED,
+    losing=_S.LOSING,
     idle=_S.IDLE,
     final=FINAL,
     heartbeating=HEARTBEATING,
-    join=_E.JOIN,
-    retry=_E.RETRY,
-    released=_E.RELEASED,
-    expired=_E.EXPIRED,
-    refused=_E.REFUSED,
-    fenced=_E.FENCED,
-    polled=_E.POLLED,
-    leave=_E.LEAVE,
 )

@@ -1,8 +1,8 @@
-"""A member of a group that uses the consumer protocol (KIP-848): one coroutine per state, one driver that moves it
-(`MemberBase`).
+"""A member of a group that uses the consumer protocol (KIP-848): one coroutine per state, run by the driver in
+`MemberBase`.
 
-The coordinator assigns the partitions, in responses to heartbeats. A member revokes partitions, acknowledges that, and
-receives more. Heartbeats continue from the join to the end, in a task of their own.
+The coordinator assigns partitions in responses to heartbeats. A member revokes partitions, acknowledges that, and then
+receives others. Heartbeats are sent from the join until the member leaves.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ import anyio
 from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster, failure_level
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, error_for, is_transient
+from aiokwire.errors import BrokerError, KafkaError, UnsupportedVersion, is_transient
 from aiokwire.group.consumer_protocol import decisions
 from aiokwire.group.consumer_protocol.requests import (
     JOINING,
     Description,
     HeartbeatBuilder,
     HeartbeatContent,
-    Identity,
-    Leaving,
     Parts,
+    leave_request,
     read_heartbeat,
 )
-from aiokwire.group.consumer_protocol.states import TABLE, ConsumerProtocolEvent, ConsumerProtocolState
+from aiokwire.group.consumer_protocol.states import TABLE, ConsumerProtocolState
 from aiokwire.group.consumer_protocol.topic_names import names_of
 from aiokwire.group.heartbeat_thread import BuildHeartbeat
 from aiokwire.group.member_base import LeaveRequest, MemberBase
 from aiokwire.group.membership import Host, MemberOptions
-from aiokwire.group.state_table import Signals
+from aiokwire.group.state_table import MemberEvent
 from aiokwire.group.status import MemberStatus
 from aiokwire.protocol import Response
 from aiokwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
@@ -41,16 +40,16 @@ from aiokwire.types import GroupMetadata
 logger = logging.getLogger(__name__)
 
 NOTHING: Parts = frozenset()
-# How often unknown names of assigned topics are looked up (seconds).
+# The pauses between lookups of the names of assigned topics (seconds).
 NAMES_INTERVAL = 1.0
 LONGEST_NAMES_INTERVAL = 30.0
-# How often a static member tries to join while another member has its instance id (seconds).
+# The pause between attempts of a static member to join while another member has its instance id (seconds).
 UNRELEASED_INTERVAL = 1.0
 
 
-class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolEvent]):
-    """A member that uses ConsumerGroupHeartbeat; see `MemberBase`. Its `commits` gate is always open: commits and this
-    protocol do not get in each other's way."""
+class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
+    """A member that uses ConsumerGroupHeartbeat; see `MemberBase`. Its `commits` gate is always open: joins of this
+    protocol do not affect commits."""
 
     def __init__(
         self, client: Client, options: MemberOptions, host: Host, status: MemberStatus, *, may_fall_back: bool = False
@@ -62,69 +61,53 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
             host,
             status,
             table=TABLE,
-            signals=Signals(decisions.SEVERITY),
+            severity=decisions.SEVERITY,
             steps={
-                ConsumerProtocolState.UNJOINED: self._begin,
                 ConsumerProtocolState.JOINING: self._join,
                 ConsumerProtocolState.RECONCILING: self._reconcile,
                 ConsumerProtocolState.STABLE: self._stay,
-                ConsumerProtocolState.LOSING: self._lose,
-                ConsumerProtocolState.IDLE: self._idle,
             },
-            join_reason="",
         )
-        # Which member this is, and what it wants.
+        # The member's id, and what it reports about itself.
         self._member_id = base64.urlsafe_b64encode(client.rng.randbytes(16)).decode().rstrip("=")
         self._wanted = Description(
             assignor=options.remote_assignor,
             rack_id=options.rack_id,
             rebalance_timeout_ms=round(options.max_poll_interval * 1000),
         )
-        self._sent: Description | None = None  # what the coordinator knows of that; None: nothing for sure
-        # What the coordinator assigned, and what is in force of it.
-        self._epoch = JOINING  # 0 while it has none
+        self._sent: Description | None = None  # what the coordinator knows of that; None: not certain
+        # The coordinator's assignment, and the part of it that is in force.
+        self._epoch = JOINING  # 0 without an epoch
         self._target = NOTHING
         self._held = NOTHING
         self._names: dict[bytes, str] = {}
-        self._acknowledge = False  # the next heartbeat reports what is held
+        self._acknowledge = False  # the next heartbeat reports `_held`
         self._unreleased_since: float | None = None
         self._may_fall_back = may_fall_back
 
     # --- for the consumer ---------------------------------------------------------------------------------------------
 
-    @property
-    def metadata(self) -> GroupMetadata:
-        """With the member's epoch for a generation; without one while it has none."""
-        if self._epoch == JOINING:
-            return GroupMetadata(self._options.group_id, -1, "", self._options.instance_id)
-        return GroupMetadata(self._options.group_id, self._epoch, self._member_id, self._options.instance_id)
-
     def subscribe(self, topics: frozenset[str], pattern: str | None = None) -> None:
-        """See `Membership`; also with a `pattern` that the coordinator matches."""
+        """See `Membership`. `pattern`: matched by the coordinator."""
         self._wanted = self._wanted._replace(topics=topics, pattern=pattern)
         self._heartbeats.send_now()
 
     def rejoin(self, reason: str) -> None:
-        """The coordinator decides when this protocol rebalances: nothing happens."""
+        """Log only: in this protocol the coordinator decides when to rebalance."""
         logger.info("%s: only the coordinator rebalances this group (%s)", self._label, reason)
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
         """See `Membership`."""
-        now = self.metadata
         if code == ErrorCode.STALE_MEMBER_EPOCH:
-            if now.generation == group.generation:
+            if self._epoch == group.generation:
                 self._heartbeats.send_now()  # the response contains the epoch
-            return now.generation >= 0
-        event = decisions.on_commit_error(code)
-        if event is None or now.generation != group.generation:
-            return event is not None and now.generation >= 0
-        self._note(event, code, "OffsetCommit")
-        return False
+            return self._is_member
+        return self._after_commit_error(decisions.on_commit_error(code), code, group)
 
     # --- states -------------------------------------------------------------------------------------------------------
 
-    async def _join(self) -> ConsumerProtocolEvent:
-        """JOINING."""
+    async def _join(self) -> MemberEvent:
+        """JOINING: send a heartbeat with epoch 0."""
         self._signals.clear()
         wanted = self._wanted
         try:
@@ -144,28 +127,28 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
         await self._heartbeats.start(answer.heartbeat_interval_ms / 1000 or self._options.heartbeat_interval)
         if self._wanted != wanted:
             self._heartbeats.send_now()
-        return ConsumerProtocolEvent.JOINED
+        return MemberEvent.JOINED
 
-    async def _reconcile(self) -> ConsumerProtocolEvent:
-        """RECONCILING: from what is owned to what the coordinator gave."""
-        self._signals.discard(ConsumerProtocolEvent.ASSIGNMENT_CHANGED)
+    async def _reconcile(self) -> MemberEvent:
+        """RECONCILING: revoke and add partitions as assigned."""
+        self._signals.discard(MemberEvent.ASSIGNMENT_CHANGED)
         target = self._target
         self._names = await names_of(self._client, {part.topic_id for part in target})
         plan = decisions.plan_reconciliation(self._host.owned(), target, self._names)
         if plan.revoke:
-            await self._host.revoke(plan.revoke, anyio.current_time() + self._options.max_poll_interval)
+            await self._host.revoke(plan.revoke, self._revocation_deadline)
             self._acknowledge_held(target)
         if (event := self._signals.most_severe) is not None:
             return event
-        # From here on it has them, whatever the listener still does: if everything has to be sent again meanwhile, the
-        # coordinator would assign to others at once what is left out.
+        # Report the new partitions as held while the listener runs: if a full heartbeat leaves a partition out, the
+        # coordinator assigns it to another member at once.
         self._held = decisions.held_of(target, self._names, self._host.owned() | plan.add)
         await self._host.assign(plan.add)
         self._acknowledge_held(target)
-        return self._signals.most_severe or ConsumerProtocolEvent.SETTLED
+        return self._signals.most_severe or MemberEvent.SETTLED
 
-    async def _stay(self) -> ConsumerProtocolEvent:
-        """STABLE: until something happens."""
+    async def _stay(self) -> MemberEvent:
+        """STABLE: wait for an event."""
         self._consecutive_losses = 0
         pause = NAMES_INTERVAL
         while True:
@@ -178,12 +161,12 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
                 continue
             pause = min(2 * pause, LONGEST_NAMES_INTERVAL)
             if await names_of(self._client, unnamed):
-                return ConsumerProtocolEvent.ASSIGNMENT_CHANGED
+                return MemberEvent.ASSIGNMENT_CHANGED
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _new_leave_request(self, _reason: str) -> LeaveRequest | None:
-        return None if self._epoch == JOINING else Leaving(self._identity)
+        return LeaveRequest(self._member_id, leave_request(self._identity)) if self._is_member else None
 
     @property
     def _is_member(self) -> bool:
@@ -213,10 +196,10 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
             self._sent = None
             event = decisions.on_heartbeat_error(outcome.error_code)
             if event is not None:
-                self._note(event, outcome.error_code, "ConsumerGroupHeartbeat", outcome.error_message)
+                self._end_by(event, outcome.error_code, "ConsumerGroupHeartbeat", outcome.error_message)
             return
-        # After a heartbeat without a response everything is sent once more: otherwise the coordinator would not repeat
-        # what that response contained.
+        # After a heartbeat without a response the next one is full: otherwise the coordinator would not repeat the
+        # contents of the lost response.
         if self._sent is not None or content.sent is None:
             self._sent = content.now
         if content.held is not None and content.held == self._held:
@@ -224,15 +207,16 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
         self._take(outcome)
 
     def _on_failed_heartbeat(self, error: KafkaError) -> None:
-        self._sent = None  # it is not known what the coordinator has read
+        self._sent = None  # the coordinator may have received the heartbeat or not
         if is_transient(error):
             logger.log(failure_level(error), "%s: a heartbeat failed: %s", self._label, error)
         else:
-            self._host.fail(error, final=False)
-            self._signal(ConsumerProtocolEvent.REFUSED)
+            self.on_refused(error)
 
-    def on_lookup_refused(self, error: KafkaError) -> None:
-        """Nothing: the lookup is repeated, until the session ends or a request to the coordinator reports the error."""
+    def on_refused(self, error: KafkaError) -> None:
+        """See `HeartbeatSource`."""
+        self._report(MemberEvent.REFUSED, error)
+        self._signal(MemberEvent.REFUSED)
 
     async def _ask(self, heartbeat: HeartbeatBuilder) -> ConsumerGroupHeartbeatResponse:
         return await self._coordinator.request(
@@ -251,72 +235,60 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState, ConsumerProtocolE
             self._heartbeats.set_interval(news.interval)
         if news.assignment is not None:
             self._target = news.assignment
-            self._signal(ConsumerProtocolEvent.ASSIGNMENT_CHANGED)
+            self._signal(MemberEvent.ASSIGNMENT_CHANGED)
 
     def _acknowledge_held(self, target: Parts) -> None:
-        """Report what of `target` is in force: the coordinator waits for that before it assigns what was revoked to
-        others, and more to this member."""
+        """Report the part of `target` that is in force: the coordinator waits for that before it assigns the revoked
+        partitions to other members, and others to this one."""
         self._held = decisions.held_of(target, self._names, self._host.owned())
         self._acknowledge = True
         self._heartbeats.send_now()
 
     # --- failures ----------------------------------------------------------------------------------------------
 
-    async def _after_error_code(self, answer: ConsumerGroupHeartbeatResponse) -> ConsumerProtocolEvent:
-        """A join that was refused."""
+    async def _after_error_code(self, answer: ConsumerGroupHeartbeatResponse) -> MemberEvent:
+        """Handle a refused join."""
         code = answer.error_code
         event = decisions.on_join_error(code)
         error = self._error(code, "ConsumerGroupHeartbeat", answer.error_message)
-        if event is ConsumerProtocolEvent.UNSERVED or (code == ErrorCode.GROUP_ID_NOT_FOUND and self._may_fall_back):
+        if event is MemberEvent.UNSERVED or (code == ErrorCode.GROUP_ID_NOT_FOUND and self._may_fall_back):
             return self._after_unserved(error)
         if code == ErrorCode.UNRELEASED_INSTANCE_ID:
             return await self._after_unreleased(error)
         return await self._after_refusal(event, error)
 
-    def _after_unserved(self, error: BrokerError) -> ConsumerProtocolEvent:
-        """The broker does not support this protocol, or the group uses the other one."""
+    def _after_unserved(self, error: BrokerError) -> MemberEvent:
+        """Handle a broker that does not support this protocol, or a group that uses the other one."""
         if self._may_fall_back:
             logger.info("%s: falling back to the classic protocol: %s", self._label, error)
         else:
             self._host.fail(error, final=True)
-        return ConsumerProtocolEvent.UNSERVED
+        return MemberEvent.UNSERVED
 
-    async def _after_unreleased(self, error: BrokerError) -> ConsumerProtocolEvent:
-        """Another member has the instance id: the process that this one replaces, until its session ends, or one that
-        is alive."""
+    async def _after_unreleased(self, error: BrokerError) -> MemberEvent:
+        """Handle an instance id that is in use: by the process that this one replaces, until its session ends, or by a
+        running one."""
         now = anyio.current_time()
         if self._unreleased_since is None:
             self._unreleased_since = now
             logger.warning("%s; waiting up to %.0f s for its session to end", error, self._options.session_timeout)
         if now - self._unreleased_since > self._options.session_timeout:
             self._host.fail(error, final=True)
-            return ConsumerProtocolEvent.FENCED
+            return MemberEvent.FENCED
         await self._client.pause(UNRELEASED_INTERVAL)
-        return ConsumerProtocolEvent.RETRY
-
-    def _note(self, event: ConsumerProtocolEvent, code: int, request: str, message: str | None = None) -> None:
-        """Handle a code that ends the epoch."""
-        error = self._error(code, request, message)
-        logger.info("%s", error)
-        if event in (ConsumerProtocolEvent.FENCED, ConsumerProtocolEvent.REFUSED):
-            self._host.fail(error, final=event is ConsumerProtocolEvent.FENCED)
-        self._signal(event)
-
-    def _error(self, code: int, request: str, message: str | None = None) -> BrokerError:
-        said = f" ({message})" if message else ""
-        return error_for(code, f"{self._label}: {request} as member {self._member_id}{said}", request=request)
+        return MemberEvent.RETRY
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _on_metadata(self, cluster: Cluster) -> None:
         if any(cluster.topic_name(topic_id) is not None for topic_id in self._unnamed):
-            self._signal(ConsumerProtocolEvent.ASSIGNMENT_CHANGED)
+            self._signal(MemberEvent.ASSIGNMENT_CHANGED)
 
     @property
     def _unnamed(self) -> set[bytes]:
-        """Ids of assigned topics whose names are not known yet."""
+        """The ids of assigned topics whose names are not known yet."""
         return {part.topic_id for part in self._target} - self._names.keys()
 
     @property
-    def _identity(self) -> Identity:
-        return Identity(self._options.group_id, self._member_id, self._epoch, self._options.instance_id)
+    def _identity(self) -> GroupMetadata:
+        return GroupMetadata(self._options.group_id, self._epoch, self._member_id, self._options.instance_id)

@@ -1,29 +1,31 @@
 """ConsumerGroupHeartbeat in both versions. No I/O.
 
-- A heartbeat has only what changed since the last one that was answered; after an unanswered one, and in a join, all.
-- v0: the coordinator names members, and there are no patterns. v1: members name themselves (KIP-1082).
+- A heartbeat names only what changed since the last one with a response; after one without a response, and in a join,
+  it names everything.
+- v0: the coordinator generates member ids, and there are no patterns. v1: members generate their ids (KIP-1082).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from aiokwire.errors import UnsupportedVersion
+from aiokwire.group.subscription_format import by_topic
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import Response
 from aiokwire.protocol.messages import consumer_group_heartbeat as messages
+from aiokwire.types import GroupMetadata
 
-JOINING: Final = 0  # epochs that are none
+JOINING: Final = 0  # member epochs with a special meaning
 LEAVING: Final = -1
-LEAVING_FOR_A_WHILE: Final = -2  # a static member that will be back
-# Since when members name themselves, and may subscribe by pattern.
-OWN_IDS_SINCE: Final = 1
+LEAVING_TEMPORARILY: Final = -2  # a static member that will return
+# The first version in which members generate their ids, and may subscribe by pattern.
+FIRST_VERSION_WITH_OWN_IDS: Final = 1
 
 
 class Part(NamedTuple):
-    """A partition, as this protocol has them."""
+    """A partition as this protocol names it."""
 
     topic_id: bytes
     number: int
@@ -32,27 +34,18 @@ class Part(NamedTuple):
 Parts = frozenset[Part]
 
 
-class Identity(NamedTuple):
-    """Who a member is; part of every heartbeat."""
-
-    group_id: str
-    member_id: str
-    epoch: int = JOINING
-    instance_id: str | None = None
-
-
 class Description(NamedTuple):
-    """What a member tells the coordinator about itself."""
+    """What a member reports about itself to the coordinator."""
 
     topics: frozenset[str] = frozenset()
     pattern: str | None = None  # matched by the coordinator, in the syntax of RE2
-    assignor: str | None = None  # the coordinator's; None: whichever it prefers
+    assignor: str | None = None  # the coordinator's; None: its default
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
 
 
 class HeartbeatAnswer(NamedTuple):
-    """What the coordinator answered; the assignment is None if it did not change."""
+    """A response without an error; the assignment is None if it did not change."""
 
     member_id: str
     epoch: int
@@ -61,26 +54,26 @@ class HeartbeatAnswer(NamedTuple):
 
 
 class HeartbeatBuilder:
-    """Builds one heartbeat; its fields are final once the version is chosen."""
+    """Builds one heartbeat; its fields are final when the version is chosen."""
 
-    def __init__(self, identity: Identity, now: Description, sent: Description | None, held: Parts | None) -> None:
-        """`sent`: what the coordinator knows of this member, None for nothing; `held`: what it has, None to leave that
-        out."""
+    def __init__(self, member: GroupMetadata, now: Description, sent: Description | None, held: Parts | None) -> None:
+        """`sent`: what the coordinator knows of this member, None: nothing. `held`: the partitions in force, None to
+        leave them out."""
         self.request = request = messages.ConsumerGroupHeartbeatRequest(
-            group_id=identity.group_id,
-            member_id=identity.member_id,
-            member_epoch=identity.epoch,
-            instance_id=identity.instance_id,
+            group_id=member.group_id,
+            member_id=member.member_id,
+            member_epoch=member.generation,
+            instance_id=member.group_instance_id,
         )
-        self._joins = identity.epoch == JOINING
+        self._joins = member.generation == JOINING
         if self._joins:
             sent, held = None, frozenset()
         if sent is None or now.topics != sent.topics:
             request.subscribed_topic_names = sorted(now.topics)
         if sent is None or now.pattern != sent.pattern:
-            # An empty one ends what an older heartbeat, or the member that a static one replaces, subscribed to.
-            unknown = self._joins and identity.instance_id is None
-            request.subscribed_topic_regex = now.pattern if unknown else now.pattern or ""
+            # An empty pattern ends the one of an earlier heartbeat, or of the member that a static one replaces.
+            is_new = self._joins and member.group_instance_id is None
+            request.subscribed_topic_regex = now.pattern if is_new else now.pattern or ""
         if sent is None or now.rebalance_timeout_ms != sent.rebalance_timeout_ms:
             request.rebalance_timeout_ms = now.rebalance_timeout_ms
         if sent is None or now.assignor != sent.assignor:
@@ -90,16 +83,16 @@ class HeartbeatBuilder:
         if held is not None:
             request.topic_partitions = [
                 messages.TopicPartitions(topic_id=topic_id, partitions=numbers)
-                for topic_id, numbers in _by_topic(held).items()
+                for topic_id, numbers in by_topic(held).items()
             ]
 
     def version(self, versions: ApiVersions) -> int:
-        """The newest version.
+        """Return the newest version.
 
-        Raises: UnsupportedVersion: the broker does not speak the protocol, or is too old for patterns.
+        Raises: UnsupportedVersion: the broker does not support the protocol, or is too old for patterns.
         """
         picked = versions.pick(messages.ConsumerGroupHeartbeatRequest)
-        if picked < OWN_IDS_SINCE:
+        if picked < FIRST_VERSION_WITH_OWN_IDS:
             if self.request.subscribed_topic_regex:
                 raise UnsupportedVersion(
                     "this broker matches no patterns (ConsumerGroupHeartbeat v1, Kafka 4.0); subscribe to names, or to "
@@ -116,7 +109,7 @@ class HeartbeatBuilder:
 class HeartbeatContent:
     """The contents of heartbeats until they change; a pure function, called in the heartbeat thread."""
 
-    identity: Identity
+    member: GroupMetadata
     now: Description
     sent: Description | None
     held: Parts | None
@@ -124,29 +117,22 @@ class HeartbeatContent:
     def __call__(
         self, versions: ApiVersions, last: Response | None
     ) -> tuple[messages.ConsumerGroupHeartbeatRequest, int]:
-        """Build one with the epoch of the last response, which the member may not have seen yet."""
-        identity = self.identity
+        """Build one with the epoch of the last response, which the member may not have received yet."""
+        member = self.member
         if isinstance(last, messages.ConsumerGroupHeartbeatResponse):
-            identity = identity._replace(epoch=last.member_epoch)
-        heartbeat = HeartbeatBuilder(identity, self.now, self.sent, self.held)
+            member = member._replace(generation=last.member_epoch)
+        heartbeat = HeartbeatBuilder(member, self.now, self.sent, self.held)
         return heartbeat.request, heartbeat.version(versions)
 
 
-class Leaving:
-    """The last heartbeat. A static member leaves temporarily: its partitions are kept until its session ends."""
-
-    def __init__(self, identity: Identity) -> None:
-        self.member_id = identity.member_id
-        self.request = messages.ConsumerGroupHeartbeatRequest(
-            group_id=identity.group_id,
-            member_id=identity.member_id,
-            member_epoch=LEAVING if identity.instance_id is None else LEAVING_FOR_A_WHILE,
-            instance_id=identity.instance_id,
-        )
-
-    def version(self, versions: ApiVersions) -> int:
-        """The newest version."""
-        return versions.pick(messages.ConsumerGroupHeartbeatRequest)
+def leave_request(member: GroupMetadata) -> messages.ConsumerGroupHeartbeatRequest:
+    """Build the last heartbeat. A static member leaves temporarily: it keeps its partitions until its session ends."""
+    return messages.ConsumerGroupHeartbeatRequest(
+        group_id=member.group_id,
+        member_id=member.member_id,
+        member_epoch=LEAVING if member.group_instance_id is None else LEAVING_TEMPORARILY,
+        instance_id=member.group_instance_id,
+    )
 
 
 def read_heartbeat(response: messages.ConsumerGroupHeartbeatResponse, member_id: str) -> HeartbeatAnswer:
@@ -161,10 +147,3 @@ def read_heartbeat(response: messages.ConsumerGroupHeartbeatResponse, member_id:
     return HeartbeatAnswer(
         response.member_id or member_id, response.member_epoch, response.heartbeat_interval_ms / 1000, assignment
     )
-
-
-def _by_topic(parts: Iterable[Part]) -> dict[bytes, list[int]]:
-    topics: dict[bytes, list[int]] = {}
-    for topic_id, number in sorted(parts):
-        topics.setdefault(topic_id, []).append(number)
-    return topics

@@ -1,8 +1,7 @@
-"""The states of a member of a group that speaks the consumer protocol (KIP-848), and what moves it. Driven by
-`member` alone.
+"""The states of a member that uses the consumer protocol (KIP-848), and their transitions. Driven by `member` alone.
 
-UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats from the join's answer until the member is out
-            epoch 0    give up, take up
+UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats from the response to the join until the member leaves
+            epoch 0    revoke, assign
 """
 
 from __future__ import annotations
@@ -10,42 +9,25 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from aiokwire.group.state_table import MemberEvent as _E
 from aiokwire.group.state_table import StateTable
 
 
 class ConsumerProtocolState(enum.Enum):
-    """Where a member is."""
+    """The state of a member."""
 
     UNJOINED = enum.auto()  # has no epoch
-    JOINING = enum.auto()  # a heartbeat with epoch 0 is on its way, or will be
-    RECONCILING = enum.auto()  # partitions are given up and taken up
-    STABLE = enum.auto()  # what the coordinator gave is in force
+    JOINING = enum.auto()  # a heartbeat with epoch 0 is in flight, or will be
+    RECONCILING = enum.auto()  # partitions are revoked and assigned
+    STABLE = enum.auto()  # the coordinator's assignment is in force
     LOSING = enum.auto()  # the epoch is gone, and the listener is notified
     IDLE = enum.auto()  # out of the group until the application reads again
-    UNSERVED = enum.auto()  # for good: the broker does not speak this protocol
-    FAILED = enum.auto()  # for good: another member has this one's instance id
-    LEFT = enum.auto()  # for good: closed
+    UNSERVED = enum.auto()  # final: the broker does not support this protocol
+    FAILED = enum.auto()  # final: another member has the instance id
+    LEFT = enum.auto()  # final: closed
 
 
-class ConsumerProtocolEvent(enum.Enum):
-    """What moves a member."""
-
-    JOIN = enum.auto()  # there is something to join for
-    JOINED = enum.auto()  # the coordinator gave an epoch
-    RETRY = enum.auto()  # the join failed and may succeed now
-    ASSIGNMENT_CHANGED = enum.auto()  # the coordinator sent another assignment
-    SETTLED = enum.auto()  # the assignment is in force
-    LOST = enum.auto()  # the epoch is gone: others may have the partitions already
-    RELEASED = enum.auto()  # what was lost was let go
-    EXPIRED = enum.auto()  # the application made no progress for max_poll_interval_ms
-    REFUSED = enum.auto()  # the coordinator will not have this member as it is
-    POLLED = enum.auto()  # the application reads again
-    FENCED = enum.auto()  # another member has the instance id
-    UNSERVED = enum.auto()  # the broker knows no such request
-    LEAVE = enum.auto()  # closed
-
-
-_S, _E = ConsumerProtocolState, ConsumerProtocolEvent
+_S = ConsumerProtocolState
 
 FINAL: Final = frozenset({_S.UNSERVED, _S.FAILED, _S.LEFT})
 # States in which the coordinator expects heartbeats.
@@ -71,15 +53,8 @@ TRANSITIONS: Final = {
 TABLE: Final = StateTable(
     transitions=TRANSITIONS,
     unjoined=_S.UNJOINED,
+    losing=_S.LOSING,
     idle=_S.IDLE,
     final=FINAL,
     heartbeating=HEARTBEATING,
-    join=_E.JOIN,
-    retry=_E.RETRY,
-    released=_E.RELEASED,
-    expired=_E.EXPIRED,
-    refused=_E.REFUSED,
-    fenced=_E.FENCED,
-    polled=_E.POLLED,
-    leave=_E.LEAVE,
 )

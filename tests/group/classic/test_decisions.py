@@ -6,8 +6,8 @@ import pytest
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.group.classic import decisions
-from aiokwire.group.classic.states import TRANSITIONS, ClassicProtocolEvent, ClassicProtocolState
-from aiokwire.group.state_table import Signals
+from aiokwire.group.classic.states import TRANSITIONS, ClassicProtocolState
+from aiokwire.group.state_table import MemberEvent, Signals
 from aiokwire.types import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -50,34 +50,34 @@ def test_a_heartbeat_without_an_error_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("code", "event"),
     [
-        (ErrorCode.REBALANCE_IN_PROGRESS, ClassicProtocolEvent.REBALANCE),
-        (ErrorCode.UNKNOWN_MEMBER_ID, ClassicProtocolEvent.LOST),
-        (ErrorCode.ILLEGAL_GENERATION, ClassicProtocolEvent.LOST),
-        (ErrorCode.FENCED_INSTANCE_ID, ClassicProtocolEvent.FENCED),
+        (ErrorCode.REBALANCE_IN_PROGRESS, MemberEvent.REBALANCE),
+        (ErrorCode.UNKNOWN_MEMBER_ID, MemberEvent.LOST),
+        (ErrorCode.ILLEGAL_GENERATION, MemberEvent.LOST),
+        (ErrorCode.FENCED_INSTANCE_ID, MemberEvent.FENCED),
         (ErrorCode.OFFSET_METADATA_TOO_LARGE, None),
     ],
 )
-def test_what_a_refused_commit_says_of_the_membership(code: ErrorCode, event: ClassicProtocolEvent | None) -> None:
+def test_what_a_refused_commit_says_of_the_membership(code: ErrorCode, event: MemberEvent | None) -> None:
     assert decisions.on_commit_error(code) is event
 
 
 def test_of_several_signals_the_most_severe_counts() -> None:
-    def noticed(*events: ClassicProtocolEvent) -> tuple[ClassicProtocolEvent | None, ClassicProtocolEvent | None]:
+    def noticed(*events: MemberEvent) -> tuple[MemberEvent | None, MemberEvent | None]:
         for event in events:
             signals.add(event)
         return signals.most_severe, signals.terminal
 
     signals = Signals(decisions.SEVERITY)
     assert noticed() == (None, None)
-    assert noticed(ClassicProtocolEvent.REBALANCE) == (ClassicProtocolEvent.REBALANCE, None)
-    assert noticed(ClassicProtocolEvent.EXPIRED, ClassicProtocolEvent.LOST) == (
-        ClassicProtocolEvent.LOST,
-        ClassicProtocolEvent.LOST,
+    assert noticed(MemberEvent.REBALANCE) == (MemberEvent.REBALANCE, None)
+    assert noticed(MemberEvent.EXPIRED, MemberEvent.LOST) == (
+        MemberEvent.LOST,
+        MemberEvent.LOST,
     )
     signals.clear()
     assert noticed() == (None, None)
     with pytest.raises(ValueError, match="JOINED"):
-        signals.add(ClassicProtocolEvent.JOINED)
+        signals.add(MemberEvent.JOINED)
 
 
 def test_an_eager_member_gives_everything_up_before_a_join_a_cooperative_one_what_it_left() -> None:

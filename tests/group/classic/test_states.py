@@ -1,4 +1,4 @@
-"""The table of a member's states, alone."""
+"""The state table of members that use the classic protocol. No I/O."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from aiokwire.group.classic.states import (
     HEARTBEATING,
     JOINING,
     TRANSITIONS,
-    ClassicProtocolEvent,
     ClassicProtocolState,
 )
+from aiokwire.group.state_table import MemberEvent
 from aiokwire.machine import InvalidTransition, Machine
 
 
@@ -27,26 +27,25 @@ def test_every_state_can_be_reached() -> None:
 
 def test_every_state_that_is_not_final_can_be_left_by_closing() -> None:
     for state in ClassicProtocolState:
-        assert ((state, ClassicProtocolEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
+        assert ((state, MemberEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
     assert not [source for source, _ in TRANSITIONS if source in FINAL]
 
 
 def test_every_event_moves_some_state() -> None:
-    assert {event for _, event in TRANSITIONS} == set(ClassicProtocolEvent)
+    of_consumer_protocol = {MemberEvent.ASSIGNMENT_CHANGED, MemberEvent.UNSERVED}
+    assert {event for _, event in TRANSITIONS} == set(MemberEvent) - of_consumer_protocol
 
 
 def test_a_generation_may_be_lost_wherever_there_is_one() -> None:
     for state in HEARTBEATING | JOINING:
-        assert TRANSITIONS[state, ClassicProtocolEvent.LOST] is ClassicProtocolState.LOSING
-        assert TRANSITIONS[state, ClassicProtocolEvent.FENCED] is ClassicProtocolState.FAILED
+        assert TRANSITIONS[state, MemberEvent.LOST] is ClassicProtocolState.LOSING
+        assert TRANSITIONS[state, MemberEvent.FENCED] is ClassicProtocolState.FAILED
 
 
-def test_the_usual_way_round() -> None:
-    machine: Machine[ClassicProtocolState, ClassicProtocolEvent] = Machine(
-        "m", TRANSITIONS, ClassicProtocolState.UNJOINED
-    )
+def test_a_member_goes_from_join_to_rebalance() -> None:
+    machine: Machine[ClassicProtocolState, MemberEvent] = Machine("m", TRANSITIONS, ClassicProtocolState.UNJOINED)
     way = ["JOIN", "RETRY", "JOINED", "SYNCED", "SETTLED", "REBALANCE", "REVOKED", "JOINED", "SYNCED", "REBALANCE"]
-    states = [machine.fire(ClassicProtocolEvent[name]).name for name in way]
+    states = [machine.fire(MemberEvent[name]).name for name in way]
     assert states == [
         "PREPARING_REBALANCE",
         "PREPARING_REBALANCE",
@@ -60,4 +59,4 @@ def test_the_usual_way_round() -> None:
         "REVOKING",
     ]
     with pytest.raises(InvalidTransition):
-        machine.fire(ClassicProtocolEvent.SETTLED)
+        machine.fire(MemberEvent.SETTLED)

@@ -9,9 +9,8 @@ from aiokwire.group.consumer_protocol.requests import (
     Description,
     HeartbeatBuilder,
     HeartbeatContent,
-    Identity,
-    Leaving,
     Part,
+    leave_request,
     read_heartbeat,
 )
 from aiokwire.net import ApiVersions, Offered
@@ -21,10 +20,11 @@ from aiokwire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from aiokwire.types import GroupMetadata
 
 T = b"t" * 16
 WANTED = Description(frozenset({"b", "a"}), None, "uniform", "r1", 300_000)
-MEMBER = Identity("g", "m", 5)
+MEMBER = GroupMetadata("g", 5, "m")
 NOTHING = frozenset[Part]()
 
 
@@ -33,7 +33,7 @@ def versions(newest: int) -> ApiVersions:
 
 
 def test_a_join_says_everything_and_holds_nothing() -> None:
-    request = HeartbeatBuilder(Identity("g", "m"), WANTED, WANTED, frozenset({Part(T, 1)})).request
+    request = HeartbeatBuilder(GroupMetadata("g", 0, "m"), WANTED, WANTED, frozenset({Part(T, 1)})).request
     assert (request.member_id, request.member_epoch) == ("m", 0)
     assert request.subscribed_topic_names == ["a", "b"]
     assert request.subscribed_topic_regex is None
@@ -65,14 +65,14 @@ def test_a_pattern_ends_by_an_empty_one() -> None:
     assert HeartbeatBuilder(MEMBER, WANTED, None, NOTHING).request.subscribed_topic_regex == "", (
         "what was said is not known"
     )
-    static = Identity("g", "m", 0, "i")
+    static = GroupMetadata("g", 0, "m", "i")
     assert HeartbeatBuilder(static, WANTED, None, None).request.subscribed_topic_regex == "", (
         "the one before may have had one"
     )
 
 
 def test_before_version_1_the_coordinator_names_members_and_there_are_no_patterns() -> None:
-    heartbeat = HeartbeatBuilder(Identity("g", "m", 0, "i"), WANTED, None, None)
+    heartbeat = HeartbeatBuilder(GroupMetadata("g", 0, "m", "i"), WANTED, None, None)
     assert heartbeat.version(versions(0)) == 0
     assert (heartbeat.request.member_id, heartbeat.request.subscribed_topic_regex) == ("", None)
     assert HeartbeatBuilder(MEMBER, WANTED, WANTED, None).version(versions(1)) == 1
@@ -87,8 +87,8 @@ def test_what_is_repeated_has_the_epoch_of_the_last_answer() -> None:
 
 
 def test_a_static_member_leaves_for_a_while() -> None:
-    assert Leaving(MEMBER).request.member_epoch == -1
-    request = Leaving(MEMBER._replace(instance_id="i")).request
+    assert leave_request(MEMBER).member_epoch == -1
+    request = leave_request(MEMBER._replace(group_instance_id="i"))
     assert (request.member_epoch, request.instance_id) == (-2, "i")
 
 

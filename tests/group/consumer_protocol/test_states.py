@@ -11,10 +11,9 @@ from aiokwire.group.consumer_protocol.states import (
     FINAL,
     HEARTBEATING,
     TRANSITIONS,
-    ConsumerProtocolEvent,
     ConsumerProtocolState,
 )
-from aiokwire.group.state_table import Signals
+from aiokwire.group.state_table import MemberEvent, Signals
 from aiokwire.types import TopicPartition
 
 T, U = b"t" * 16, b"u" * 16
@@ -26,12 +25,13 @@ def test_every_state_can_be_reached_and_every_event_moves_some_state() -> None:
     while more := {target for (source, _), target in TRANSITIONS.items() if source in reached} - reached:
         reached |= more
     assert reached == set(ConsumerProtocolState)
-    assert {event for _, event in TRANSITIONS} == set(ConsumerProtocolEvent)
+    of_classic_protocol = {MemberEvent.SYNCED, MemberEvent.REVOKED, MemberEvent.INCOMPATIBLE, MemberEvent.REBALANCE}
+    assert {event for _, event in TRANSITIONS} == set(MemberEvent) - of_classic_protocol
 
 
 def test_every_state_that_is_not_final_can_be_left_by_closing() -> None:
     for state in ConsumerProtocolState:
-        assert ((state, ConsumerProtocolEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
+        assert ((state, MemberEvent.LEAVE) in TRANSITIONS) == (state not in FINAL)
     assert not [source for source, _ in TRANSITIONS if source in FINAL]
 
 
