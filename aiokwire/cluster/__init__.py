@@ -13,7 +13,6 @@ from aiokwire.cluster.config import ClientConfig, ClientOptions
 from aiokwire.cluster.coordinators import CoordinatorKind
 from aiokwire.cluster.fetch import Fetched
 from aiokwire.cluster.fetch_request import new_fetch_request
-from aiokwire.cluster.leaders import Answers
 from aiokwire.cluster.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -23,11 +22,10 @@ from aiokwire.cluster.list_offsets import (
     ask_leader,
     list_offsets,
 )
-from aiokwire.cluster.metadata import Metadata
-from aiokwire.cluster.nodes import COORDINATOR, JOIN, MAIN, failure_level
+from aiokwire.cluster.nodes import COORDINATOR, JOIN, failure_level
 from aiokwire.cluster.router import ProduceUncertain
-from aiokwire.cluster.snapshot import NO_LEADER, Broker, Cluster, Partition, Topic
-from aiokwire.cluster.targets import ANY, CONTROLLER, AnyNode, Controller, Coordinator, Leader, Node, Target
+from aiokwire.cluster.snapshot import Broker, Cluster, Partition, Topic
+from aiokwire.cluster.targets import ANY, CONTROLLER, Controller, Coordinator, Leader, Node, Target
 from aiokwire.cluster.unclosed import Owner, Unclosed
 
 __all__ = [
@@ -39,11 +37,7 @@ __all__ = [
     "JOIN",
     "LATEST",
     "LATEST_TIERED",
-    "MAIN",
     "MAX_TIMESTAMP",
-    "NO_LEADER",
-    "Answers",
-    "AnyNode",
     "Broker",
     "Client",
     "ClientConfig",
@@ -54,7 +48,6 @@ __all__ = [
     "CoordinatorKind",
     "Fetched",
     "Leader",
-    "Metadata",
     "Node",
     "Owner",
     "Partition",

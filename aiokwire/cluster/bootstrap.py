@@ -1,5 +1,8 @@
-"""The first contact: the configured addresses are raced for a metadata answer. `Client` uses it at its start, and again
-when no broker that it knows answers (KIP-899, KIP-1102). Names are resolved anew each time."""
+"""Bootstrap: races the configured addresses for a metadata response.
+
+`Client` bootstraps at its start, and again when no known broker responds (KIP-899, KIP-1102). Each
+attempt resolves the host names again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from aiokwire.protocol.messages import metadata
 STAGGER: Final = 1.0
 # How often (seconds) a client that finds no broker logs that it is still trying.
 REPORT_INTERVAL: Final = 10.0
-# An attempt gets this long (seconds) even when the time to find the cluster ends sooner: its error must say why.
+# The shortest timeout of an attempt (seconds), even near the deadline: its error has to name the cause.
 SHORTEST_ATTEMPT: Final = 1.0
 
 logger = logging.getLogger(__name__)
@@ -187,7 +190,7 @@ class Search:
 
 
 def same_broker(connection: Connection, answer: metadata.MetadataResponse) -> metadata.MetadataResponseBroker | None:
-    """The node that a bootstrap connection leads to, when an advertised address says so."""
+    """Return the broker that a bootstrap connection leads to, if it advertises the same address."""
     address = connection.address
     for broker in answer.brokers:
         if broker.port == address.port and (broker.host == address.host or broker.host in connection.ips):
@@ -196,5 +199,5 @@ def same_broker(connection: Connection, answer: metadata.MetadataResponse) -> me
 
 
 def asks_to_rebootstrap(error: KafkaError) -> bool:
-    """Whether a broker says that the client must begin anew (KIP-1102)."""
+    """Return whether a broker requires the client to bootstrap again (KIP-1102)."""
     return getattr(error, "code", None) == ErrorCode.REBOOTSTRAP_REQUIRED

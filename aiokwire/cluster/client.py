@@ -1,9 +1,9 @@
-"""What producer, consumer and admin stand on: one client of one cluster.
+"""The client of one cluster, which producer, consumer and admin client share.
 
 request() -> route (any, node, leader, coordinator, controller) -> connection of a lane -> answer, retried until the
                                                                                           deadline
 metadata ----> snapshots of the cluster, refreshed in the background
-supervisor --> the task group of all that runs in the background
+supervisor --> the task group of all background tasks
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aiokwire.cluster.fetch import DEFAULT_MAX_BYTES, DEFAULT_MAX_WAIT, Fetched,
 from aiokwire.cluster.list_offsets import list_offsets
 from aiokwire.cluster.metadata import Metadata
 from aiokwire.cluster.nodes import MAIN, Nodes, failure_level
-from aiokwire.cluster.router import Router, Version, most_telling
+from aiokwire.cluster.router import Router, Version, most_severe
 from aiokwire.cluster.snapshot import Cluster
 from aiokwire.cluster.supervisor import Supervisor
 from aiokwire.cluster.targets import ANY, Target
@@ -44,7 +44,7 @@ Args = TypeVarTuple("Args")
 
 logger = logging.getLogger(__name__)
 
-# What `close` takes at most when it is not told (seconds): sockets that still have bytes to write get this long.
+# The default timeout of `close` (seconds), in which sockets write the bytes that they still hold.
 CLOSE_TIMEOUT: Final = 5.0
 
 
@@ -95,12 +95,10 @@ class Client(Owner):
         self._is_owned = unclosed is not None
         self._unclosed = Unclosed() if unclosed is None else unclosed
         self._hooks = hooks if type(hooks) is not Hooks else None
-        self.nodes = Nodes(config, spawn=self._spawn_own, rng=self.rng, hooks=self._hooks)
+        self.nodes = Nodes(config, spawn=self.spawn, rng=self.rng, hooks=self._hooks)
         self.metadata = Metadata(config, ask=self._ask_metadata, backoff=self.new_backoff(), hooks=self._hooks)
-        self.coordinators = Coordinators(
-            self, spawn=self._spawn_own, learn=self.nodes.learn, new_backoff=self.new_backoff
-        )
-        self.metadata.add_listener(self._on_cluster)
+        self.coordinators = Coordinators(self, spawn=self.spawn, learn=self.nodes.learn, new_backoff=self.new_backoff)
+        self.metadata.add_listener(lambda cluster: self.nodes.follow(cluster.brokers))
         self._router = Router(self)
         self._supervisor: Supervisor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -193,7 +191,7 @@ class Client(Owner):
         self.metadata.revive()
 
     async def close(self, timeout: float | None = None) -> None:
-        """Stop everything; whoever waits gets a ClosedError or ConnectionFailed. From any task, and again.
+        """Stop everything. Waiting calls raise ClosedError or ConnectionFailed. May be repeated, from any task.
 
         Takes at most `timeout` seconds (default: 5).
 
@@ -280,11 +278,8 @@ class Client(Owner):
         assert self._supervisor is not None
         self._supervisor.spawn(func, *args, name=name)
 
-    def _spawn_own(self, func: Callable[[], Coroutine[Any, Any, object]], *, name: str | None = None) -> None:
-        self.spawn(func, name=name)
-
     def _on_end(self, failure: BaseException | None) -> None:
-        """The task group ended, by `close` or by a failure."""
+        """Called when the task group has ended, by `close` or by a failure."""
         self._failure = failure
         self._closing = self.nodes.close()
         reason = ClosedError(
@@ -332,8 +327,8 @@ class Client(Owner):
     async def connection(self, node_id: int, lane: str = MAIN, timeout: float | None = None) -> Connection:
         """The ready connection of a lane, made on demand. After failures it waits out the reconnect backoff first.
 
-        Raises: ConnectionFailed: the attempt failed or took longer than `timeout` (seconds, default: the request
-        time-out); ClosedError: the client cannot be used.
+        Raises: ConnectionFailed: the attempt failed or took longer than `timeout` (seconds, default:
+        request_timeout_ms); ClosedError: the client cannot be used.
         """
         self.check()
         return await self.nodes.connection(node_id, lane, self.config.request_timeout if timeout is None else timeout)
@@ -346,12 +341,11 @@ class Client(Owner):
         timeout: float | None = None,
         version: Version = None,
     ) -> ResponseT:
-        """Any request of the protocol, sent where it belongs and retried under one deadline.
+        """Send any request of the protocol to its target, and retry it until a deadline.
 
-        `timeout` in seconds (default: default_api_timeout_ms); `version` may be a function that chooses it by what the
-        node offers. Lost connections, time-outs of single attempts, and
-        answers that say "not here" or "not yet" of coordinators and the controller are retried; a Produce that may
-        have been written is not. Other error codes are the caller's to read.
+        `timeout` in seconds (default: default_api_timeout_ms); `version` may be a function of the node's versions.
+        Retries after lost connections, timeouts of single attempts and retriable error codes of coordinators and the
+        controller, but does not repeat a Produce that may have been written. The caller checks other error codes.
 
         Raises: RequestTimedOut: the deadline ended, with what was tried and the last error; UnsupportedVersion: the
         broker cannot do it; ProtocolViolation: the answer cannot be read; BrokerError: the target cannot be found;
@@ -389,16 +383,18 @@ class Client(Owner):
                 self.metadata.request_update("no broker is known")
                 raise ConnectionFailed("the metadata names no broker to ask", stage="resolve")
             nodes = [node_id]
-        race: Race[AnswerT] = Race(
+        race = self._new_race(nodes, ask)
+        answer = await race.run()
+        if answer is None:
+            raise most_severe(race.errors.values())
+        return answer
+
+    def _new_race(self, nodes: Sequence[int], ask: Callable[[int], Awaitable[AnswerT]]) -> Race[AnswerT]:
+        return Race(
             [lambda node=node: ask(node) for node in nodes],  # type: ignore[misc]  # mypy cannot type a lambda's default
             delay=STAGGER,
             expected=KafkaError,
-            discard=_forget,
         )
-        answer = await race.run()
-        if answer is None:
-            raise most_telling(race.errors.values())
-        return answer
 
     # --- for tools that keep their own state -------------------------------------------------------------------------
 
@@ -412,13 +408,13 @@ class Client(Owner):
         isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, Fetched]:
-        """What partitions have at these offsets, asked of their leaders once. Nothing is remembered.
+        """Fetch once from each partition's leader at the given offset; keeps no position or session.
 
-        A broker waits up to `max_wait` seconds for `min_bytes`; `max_bytes` is for each partition, of which the first
-        batch comes whole. What may succeed later is repeated until `timeout` seconds are over.
+        A broker waits up to `max_wait` seconds for `min_bytes`. `max_bytes` applies to each partition; the first batch
+        is returned whole, even if it is larger. Retriable errors are retried for `timeout` seconds.
 
         Raises: OffsetOutOfRange: a partition does not have its offset (any more); CorruptRecord: a batch is damaged;
-        BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the last error.
+        BrokerError: a broker refuses a partition; RequestTimedOut: the timeout expired, with the last error.
         """
         self.check()
         isolation = IsolationLevel.parse(isolation_level)
@@ -433,8 +429,8 @@ class Client(Owner):
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """For each partition the offset at its time: milliseconds since the epoch, or what `aiokwire.cluster` names
-        `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. An offset of -1 says that no record is
-        that late.
+        `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. The offset is -1 if every record is
+        older.
 
         Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the time is over.
         """
@@ -448,16 +444,11 @@ class Client(Owner):
     # --- metadata ----------------------------------------------------------------------------------------------------
 
     async def _ask_metadata(self, topics: Collection[str] | None) -> metadata.MetadataResponse:
-        """From a known broker; from the bootstrap addresses when none of them answers, or it has been too long."""
+        """Ask a known broker; bootstrap again if none responds, or if refreshes have failed for too long."""
         failure: KafkaError | None = None
         if not self._overdue():
             nodes = self.nodes.by_load()
-            race: Race[metadata.MetadataResponse] = Race(
-                [lambda node=node: self._ask_node(node, topics) for node in nodes],  # type: ignore[misc]  # mypy cannot type a lambda's default
-                delay=STAGGER,
-                expected=KafkaError,
-                discard=_forget,
-            )
+            race = self._new_race(nodes, lambda node_id: self._ask_node(node_id, topics))
             answer = await race.run() if nodes else None
             if answer is not None:
                 return answer
@@ -472,7 +463,7 @@ class Client(Owner):
         return answer
 
     def _overdue(self) -> bool:
-        """Whether brokers take connections but have given no metadata for so long that they are not to be trusted."""
+        """Return whether refreshes have failed for longer than `metadata_recovery_rebootstrap_trigger_ms`."""
         updated = self.metadata.updated_at
         limit = self.config.metadata_recovery_rebootstrap_trigger_ms / 1000
         failing = self.metadata.last_error is not None and self.config.metadata_recovery_strategy == REBOOTSTRAP
@@ -497,16 +488,9 @@ class Client(Owner):
         )
 
     def _keep(self, connection: Connection, answer: metadata.MetadataResponse) -> None:
-        """A bootstrap connection becomes a node's own when it leads to the advertised address; else it is closed."""
+        """Adopt a bootstrap connection as a node's if the node advertises its address; otherwise close it."""
         broker = same_broker(connection, answer)
         if broker is None:
             connection.close()
         else:
             self.nodes.adopt(broker.node_id, Address(broker.host, broker.port), connection)
-
-    def _on_cluster(self, cluster: Cluster) -> None:
-        self.nodes.follow(cluster.brokers)
-
-
-def _forget(_answer: Any) -> None:
-    """A second answer to the same question is of no use and holds nothing open."""

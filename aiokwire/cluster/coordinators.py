@@ -1,7 +1,8 @@
-"""Which node coordinates a group or a transaction: asked for when needed, remembered until it proves wrong.
+"""Lookup of the coordinators of groups and transactions, with a cache.
 
-Equal look-ups share one question; look-ups that meet are asked together where the broker can (KIP-699). The asking runs
-in the client's task group, so that a caller who gives up takes nobody's answer away.
+Equal lookups share one request; concurrent lookups are sent together where the broker supports it
+(KIP-699). Requests run in the client's task group, so that a cancelled caller does not cancel the
+lookup of others.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Key = tuple[CoordinatorKind, str]
 
 
 class _Lookup:
-    """One key that is asked for, and who waits for it."""
+    """The lookup of one key, shared by its callers."""
 
     __slots__ = ("done", "error", "last_error", "node_id", "waiters")
 
@@ -71,9 +72,9 @@ class Coordinators:
         self._asking: set[CoordinatorKind] = set()  # kinds that have a task of theirs running
 
     async def find(self, kind: CoordinatorKind, key: str, timeout: float) -> int:
-        """The node that coordinates `key`.
+        """Return the node that coordinates `key`.
 
-        Raises: AuthorizationError, InvalidRequestError: the broker refuses; RequestTimedOut: nobody said it in time.
+        Raises: AuthorizationError, InvalidRequestError: the broker refuses; RequestTimedOut: it was not found in time.
         """
         known = self._known.get((kind, key))
         if known is not None:
@@ -95,16 +96,16 @@ class Coordinators:
         return lookup.node_id
 
     def forget(self, kind: CoordinatorKind, key: str) -> None:
-        """The answer proved wrong: ask again next time."""
+        """Drop a coordinator that proved wrong: the next call looks it up again."""
         self._known.pop((kind, key), None)
 
     def forget_node(self, node_id: int) -> None:
-        """A node is gone: whatever it coordinated has moved."""
+        """Drop all coordinators on a node that is gone."""
         for key in [key for key, known in self._known.items() if known == node_id]:
             del self._known[key]
 
     def fail(self, error: KafkaError) -> None:
-        """The client ended: nobody waits any longer."""
+        """Fail all lookups: the client has ended."""
         for lookup in self._lookups.values():
             lookup.error = error
             lookup.done.set()
@@ -122,7 +123,7 @@ class Coordinators:
             raise
 
     async def _run(self, kind: CoordinatorKind) -> None:
-        """Ask until nobody waits for a coordinator of this kind."""
+        """Send requests while callers wait for a coordinator of this kind."""
         backoff = self._new_backoff()
         try:
             while keys := self._open_keys(kind):
@@ -136,13 +137,13 @@ class Coordinators:
             self._asking.discard(kind)
 
     def _open_keys(self, kind: CoordinatorKind) -> list[str]:
-        """Keys of the kind that somebody waits for; those that nobody does are dropped."""
+        """Return the keys of the kind that callers wait for; drop the others."""
         for each in [each for each, lookup in self._lookups.items() if each[0] is kind and not lookup.waiters]:
             del self._lookups[each]
         return [key for each, key in self._lookups if each is kind]
 
     async def _ask(self, kind: CoordinatorKind, keys: list[str]) -> None:
-        """One question for all `keys`, or one for each where the broker cannot be asked for several."""
+        """Send one request for all `keys`, or one for each if the broker does not support several."""
 
         def build(versions: ApiVersions) -> tuple[find_coordinator.FindCoordinatorRequest, int]:
             version = versions.pick(find_coordinator.FindCoordinatorRequest)
@@ -176,7 +177,7 @@ class Coordinators:
         lookup.done.set()
 
     def _note(self, kind: CoordinatorKind, keys: list[str], error: KafkaError) -> None:
-        """An attempt that brought no answer: final when no retry can help."""
+        """Record a failed request. It is final if a retry cannot help."""
         final = isinstance(error, ClosedError) or (isinstance(error, BrokerError) and not error.retriable)
         for key in keys:
             lookup = self._lookups.get((kind, key))

@@ -1,6 +1,6 @@
-"""A piece of a partition's log at an offset that the caller keeps: no session, no position, no group.
+"""Fetch without a session, a position or a group: the caller keeps the offsets. See `Client.fetch`.
 
-For tools that keep their own state; the consumer has its own, faster way. `Client.fetch` is the way in.
+For tools that keep their own state; the consumer has a faster path.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ DEFAULT_MAX_WAIT: Final = 0.5
 
 
 class Fetched(NamedTuple):
-    """What a partition has at an offset."""
+    """The batches of a partition from an offset on."""
 
     offset: int
-    """What was asked for."""
+    """The requested offset."""
     next_offset: int
-    """Where to go on; the same as `offset` when nothing came."""
+    """Where to fetch next; equal to `offset` if there was no batch."""
     batches: list[RecordBatch]
     """Undecoded; without control batches and, with `read_committed`, without aborted transactions."""
     high_watermark: int
@@ -57,10 +57,10 @@ class Fetched(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a fetch may bring, and how long a broker may wait for it (seconds)."""
+    """The limits of a fetch: its size, and how long a broker may wait (seconds)."""
 
     max_bytes: int = DEFAULT_MAX_BYTES
-    """Of each partition. The first batch comes whole, whatever its size."""
+    """For each partition. The first batch is returned whole, whatever its size."""
     min_bytes: int = 1
     max_wait: float = DEFAULT_MAX_WAIT
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
@@ -185,6 +185,6 @@ def _sort_error(answers: Answers[messages.PartitionData], tp: TopicPartition, of
         )
     what = f"{who} was asked for {tp} at offset {offset}"
     error = error_for(code, what, topic=tp.topic, partition=tp.partition, request="Fetch")
-    # what a broker's own disk has does not mend itself
+    # a batch that is corrupt on the broker's disk stays corrupt
     again = (error.retriable and code != ErrorCode.CORRUPT_MESSAGE) or error.code is ErrorCode.UNKNOWN_SERVER_ERROR
     (answers.again if again else answers.refused)[tp] = error

@@ -39,7 +39,7 @@ async def ask_leaders(
     *,
     lane: str = MAIN,
 ) -> dict[TopicPartition, A]:
-    """The answer for each partition. `ask` asks one leader once, and has so many seconds for it.
+    """The answer for each partition. `ask` sends one request to one leader, with a timeout in seconds.
 
     Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the last error.
     """
@@ -55,7 +55,7 @@ async def ask_leaders(
 
 
 class _Search(Generic[Q, A]):
-    """Goes on until every partition has its answer."""
+    """Retries until every partition has its answer."""
 
     def __init__(
         self,

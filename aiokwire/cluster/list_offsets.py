@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What stands in place of a time in milliseconds.
+# Special times, in place of milliseconds.
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3  # the record with the greatest timestamp (KIP-734)
@@ -78,7 +78,7 @@ def list_offsets_request(
 def read_list_offsets(
     response: messages.ListOffsetsResponse, asked: Mapping[TopicPartition, int], who: str
 ) -> Answers[OffsetAndTimestamp]:
-    """Sort the answers; a partition that was asked for and is missing counts as one to ask again."""
+    """Sort the answers; a requested partition that is missing is asked for again."""
     answers: Answers[OffsetAndTimestamp] = Answers({}, {}, {})
     missing = dict(asked)
     for topic in response.topics:
@@ -105,7 +105,7 @@ def _sort_error(answers: Answers[OffsetAndTimestamp], tp: TopicPartition, code: 
         partition=tp.partition,
         request="ListOffsets",
     )
-    again = error.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # a broker in trouble; as Fetch does
+    again = error.retriable or error.code is ErrorCode.UNKNOWN_SERVER_ERROR  # Fetch retries it, too
     (answers.again if again else answers.refused)[tp] = error
 
 
@@ -141,7 +141,7 @@ async def list_offsets(
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
     """For each partition the offset at its time (milliseconds, `EARLIEST`, `LATEST`, ...), asked of the leaders.
 
-    An offset of -1 says that no record is that late. Retries what may succeed later until `timeout` seconds are over.
+    The offset is -1 if every record is older. Retries retriable errors for `timeout` seconds.
 
     Raises: BrokerError: a broker refuses a partition; RequestTimedOut: the time is over, with the last error.
     """

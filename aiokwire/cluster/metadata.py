@@ -1,7 +1,8 @@
-"""The picture of the cluster, kept fresh: which topics to ask for, when, and who waits for the answer.
+"""The client's metadata: topics to request, refreshes, and the callers that wait for them.
 
-`Client` runs `Metadata.run` in its task group and supplies the question itself (`ask`); everybody else reads `cluster`,
-asks for a refresh, or waits for one. `snapshot.merge` and `schedule.RefreshSchedule` hold the decisions.
+`Client` runs `Metadata.run` in its task group and sends the request (`ask`); other components read
+`cluster`, request a refresh, or wait for one. `snapshot.merge` and `schedule.RefreshSchedule` hold
+the decisions.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# A wait for an unknown topic that is shorter (seconds) is not logged: the caller says what comes of it.
+# A wait for an unknown topic that is shorter (seconds) is not logged: the caller reports the outcome.
 WORTH_A_LINE: Final = 2.0
 
 Ask = Callable[[Collection[str] | None], Awaitable[metadata.MetadataResponse]]
@@ -50,14 +51,14 @@ class Metadata:
             backoff=backoff,
         )
         self._wanted: dict[str, float] = {}  # topic to the time of the last call that named it
-        self._pinned: frozenset[str] = frozenset()  # wanted until told otherwise
+        self._pinned: frozenset[str] = frozenset()  # wanted until the next `pin`
         self._everything = False
         self._listeners: list[Listener] = []
         self._hints: dict[TopicPartition, LeaderHint] = {}  # that came in this turn of the loop
         self._asked = anyio.Event()  # set to let `run` look at the schedule again
         self._sleeps_until = -math.inf  # when `run` looks by itself
         self._changed = anyio.Event()  # set, and replaced, when a refresh ends or the snapshot changes
-        self._failed: KafkaError | None = None  # the client ended: whoever waits is told
+        self._failed: KafkaError | None = None  # why the client ended; raised by all waits
 
     # --- interest ----------------------------------------------------------------------------------------------------
 
@@ -68,7 +69,7 @@ class Metadata:
             self.keep(topic, now)
 
     def keep(self, topic: str, now: float) -> None:
-        """Do the same for one topic at a time that the caller has at hand: cheap enough for each batch of records."""
+        """Do the same for one topic, with the caller's time: cheap enough to call for each batch."""
         if topic not in self._wanted:
             self._ask_for_new(topic)
         self._wanted[topic] = now
@@ -87,13 +88,13 @@ class Metadata:
             self._look_sooner()
 
     def want_all(self, everything: bool = True) -> None:
-        """Ask for every topic of the cluster, or no longer."""
+        """Request every topic of the cluster, or stop doing so."""
         if everything and not self._everything:
             self.request_update("all topics are wanted")
         self._everything = everything
 
     def interest(self) -> Collection[str] | None:
-        """The topics to ask for, None for all; forgets those that nobody named for long."""
+        """Return the topics to request, None for all. Forgets topics not named for `metadata_max_idle_ms`."""
         if self._everything:
             return None
         oldest = anyio.current_time() - self._config.metadata_max_idle_ms / 1000
@@ -108,25 +109,25 @@ class Metadata:
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Listener) -> None:
-        """Call it no longer."""
+        """Stop calling `listener`."""
         if listener in self._listeners:
             self._listeners.remove(listener)
 
     # --- asking and waiting ------------------------------------------------------------------------------------------
 
     def request_update(self, reason: str) -> int:
-        """Ask for a refresh and do not wait; requests before it starts share it. Gives the refresh's number."""
+        """Request a refresh without waiting, and return its number. Requests before it starts share it."""
         number = self._schedule.request(reason, anyio.current_time())
         self._look_sooner()
         return number
 
     def _look_sooner(self) -> None:
-        """Wake `run`, unless it wakes in time: with every broker down all who miss one ask again and again."""
+        """Wake `run`, unless it wakes in time: while all brokers are down every component keeps requesting."""
         if self._schedule.due() < self._sleeps_until:
             self._asked.set()
 
     async def update(self, timeout: float | None = None) -> Cluster:
-        """A snapshot from an answer to a question that was asked after this call.
+        """Return a snapshot from a response to a request that was sent after this call.
 
         Raises: RequestTimedOut: no broker answered in time; the message has the last error.
         """
@@ -136,22 +137,12 @@ class Metadata:
             await self._next_change(deadline)
         return self.cluster
 
-    async def wait_newer(self, version: int, timeout: float | None = None) -> Cluster:
-        """A snapshot newer than `version`; at once when there is one. Does not ask for a refresh.
-
-        Raises: RequestTimedOut: none came in time.
-        """
-        deadline = self._deadline(timeout, f"waiting for metadata newer than version {version}")
-        while self.cluster.version <= version:
-            await self._next_change(deadline)
-        return self.cluster
-
     async def wait_for_topics(
         self, topics: Collection[str], timeout: float | None = None, *, unknown_timeout: float | None = None
     ) -> Cluster:
-        """A snapshot in which each of `topics` has its partitions.
+        """Wait for a snapshot in which each of `topics` has its partitions.
 
-        Waits `timeout` seconds; with `unknown_timeout` only so many while brokers answer that a topic does not exist.
+        Waits `timeout` seconds, or `unknown_timeout` seconds while brokers respond that a topic does not exist.
 
         Raises: AuthorizationError, InvalidRequestError: a topic is forbidden or its name invalid, at once;
         StaleMetadataError: a topic does not exist, or has no partitions yet, when the time is over;
@@ -161,7 +152,7 @@ class Metadata:
         deadline = self._deadline(timeout, f"waiting for metadata of {', '.join(names[:5])}")
         unknown = Deadline(unknown_timeout, "") if unknown_timeout is not None else deadline
         answered = -1
-        told = unknown_timeout is not None and unknown_timeout < WORTH_A_LINE
+        is_logged = unknown_timeout is not None and unknown_timeout < WORTH_A_LINE
         while True:
             self.want(names)  # each time: waiting may take longer than `metadata_max_idle_ms`
             missing = self._missing(names)
@@ -170,9 +161,9 @@ class Metadata:
             limit = deadline
             if self._is_unknown(missing):
                 limit = min(deadline, unknown, key=lambda each: each.at)
-                if not told:
-                    told = True
-                    self._tell_unknown(missing, limit)
+                if not is_logged:
+                    is_logged = True
+                    self._log_unknown(missing, limit)
             if self._schedule.finished > answered:
                 answered = self._schedule.finished
                 self.request_update(f"topic {missing!r} is not there yet")
@@ -184,7 +175,7 @@ class Metadata:
     def _missing(self, names: Collection[str]) -> str | None:
         """The first topic without partitions, if any.
 
-        Raises: BrokerError: a topic that no waiting brings.
+        Raises: BrokerError: a permanent error of a topic.
         """
         found = [self.cluster.topics.get(name) for name in names]
         for topic in found:
@@ -198,8 +189,8 @@ class Metadata:
         topic = self.cluster.topics.get(name)
         return topic is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
-    def _tell_unknown(self, name: str, deadline: Deadline) -> None:
-        """Say at once that a topic is unknown: waiting may be right, but a misspelt name should be noticed now."""
+    def _log_unknown(self, name: str, deadline: Deadline) -> None:
+        """Log an unknown topic at once: its name may be misspelled."""
         logger.warning("topic %r does not exist yet; waiting up to %.1f s for it", name, deadline.remaining)
 
     def _not_there(self, name: str, deadline: Deadline) -> KafkaError:
@@ -212,7 +203,7 @@ class Metadata:
         return error_for(topic.error_code, what, topic=name, request="MetadataRequest")
 
     def explain_unknown(self, name: str) -> str:
-        """The sentence for a topic that brokers do not know: what is wrong, and what to do."""
+        """Return the message for an unknown topic: the cause, and what to do."""
         if self._config.allow_auto_create_topics:
             why = "and the broker does not create it (auto.create.topics.enable)"
         else:
@@ -258,7 +249,7 @@ class Metadata:
         try:
             answer = await self._ask(interest)
             self._accept(answer, interest, number)
-        except KafkaError as error:  # also of an answer that cannot be true
+        except KafkaError as error:  # also for an implausible response
             if self.last_error is None or type(error) is not type(self.last_error):
                 level = failure_level(error, logging.WARNING)
                 logger.log(level, "the metadata could not be refreshed, retrying with backoff: %s", error)
@@ -267,7 +258,7 @@ class Metadata:
             self._wake()
 
     def accept_first(self, answer: metadata.MetadataResponse) -> None:
-        """The answer that the client got while it started; counts as a refresh."""
+        """Accept the response that the client received while starting; counts as a refresh."""
         self._accept(answer, self.interest(), self._schedule.start())
 
     def _accept(self, answer: metadata.MetadataResponse, interest: Collection[str] | None, number: int) -> None:
@@ -287,7 +278,7 @@ class Metadata:
     def update_leader(
         self, tp: TopicPartition, leader_id: int, leader_epoch: int, host: str | None = None, port: int = 0
     ) -> None:
-        """A broker named a partition's new leader in passing (KIP-951), perhaps with its address.
+        """Note a new leader that a broker named in another response (KIP-951), perhaps with its address.
 
         The hints of one turn of the loop become one snapshot at its end: one response may move thousands of partitions.
         """
@@ -311,12 +302,12 @@ class Metadata:
                 return
 
     def fail(self, error: KafkaError) -> None:
-        """The client ended: nobody waits any longer."""
+        """Fail all waits: the client has ended."""
         self._failed = error
         self._wake()
 
     def revive(self) -> None:
-        """The client may be started again."""
+        """Undo `fail`: the client may be started again."""
         self._failed = None
 
     def _replace(self, cluster: Cluster) -> None:

@@ -1,8 +1,9 @@
-"""The connections of one client: for each node and lane one at most, made on demand, tried again with backoff.
+"""The connections of one client: at most one per node and lane, made on demand, retried with backoff.
 
-Whatever may wait at a broker (fetches, joins) has a lane of its own, since a broker handles the requests of a
-connection one at a time. A connection attempt runs in the client's task group; whoever wants the connection waits for
-that attempt, and may stop waiting without harm to the others. While a node cannot be reached, one lane tries for all.
+Requests that wait at the broker (fetches, joins) have lanes of their own, since a broker handles the
+requests of a connection one at a time. A connection attempt runs in the client's task group, and all
+callers wait for the same attempt; a caller that is cancelled does not end it. While a node is
+unreachable, one lane tries for all. Outages are logged here, once per node.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVarTuple
 
 import anyio
 
@@ -21,19 +22,21 @@ from aiokwire.errors import ClosedError, ConnectionFailed, KafkaError, RequestTi
 from aiokwire.hooks import Hooks
 from aiokwire.net import Address, Connection
 
+Args = TypeVarTuple("Args")
+
 logger = logging.getLogger(__name__)
 
 MAIN = "main"
 COORDINATOR = "coordinator"
-JOIN = "join"  # a JoinGroup or SyncGroup is answered when the others of the group have come, too
+JOIN = "join"  # the response to a JoinGroup or SyncGroup waits for the other members
 
-# Where an attempt ended that tells about every lane's; later ones concern the broker behind the connection.
+# Stages whose failure affects every lane of the node; later stages concern the one connection.
 UNREACHED = frozenset({"resolve", "connect"})
 
-# In which order nodes are asked what any of them can answer.
+# The order in which nodes are asked for what any of them can answer.
 CONNECTED = 0
 UNCONNECTED = 1
-LATE = 2  # missed a deadline, and is not connected again
+LATE = 2  # missed a deadline, and is not reconnected yet
 BACKING_OFF = 3
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -50,24 +53,26 @@ def failure_level(error: KafkaError, otherwise: int = logging.INFO) -> int:
 
 
 class Spawn(Protocol):
-    """How a background task is begun (`Supervisor.spawn`)."""
+    """Starts a background task (`Supervisor.spawn`)."""
 
-    def __call__(self, func: Callable[[], Coroutine[Any, Any, object]], *, name: str | None = None) -> None: ...
+    def __call__(
+        self, func: Callable[[*Args], Coroutine[Any, Any, object]], /, *args: *Args, name: str | None = None
+    ) -> None: ...
 
 
 class Slot:
-    """The place of one node's connection in one lane."""
+    """The connection of one node and lane, and the backoff between attempts."""
 
     __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "revived", "settled", "unreached")
 
     def __init__(self, backoff: Backoff) -> None:
-        self.connection: Connection | None = None  # ready, or closed and not replaced yet
+        self.connection: Connection | None = None  # ready, or closed and not yet replaced
         self.backoff = backoff
         self.failures = 0  # attempts that failed in a row
         self.not_before = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
-        self.unreached = False  # the last attempt, of this or another lane, did not come as far as the broker
-        self.revived = anyio.Event()  # set, and replaced, when the node proves reachable: the pause is over
+        self.unreached = False  # the last attempt, of this or another lane, did not reach the broker
+        self.revived = anyio.Event()  # set, and replaced, when the node is reachable: the pause ends
         self.settled: anyio.Event | None = None  # set when the attempt that is under way ends; None without one
 
     @property
@@ -77,12 +82,12 @@ class Slot:
 
     @property
     def is_late(self) -> bool:
-        """Whether the last connection ended because the node missed a deadline, and no other one was made since."""
+        """Whether the last connection was closed after a timeout and has not been replaced."""
         error = self.last_error if self.connection is None else self.connection.error
         return isinstance(error, RequestTimedOut)
 
     def blame(self, other: Slot) -> None:
-        """The node cannot be reached, as the attempt of another lane found: it counts as one of this lane's."""
+        """Count the failed attempt of another lane, which did not reach the node, as this lane's."""
         self.failures = max(self.failures, other.failures)
         self.not_before = max(self.not_before, other.not_before)
         self.backoff.attempts = max(self.backoff.attempts, other.backoff.attempts)
@@ -90,7 +95,7 @@ class Slot:
         self.unreached = True
 
     def forgive(self) -> None:
-        """The node can be reached: what failed before counts no more, and nobody goes on pausing."""
+        """Forget earlier failures and end the pause: the node is reachable."""
         self.failures = 0
         self.unreached = False
         self.not_before = 0.0
@@ -111,13 +116,13 @@ class Nodes:
         self._addresses: dict[int, Address] = {}
         self._slots: dict[tuple[int, str], Slot] = {}
         self._outages: dict[int, float] = {}  # unreachable node to the loop's time of the first failed attempt
-        self._is_modern = False  # a broker answered ApiVersions: who hangs up on it now has trouble and is not old
+        self._is_modern = False  # a broker answered ApiVersions: one that now closes the connection is failing, not old
         self._remote_bootstrap = any(address.host not in LOOPBACK for address in config.addresses)
 
     # --- addresses ---------------------------------------------------------------------------------------------------
 
     def follow(self, brokers: Mapping[int, Broker]) -> None:
-        """Take over the addresses of a new snapshot; connections to addresses that are gone are closed."""
+        """Take over the addresses of a new snapshot; close connections to addresses that are gone."""
         known = {node_id: broker.address for node_id, broker in brokers.items()}
         before, self._addresses = self._addresses, known
         for node_id in self._outages.keys() - known.keys():
@@ -125,7 +130,7 @@ class Nodes:
             logger.info("client %r: unreachable node %d left the cluster", self._config.client_id, node_id)
         for (node_id, lane), slot in list(self._slots.items()):
             if slot.settled is not None:
-                continue  # looked at again when the attempt ends
+                continue  # checked again when the attempt ends
             at = slot.connection.address if slot.connection is not None else before.get(node_id)
             address = known.get(node_id)
             unused = slot.ready is None or slot.ready.in_flight == 0
@@ -133,17 +138,17 @@ class Nodes:
                 self._drop(node_id, lane, slot)
 
     def learn(self, node_id: int, address: Address) -> None:
-        """A node that another answer named (a coordinator)."""
+        """Note the address of a node that another response named (a coordinator)."""
         if node_id not in self._addresses:
             self._addresses[node_id] = address
 
     def address(self, node_id: int) -> Address | None:
-        """Where a node is; None when it is not known."""
+        """Return the address of a node; None if it is unknown."""
         return self._addresses.get(node_id)
 
     def _drop(self, node_id: int, lane: str, slot: Slot) -> None:
         del self._slots[node_id, lane]
-        slot.forgive()  # whoever pauses looks for the node's new place
+        slot.forgive()  # callers in a pause look up the new address
         if slot.connection is not None:
             slot.connection.close()
 
@@ -155,10 +160,10 @@ class Nodes:
         return None if slot is None else slot.ready
 
     async def connection(self, node_id: int, lane: str, timeout: float) -> Connection:
-        """The ready connection of a lane; made when there is none, after the pause that past failures impose.
+        """Return the ready connection of a lane. Connects if there is none, after the backoff.
 
-        Raises: ConnectionFailed: the attempt failed (whatever it was that failed), the node is not known, or the time
-        is over; ClosedError: the client was closed.
+        Raises: ConnectionFailed: the attempt failed for any reason or timed out, or the node is unknown; ClosedError:
+        the client was closed.
         """
         ready = self.ready(node_id, lane)
         if ready is not None:
@@ -169,7 +174,7 @@ class Nodes:
             self._note_loss(slot)
             await self._pause(slot, node_id, deadline)
             await self._let_another_try(node_id, timeout, deadline)
-            slot = self._slot(node_id, lane)  # while it waited, others may have come first, or the node may have moved
+            slot = self._slot(node_id, lane)  # meanwhile another caller may have connected, or the node may have moved
         if slot.ready is not None:
             return slot.ready
         if slot.settled is None:
@@ -198,7 +203,7 @@ class Nodes:
         return Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000, rng=self._rng)
 
     def _note_loss(self, slot: Slot) -> None:
-        """A connection that was lost: one that had worked is replaced at once, one that had not counts as a failure."""
+        """Handle a lost connection: one without any response counts as a failure, others are replaced at once."""
         lost = slot.connection
         if lost is None:
             return
@@ -221,9 +226,9 @@ class Nodes:
             await slot.revived.wait()
 
     async def _let_another_try(self, node_id: int, timeout: float, deadline: float) -> None:
-        """Wait for the attempt of any lane at a node that could not be reached the last time.
+        """Wait for another lane's attempt, if the last attempt did not reach the node.
 
-        Raises: ConnectionFailed: it could not be reached again, or the time is over.
+        Raises: ConnectionFailed: the node is still unreachable, or the timeout expired.
         """
         for (owner, _), trying in self._slots.items():
             if owner == node_id and trying.unreached and trying.settled is not None:
@@ -274,7 +279,7 @@ class Nodes:
             slot.settled = None
             settled.set()
             moved = connection.node_id is not None and self._addresses.get(connection.node_id) != connection.address
-            if moved or slot not in self._slots.values():  # the client was closed, or the node went elsewhere meanwhile
+            if moved or slot not in self._slots.values():  # meanwhile the client was closed, or the node moved
                 connection.close()
 
     def _log_failure(self, connection: Connection, error: KafkaError) -> None:
@@ -299,7 +304,7 @@ class Nodes:
             )
 
     def _setup_timeout(self, slot: Slot) -> float:
-        """KIP-601: grows with each failure in a row, spread by a fifth."""
+        """Return the timeout of an attempt: it grows with consecutive failures, with jitter (KIP-601)."""
         config = self._config
         grown = config.socket_connection_setup_timeout_ms * 2.0 ** min(slot.failures, 30)
         limit = max(config.socket_connection_setup_timeout_ms, config.socket_connection_setup_timeout_max_ms)
@@ -307,9 +312,9 @@ class Nodes:
         return min(grown, limit) * spread / 1000
 
     def new_connection(self, address: Address, node_id: int | None, *, unseen: bool = False) -> Connection:
-        """A connection object of this client's kind, not connected.
+        """Return a new connection with this client's options.
 
-        `unseen` by the hooks: it is for another thread's loop, and they are called on the client's only.
+        `unseen`: without the hooks, for another thread's loop: hooks are called on the client's loop only.
         """
         return Connection(
             address,
@@ -325,8 +330,8 @@ class Nodes:
             self._is_modern = True
 
     def adopt(self, node_id: int, address: Address, connection: Connection) -> None:
-        """Keep a bootstrap connection as the main one of the node that it turned out to lead to."""
-        connection.node_id, connection.address = node_id, address  # the same place, by its advertised name
+        """Keep a bootstrap connection as the main connection of its node."""
+        connection.node_id, connection.address = node_id, address  # the same broker, by its advertised address
         self._note_age(connection)
         self._log_recovery(connection)
         self._addresses[node_id] = address
@@ -339,13 +344,13 @@ class Nodes:
         self._forgive_others(node_id, slot)
 
     def _forgive_others(self, node_id: int | None, reached: Slot) -> None:
-        """One lane reached the node, so the others need not pause. (Its own past stands until answers come.)"""
+        """End the pauses of the other lanes: this one reached the node. (Its own failures count until a response.)"""
         for (owner, _), slot in self._slots.items():
             if owner == node_id and slot is not reached and slot.settled is None and slot.ready is None:
                 slot.forgive()
 
     def _blame_others(self, node_id: int | None, failed: Slot) -> None:
-        """The node's address leads nowhere, whatever the lane."""
+        """Count the failure for the node's other lanes, too: its address is unreachable."""
         for (owner, _), slot in self._slots.items():
             if owner == node_id and slot is not failed and slot.settled is None and slot.ready is None:
                 slot.blame(failed)
@@ -370,7 +375,7 @@ class Nodes:
     # --- choosing ----------------------------------------------------------------------------------------------------
 
     def least_loaded(self, excluded: Iterable[int] = ()) -> int | None:
-        """The connected node with the fewest requests in flight; without one, the node that may be tried soonest.
+        """Return the connected node with the fewest requests in flight, else the node whose backoff ends first.
 
         A random start spreads clients over nodes that are alike. None when no node is known or all are `excluded`.
         """
@@ -383,7 +388,7 @@ class Nodes:
         return min(candidates[start:] + candidates[:start], key=loads.__getitem__)
 
     def by_load(self, excluded: Iterable[int] = ()) -> list[int]:
-        """The nodes that may be asked now, the least busy first; those in backoff and those `excluded` are left out.
+        """Return the nodes that are not in backoff nor `excluded`, the least busy first.
 
         Nodes that missed a deadline come last.
         """
@@ -394,7 +399,7 @@ class Nodes:
         return sorted((node_id for node_id in shuffled if loads[node_id][0] < BACKING_OFF), key=loads.__getitem__)
 
     def _loads(self, node_ids: Iterable[int]) -> dict[int, tuple[int, float]]:
-        """How soon each node should be asked: the smaller, the sooner."""
+        """Return the load of each node; the smallest is asked first."""
         late = {node_id for (node_id, _), slot in self._slots.items() if slot.is_late}
         now = anyio.current_time()
         return {node_id: self._load(node_id, now, is_late=node_id in late) for node_id in node_ids}
@@ -410,7 +415,7 @@ class Nodes:
         return (LATE if is_late else UNCONNECTED, slot.not_before)
 
     def throttled_until(self, node_id: int) -> float:
-        """The loop's time until which a broker asked for silence; 0 when it did not."""
+        """Return the loop's time until which a broker throttles this client; 0 if it does not."""
         return max(
             (
                 slot.connection.throttled_until
@@ -423,7 +428,7 @@ class Nodes:
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
     async def reap(self) -> None:
-        """Close connections that nobody used for long, until cancelled."""
+        """Close idle connections, until cancelled."""
         limit = self._config.connections_max_idle_ms / 1000
         while True:
             now = anyio.current_time()
@@ -440,7 +445,7 @@ class Nodes:
             await anyio.sleep(max(oldest + limit - now, limit / 10))
 
     def close(self) -> list[Connection]:
-        """Close every connection; gives those whose transport still has to end."""
+        """Close every connection; return those whose transport is still open."""
         closing = [slot.connection for slot in self._slots.values() if slot.connection is not None]
         self._slots.clear()
         for connection in closing:

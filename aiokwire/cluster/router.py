@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from aiokwire.cluster.client import Client
 
 ResponseT = TypeVar("ResponseT", bound=Response)
-# A version, or what chooses it once the node that is asked has said what it offers; None: the newest.
+# A version, or a function that chooses it from the versions of the node; None: the newest.
 Version: TypeAlias = int | Callable[[ApiVersions], int] | None
 
-# Codes that say "not here" or "not yet", by the kind of target that they send away from.
+# Codes that make the router look the target up again, or wait, by the kind of target.
 COORDINATOR_CODES: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -88,7 +88,7 @@ class _Journey:
         self._attempts = 0
         self._avoid: set[int] = set()  # nodes that failed since the last pause
         self._last_error: KafkaError | None = None
-        self._throttle = ""  # the silence that a broker asked for and that is waited out now
+        self._throttle = ""  # describes the throttling that is waited for now
 
     async def run(self) -> Any:
         """Attempts until one succeeds.
@@ -110,7 +110,7 @@ class _Journey:
                 await self._client.pause(backoff.next())
 
     def late(self) -> KafkaError:
-        """The error when the deadline ends: the broker's own word when it gave one."""
+        """Return the error when the deadline ends: the last one of a broker, if any."""
         if isinstance(self._last_error, BrokerError):
             return self._last_error
         error = self.deadline.error(self._last_error)
@@ -124,8 +124,10 @@ class _Journey:
         return await self._ask(*await self._route())
 
     def _is_repeatable(self) -> bool:
-        """Whether a second node may be asked while the first one is silent: nothing changes, and nobody waits on
-        purpose."""
+        """Return whether a second node may be asked before the first one responds.
+
+        The request must change nothing, and must not let the broker wait.
+        """
         return self._request.API in REPEATABLE and not self._broker_wait()
 
     async def _ask(self, node_id: int, lane: str) -> Any:
@@ -151,7 +153,7 @@ class _Journey:
         return answer
 
     async def _wait_for_turn(self, connection: Connection) -> None:
-        """Silence that the broker asked for (KIP-219), and room in the transport."""
+        """Wait while the broker throttles this client (KIP-219), and until the transport has room."""
         wait = connection.throttled_until - anyio.current_time()
         if wait > 0:
             self._throttle = f"{connection.who} throttles this client for another {wait:.1f} s (quotas)"
@@ -167,9 +169,9 @@ class _Journey:
     # --- where to ----------------------------------------------------------------------------------------------------
 
     async def _route(self) -> tuple[int, str]:
-        """Node and lane.
+        """Return the node and the lane.
 
-        Raises: ConnectionFailed, RetriableError: nobody to ask now; BrokerError: nobody ever.
+        Raises: ConnectionFailed, RetriableError: no node is known now; BrokerError: retrying cannot find one.
         """
         to = self._to
         if isinstance(to, Node):
@@ -196,7 +198,7 @@ class _Journey:
         return cluster.require_leader(to.tp, type(self._request).__name__)
 
     def _has_another_node(self) -> bool:
-        """Whether to go on at once: any node will do, and some have not failed yet."""
+        """Return whether to retry at once: any node can answer, and some have not failed yet."""
         brokers = self._client.cluster.brokers
         return isinstance(self._to, (AnyNode, Controller)) and 0 < len(self._avoid) < len(brokers)
 
@@ -208,7 +210,7 @@ class _Journey:
         self._client.metadata.request_update(f"node {node_id}: {error}")
 
     def _check_answer(self, answer: Response, node_id: int) -> None:
-        """Raises: BrokerError: the answer says that another node, or a later moment, is the right one."""
+        """Raises: BrokerError: the error code requires another node, or a later attempt."""
         if isinstance(self._to, Coordinator):
             code = next((code for code in answer.error_codes() if code in COORDINATOR_CODES), 0)
             if not code:
@@ -226,6 +228,6 @@ class _Journey:
         raise error_for(code, f"{self.deadline.what}, asked of node {node_id}", request=type(self._request).__name__)
 
 
-def most_telling(errors: Collection[Exception]) -> Exception:
-    """The error of a race without a winner: one that no retry changes, else the last."""
+def most_severe(errors: Collection[Exception]) -> Exception:
+    """Return the error of a race without a winner: one that is not transient, else the last."""
     return next((error for error in errors if not is_transient(error)), list(errors)[-1])

@@ -1,9 +1,9 @@
 """When the metadata is refreshed next: a decision without I/O, which `metadata.Metadata` carries out.
 
-    asked for, or as old as it may become --> due, but never sooner than the interval --> started --> done or failed
+    requested, or too old --> due, but not before the interval has passed --> started --> succeeded or failed
 
-The interval grows while refreshes follow each other without bringing anything new, and while they fail. A request that
-is urgent (a topic was named for the first time) does not wait for it, unless refreshes fail.
+The interval grows while consecutive refreshes change nothing, and while they fail. An urgent request
+(for a new topic) does not wait for it, unless refreshes fail.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class RefreshSchedule:
         self._max_age = max_age
         self._backoff = backoff
         self._not_before = -math.inf
-        self._stale_at = -math.inf  # when age alone asks for a refresh
-        self._quiet_at = -math.inf  # a request after this finds a cluster at rest: the interval starts over
-        self.reason: str | None = "start"  # why one is asked for; None when nobody asks
+        self._stale_at = -math.inf  # when the metadata is too old
+        self._quiet_at = -math.inf  # a request after this resets the interval
+        self.reason: str | None = "start"  # why a refresh is requested; None if it is not
         self._urgent = False
         self._failing = False
-        self.started = 0  # refreshes begun; each request is served by one begun after it
-        self.finished = 0  # number of the last refresh that ended well
+        self.started = 0  # refreshes started; a request is served by one that starts after it
+        self.finished = 0  # number of the last refresh that succeeded
 
     def request(self, reason: str, now: float, *, urgent: bool = False) -> int:
-        """Ask for a refresh; gives the number of the one that will serve it. Equal requests share one."""
+        """Request a refresh and return its number. Requests before it starts share it."""
         if self.reason is None:
             self.reason = reason
             if now >= self._quiet_at:
@@ -39,20 +39,20 @@ class RefreshSchedule:
         return self.started + 1
 
     def due(self) -> float:
-        """When the next one should start."""
+        """Return when the next refresh should start."""
         if self.reason is None:
             return self._stale_at
         return -math.inf if self._urgent and not self._failing else self._not_before
 
     def start(self) -> int:
-        """One begins; gives its number."""
+        """Note that a refresh starts, and return its number."""
         self.reason = None
         self._urgent = False
         self.started += 1
         return self.started
 
     def succeeded(self, number: int, now: float, *, changed: bool) -> None:
-        """One ended well; `changed` whether it brought anything new."""
+        """Note that a refresh succeeded; `changed`: it changed the snapshot."""
         self.finished = number
         self._failing = False
         if changed:
@@ -61,7 +61,7 @@ class RefreshSchedule:
         self._stale_at = now + self._max_age
 
     def failed(self, now: float) -> None:
-        """One ended badly: it is asked for again."""
+        """Note that a refresh failed, and request another."""
         self._failing = True
         self.reason = self.reason or "the last refresh failed"
         self._wait(now)

@@ -22,7 +22,7 @@ NO_LEADER: Final = -1
 
 # The answers about a topic that no retry will change; all others may be a broker that does not know yet.
 PERMANENT: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
-# A topic that brokers have called unknown for so long (seconds) is taken for deleted: its leaders are forgotten.
+# A topic that has been unknown for this time (seconds) counts as deleted: its leaders are forgotten.
 DELETED_AFTER: Final = 15.0
 # How many partitions an answer may leave out below the highest number that it names: bounds what it can make us hold.
 MOST_MISSING: Final = 10_000
@@ -42,7 +42,7 @@ class Broker(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """One partition and who serves it; `leader` is -1 when nobody does."""
+    """One partition and its replicas; `leader` is -1 without a leader."""
 
     topic: str
     partition: int
@@ -66,7 +66,7 @@ class Topic(NamedTuple):
 
 
 class LeaderHint(NamedTuple):
-    """A partition's new leader, as a broker names it in passing (KIP-951); `broker` when it also says where that is."""
+    """A partition's new leader from another response (KIP-951); `broker` if it contains the address."""
 
     leader_id: int
     leader_epoch: int
@@ -75,7 +75,7 @@ class LeaderHint(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """The brokers, and the topics that somebody asked for. `version` grows with each change of the snapshot."""
+    """The brokers and the requested topics. `version` grows with each change."""
 
     brokers: Mapping[int, Broker] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     controller_id: int = NO_LEADER
@@ -190,7 +190,7 @@ def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: 
         if old is None or (since is not None and now - since >= DELETED_AFTER):
             return Topic(found.name, error_code=code, unknown_since=since)
         return old._replace(error_code=code, unknown_since=since)
-    before = {} if old is None or _made_anew(old, found) else {known.partition: known for known in old.partitions}
+    before = {} if old is None or _is_recreated(old, found) else {known.partition: known for known in old.partitions}
     partitions = {
         each.partition_index: _merge_partition(found.name, before.get(each.partition_index), each)
         for each in found.partitions
@@ -213,8 +213,8 @@ def _merge_topic(old: Topic | None, found: metadata.MetadataResponseTopic, now: 
     )
 
 
-def _made_anew(old: Topic, found: metadata.MetadataResponseTopic) -> bool:
-    """Whether the topic was deleted and created again: leader epochs began again at 0."""
+def _is_recreated(old: Topic, found: metadata.MetadataResponseTopic) -> bool:
+    """Return whether the topic was recreated: its leader epochs restart at 0."""
     if ZERO_UUID in (old.topic_id, found.topic_id):
         return old.unknown_since is not None
     return old.topic_id != found.topic_id

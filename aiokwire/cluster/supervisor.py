@@ -1,7 +1,8 @@
 """The one task that owns a client's task group.
 
-A cancel scope must be left by the task that entered it, yet `start()` and `close()` of a client come from whatever task
-a web framework or a test fixture has at hand. So one task does both, and the others only tell it.
+A cancel scope must be left by the task that entered it, but web frameworks and test fixtures call
+`start()` and `close()` of a client from different tasks. So one task of its own enters and leaves the
+task group, and the calls only signal it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """A task group with a life of its own. `on_end` is called once, when its tasks are gone, whatever ended them."""
+    """A task group that outlives the call that starts it. Calls `on_end` once, when its tasks have ended."""
 
     def __init__(self, name: str, on_end: Callable[[BaseException | None], None]) -> None:
         self._name = name
@@ -34,8 +35,8 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin, on the running loop."""
-        # The only task of a client that no task group owns: it is the owner.
+        """Start on the running loop."""
+        # The only task of a client outside a task group: it owns the group.
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
         await self._started.wait()
 
@@ -51,7 +52,7 @@ class Supervisor:
         self._group.start_soon(func, *args, name=name or getattr(func, "__qualname__", None))
 
     def stop(self) -> None:
-        """Cancel all tasks; `wait` tells when they are gone."""
+        """Cancel all tasks; `wait` returns when they have ended."""
         self._stop.set()
 
     async def wait(self) -> None:

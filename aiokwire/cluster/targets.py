@@ -1,4 +1,4 @@
-"""Whom a request is for."""
+"""The targets of requests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aiokwire.cluster.nodes import MAIN
 from aiokwire.types import TopicPartition
 
 
-# These two are no tuples as the others are: empty ones would equal each other.
+# These two are dataclasses, because empty named tuples would equal each other.
 @dataclasses.dataclass(frozen=True, slots=True)
 class AnyNode:
-    """Whichever broker is least busy."""
+    """The least busy broker."""
 
     def __str__(self) -> str:
         return "any broker"
@@ -21,7 +21,7 @@ class AnyNode:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Controller:
-    """The controller; with KRaft any broker passes on what is meant for it."""
+    """The controller. With KRaft any broker forwards its requests."""
 
     def __str__(self) -> str:
         return "the controller"

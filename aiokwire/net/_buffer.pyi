@@ -1,5 +1,5 @@
 def unfilled(size: int) -> bytearray:
-    """A `bytearray` of `size` bytes that are not set: whoever asks writes them all before anybody reads them.
+    """Return a `bytearray` of `size` uninitialized bytes: the caller must write all before any is read.
 
-    Memory is taken page by page, as it is written: a hostile length costs none by itself.
+    Memory is allocated page by page, as it is written: a hostile length by itself costs none.
     """

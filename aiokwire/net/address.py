@@ -65,7 +65,7 @@ def _require_ip_v6(host: str, entry: str) -> str:
     try:
         ipaddress.IPv6Address(host)
     except ValueError as error:
-        raise ConfigurationError(f"bootstrap_servers: {entry!r} is no IPv6 address; write '[IPv6]:port'") from error
+        raise ConfigurationError(f"bootstrap_servers: {entry!r} is not an IPv6 address; write '[IPv6]:port'") from error
     return host
 
 

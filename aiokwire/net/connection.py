@@ -39,9 +39,9 @@ LATENCY_WEIGHT = 0.125
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionConfig:
-    """What connections need to know; times in seconds, sizes in bytes."""
+    """The options of connections; times in seconds, sizes in bytes."""
 
-    setup_timeout: float = 10.0  # from the look-up of the name to READY
+    setup_timeout: float = 10.0  # from the lookup of the name to READY
     request_timeout: float = 30.0
     max_frame_size: int = 100 * 1024 * 1024
     write_high_water: int = 1024 * 1024  # the transport's buffer, above which `drained` waits
@@ -64,15 +64,15 @@ class Connection:
         handshake: Sequence[Exchange] = (),
         may_be_old: bool = True,
     ) -> None:
-        """`may_be_old`: whether a broker that hangs up on ApiVersions may be taken for one before 0.10."""
+        """`may_be_old`: whether a broker that closes the connection at ApiVersions may be older than 0.10."""
         self.address = address
-        self.node_id = node_id  # None for a bootstrap address, whose node is not known yet
+        self.node_id = node_id  # None for a bootstrap address, whose node is unknown
         self.config = config if config is not None else ConnectionConfig()
         self.versions = ApiVersions({}, who=str(address))
-        self.ips: list[str] = []  # what the name resolved to at this connect
+        self.ips: list[str] = []  # the IP addresses that the name resolved to
         self.latency = 0.0  # seconds, a moving average over answers
-        self.answers = 0  # that came since READY
-        self.throttled_until = 0.0  # the loop's clock: the broker asked for silence until then (KIP-219)
+        self.answers = 0  # received since READY
+        self.throttled_until = 0.0  # the loop's clock: the broker throttles this client until then (KIP-219)
         self.error: KafkaError | None = None  # why it is closed; None when this side closed it without a reason
         self._client_id = client_id
         self._hooks = hooks if type(hooks) is not Hooks else None
@@ -81,9 +81,9 @@ class Connection:
         self._machine = Machine(f"connection to {self.who}", TRANSITIONS, ConnectionState.NEW)
         self._wire: Wire | None = None  # of the present attempt; kept when READY
         self._connecting: anyio.CancelScope | None = None  # while `connect` runs
-        self._closing_by_us = False  # the loss that comes next is no error
+        self._closing_by_us = False  # the next loss is not an error
         self._stage = "resolve"  # how far `connect` came: resolve, connect, handshake, ready
-        self._doing = ""  # what it waits for, for its time-out's message
+        self._doing = ""  # what `connect` waits for; for its timeout message
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Requests whose answer has not come."""
+        """The number of requests without a response so far."""
         return 0 if self._wire is None else len(self._wire)
 
     @property
@@ -203,9 +203,9 @@ class Connection:
         )
 
     async def _ask_once_more(self, old: Wire, assumed: ApiVersions, timeout: float) -> tuple[Wire, ApiVersions]:
-        """A network that broke two connections in a row made a broker look old: now it answers, so it is asked again.
+        """Repeat ApiVersions: two lost connections in a row may have made a newer broker look old.
 
-        Spoken to in the oldest versions, a broker of today would lose headers, and a producer its idempotence.
+        With the oldest versions, a newer broker would drop headers, and a producer would lose idempotence.
         """
         self._doing = f"making sure that {self.who} does not know {OLDEST}"
         try:
@@ -236,7 +236,7 @@ class Connection:
         )
 
     def _become_ready(self, wire: Wire, versions: ApiVersions) -> None:
-        if wire.error is not None:  # in the same turn of the loop in which the last answer came
+        if wire.error is not None:  # in the turn of the loop that received the last response
             raise wire.error
         self.versions = versions
         wire.on_fail = self._on_fail
@@ -270,11 +270,11 @@ class Connection:
         timeout: float | None = None,
         expect_response: bool = True,
     ) -> asyncio.Future[ResponseT]:
-        """Write a request now; the future has its answer or its error.
+        """Write a request now, and return a future of its response.
 
-        `timeout` in seconds (default: the configured request time-out) is the connection's patience: when it ends, the
-        connection is closed, since a broker answers in order. To wait less for one answer, cancel the waiting: the
-        request keeps its place. Without `expect_response` the future is done, with None.
+        When `timeout` (seconds, default: the configured request timeout) expires, the connection is closed, since a
+        broker responds in order. To wait less for one response, cancel the future: the request keeps its place.
+        Without `expect_response` the future is already done, with None.
 
         Raises: ConnectionFailed: the connection is not READY; UnsupportedVersion: no version fits.
         """
@@ -286,9 +286,9 @@ class Connection:
         )
 
     def send_for(self, receiver: Receiver, request: Request[Any], *, version: int, timeout: float) -> None:
-        """Write a request now; `receiver` is told its answer or its error.
+        """Write a request now; `receiver` gets its response or its error.
 
-        Raises: as `send`; the receiver is told nothing then.
+        Raises: as `send`; `receiver` is not called then.
         """
         self._ready_wire().send_for(receiver, request, version, timeout=timeout)
 
@@ -301,9 +301,9 @@ class Connection:
     async def request(
         self, request: Request[ResponseT], *, timeout: float | None = None, version: int | None = None
     ) -> ResponseT:
-        """Send a request and wait for its answer.
+        """Send a request and wait for its response.
 
-        Raises: ConnectionFailed: the connection was lost or is not READY; RequestTimedOut: no answer in time;
+        Raises: ConnectionFailed: the connection was lost or is not READY; RequestTimedOut: no response in time;
         ProtocolViolation: the answer cannot be read; UnsupportedVersion: no version fits.
         """
         return await self.send(request, timeout=timeout, version=version)
@@ -320,7 +320,7 @@ class Connection:
     # --- close -------------------------------------------------------------------------------------------------------
 
     def close(self, error: KafkaError | None = None) -> None:
-        """Close; requests in flight fail. Without `error`, bytes that the transport still holds go out first."""
+        """Close; requests in flight fail. Without `error`, the transport writes out its buffer first."""
         if self.closed:
             return
         if self._connecting is not None:
@@ -335,13 +335,13 @@ class Connection:
             self._wire.fail(reason, flush=error is None)
 
     def abort(self) -> None:
-        """Close without waiting for what is still to be written."""
+        """Close without writing out the buffer."""
         self.close()
         if self._wire is not None:
             self._wire.abort()
 
     async def wait_closed(self) -> None:
-        """Wait until the transport is gone. Give it a deadline: a peer that reads nothing holds a flush up."""
+        """Wait until the transport is closed. Use a deadline: a peer that does not read blocks the flush."""
         if self._wire is not None:
             await self._wire.wait_gone()
 
@@ -377,7 +377,7 @@ class Connection:
             self._call_hook("on_throttle", -1 if self.node_id is None else self.node_id, seconds)
 
     def _call_hook(self, name: str, *args: object) -> None:
-        """A hook's fault is its author's: logged, never felt here."""
+        """Call a hook; log its exceptions."""
         try:
             getattr(self._hooks, name)(*args)
         except Exception:

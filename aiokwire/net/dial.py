@@ -20,7 +20,7 @@ from aiokwire.net.racing import Race
 
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
 
-# After 5 s without a packet the kernel asks the other side, 6 times, every 5 s. (Its own choice would be two hours.)
+# After 5 s without a packet the kernel probes the peer 6 times, every 5 s. (Its default is two hours.)
 KEEPALIVE: Final = {
     getattr(socket, name): value
     for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 6))
@@ -29,9 +29,9 @@ KEEPALIVE: Final = {
 
 
 async def resolve(address: Address) -> list[str]:
-    """The IP addresses of a host, families alternating, in the resolver's order of preference.
+    """Return the IP addresses of a host, families alternating, in the resolver's order.
 
-    Raises: ConnectionFailed: the name does not resolve, or host and port are none (stage "resolve").
+    Raises: ConnectionFailed: the name does not resolve, or the address is invalid (stage "resolve").
     """
     if not address.host or not 0 < address.port < 65536:  # as a broker may advertise them
         raise ConnectionFailed(f"{address} is not the address of a broker", address=str(address), stage="resolve")
@@ -71,9 +71,9 @@ def _with_scope(place: Sequence[object]) -> str:
 async def dial(
     address: Address, ips: Sequence[str], factory: Callable[[], ProtocolT], *, delay: float, who: str
 ) -> tuple[ProtocolT, str]:
-    """The protocol of the first address that accepts, and that address.
+    """Return the protocol of the first address that accepts, and that address.
 
-    Raises: ConnectionFailed: each address failed; the message says how (stage "connect").
+    Raises: ConnectionFailed: each address failed; the message names the errors (stage "connect").
     """
     loop = asyncio.get_running_loop()
 
@@ -97,8 +97,10 @@ async def dial(
 
 
 def _tune(transport: asyncio.BaseTransport) -> None:
-    """No delay for small writes; keepalive, so that a silent network fault shows while nothing is asked or an answer is
-    waited for: a host that lost its power sends no farewell, and when it is back it does not know the connection."""
+    """Disable Nagle's algorithm; enable keepalive, which detects a dead peer on an idle connection.
+
+    A host that lost power does not close its connections, and does not know them after it restarts.
+    """
     sock = transport.get_extra_info("socket")
     if sock is not None:  # a simulated network has none
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -108,7 +110,7 @@ def _tune(transport: asyncio.BaseTransport) -> None:
 
 
 def describe_os_error(error: BaseException) -> str:
-    """What happened, in the system's short words: loops wrap them in different sentences."""
+    """Return the system's message: event loops wrap it in different texts."""
     if isinstance(error, socket.gaierror):
         return error.strerror or str(error)
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:

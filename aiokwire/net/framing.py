@@ -120,7 +120,7 @@ class FrameReader:
                     start = have
                 break
             start = body + size
-            # The position is kept before the frame leaves: whoever takes it may close the stream or raise.
+            # Save the position first: the callback may close the stream or raise.
             self._on_frame(bytearray(scratch[body:start]))
         rest = have - start
         if rest and start:

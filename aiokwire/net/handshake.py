@@ -4,8 +4,8 @@
 with the transport.
 
 A peer that hangs up on a request of `PLANS` gets the next, older one on a new socket: brokers before 0.10 close the
-connection at the unknown api key, some peers reset it at a version that is new to them. Nothing of it is remembered:
-each new connection begins with the newest, so no broker is stuck with old versions for ever.
+connection at the unknown api key, some peers reset it at a version that is new to them. Nothing of this is
+remembered: each new connection starts with the newest, so no broker stays at old versions.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ async def learn_versions(
         frame = await wire.send(request, version, timeout=timeout, raw=True)
         code = _error_code(frame)
         refused = code == ErrorCode.UNSUPPORTED_VERSION
-        # KIP-511: a broker that does not know the version answers with version 0 and says which ones it knows.
+        # KIP-511: a broker that does not know the version answers with version 0 and lists the ones it knows.
         answer = decode_response(frame, api_versions.ApiVersionsResponse, 0 if refused else version)
         if not refused:
             if code:

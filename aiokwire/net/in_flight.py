@@ -1,8 +1,8 @@
-"""The requests of one connection that wait for an answer: correlation ids, order, deadlines. No I/O.
+"""The requests in flight on one connection: correlation ids, order, deadlines. No I/O.
 
-A broker answers each connection in the order of its requests (Kafka mutes a channel while it handles one), so the
-answer that comes always belongs to the oldest entry; anything else is a broken peer. An entry whose caller was
-cancelled stays until its answer comes.
+A broker responds to the requests of a connection in order (Kafka mutes a channel while it handles
+one), so a response always belongs to the oldest entry; anything else is a broken peer. An entry whose
+caller was cancelled stays until its response is received.
 """
 
 from __future__ import annotations
@@ -17,24 +17,26 @@ CORRELATION_MASK = 0x7FFFFFFF
 
 
 class Receiver(Protocol):
-    """Who is told what became of a request, within the turn of the loop in which that is known: usually a future, which
-    tells those who wait for it a turn later."""
+    """Gets the outcome of a request, in the turn of the loop that receives it.
+
+    Usually a future, whose waiters resume one turn later.
+    """
 
     def done(self) -> bool:
-        """Whether nobody waits any more."""
+        """Return whether the outcome is no longer awaited."""
         ...
 
     def set_result(self, result: Any, /) -> None:
-        """The answer."""
+        """Pass the response."""
         ...
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Why there is none."""
+        """Pass the error, in place of a response."""
         ...
 
 
 class InFlight:
-    """One request on its way. `response_type` None: the caller takes the frame undecoded."""
+    """One request in flight. `response_type` None: the caller takes the frame undecoded."""
 
     __slots__ = ("api", "correlation_id", "deadline", "receiver", "response_type", "sent_at", "version")
 
@@ -73,19 +75,19 @@ class InFlightQueue:
         return len(self._entries)
 
     def next_id(self) -> int:
-        """The correlation id for the next request; they wrap after 2^31 - 1."""
+        """Return the correlation id for the next request; ids wrap after 2^31 - 1."""
         taken = self._next_id
         self._next_id = (taken + 1) & CORRELATION_MASK
         return taken
 
     def add(self, entry: InFlight) -> None:
-        """A request was written."""
+        """Add a request that was written."""
         self._entries.append(entry)
 
     def take(self, correlation_id: int) -> InFlight:
-        """The entry that an answer belongs to, removed.
+        """Remove and return the entry that a response belongs to.
 
-        Raises: ProtocolViolation: nothing waits, or the answer is not the oldest entry's.
+        Raises: ProtocolViolation: no request is in flight, or the response is not the oldest entry's.
         """
         entries = self._entries
         if not entries:
@@ -99,15 +101,15 @@ class InFlightQueue:
         return entries.popleft()
 
     def earliest_deadline(self) -> float | None:
-        """The deadline that ends first (not always the oldest entry's: each request has its own timeout)."""
+        """Return the earliest deadline (not always the oldest entry's: each request has its own timeout)."""
         return min((entry.deadline for entry in self._entries), default=None)
 
     def expired(self, now: float) -> list[InFlight]:
-        """Entries whose deadline has ended; they stay in the queue, since their place in the order does."""
+        """Return the entries whose deadline has passed; they keep their places in the queue."""
         return [entry for entry in self._entries if entry.deadline <= now]
 
     def drain(self) -> list[InFlight]:
-        """Every entry, removed: the connection is gone."""
+        """Remove and return all entries: the connection was lost."""
         entries = list(self._entries)
         self._entries.clear()
         return entries

@@ -1,4 +1,4 @@
-"""Several ways to the same goal, begun one after the other, the first success wins (RFC 8305's happy eyeballs).
+"""Staggered attempts at the same goal, of which the first success wins (RFC 8305's happy eyeballs).
 
 Used for the addresses of one broker (`dial`) and for the brokers of a bootstrap list (`cluster`).
 """
@@ -16,9 +16,9 @@ ResultT = TypeVar("ResultT")
 class Race(Generic[ResultT]):
     """One race.
 
-    `delay`: seconds until the next attempt begins beside one that neither succeeded nor failed. `discard` takes what
-    a second winner brings, or the winner's prize when the race itself is cancelled. An attempt fails by an exception of
-    `expected`; others end the race.
+    `delay`: seconds until the next attempt starts while an earlier one is still running. `discard` takes the result of
+    a second success, or the winner's when the race is cancelled. An attempt fails by an exception of `expected`;
+    others end the race.
     """
 
     def __init__(
@@ -27,17 +27,17 @@ class Race(Generic[ResultT]):
         *,
         delay: float,
         expected: type[Exception] | tuple[type[Exception], ...],
-        discard: Callable[[ResultT], None],
+        discard: Callable[[ResultT], None] = lambda _: None,
     ) -> None:
         self._attempts = attempts
         self._delay = delay
         self._expected = expected
         self._discard = discard
-        self._prize: list[ResultT] = []  # empty until someone wins
+        self._prize: list[ResultT] = []  # empty until an attempt succeeds
         self.errors: dict[int, Exception] = {}  # by the attempt's index
 
     async def run(self) -> ResultT | None:
-        """The first success, or None when each attempt failed (`errors` says how)."""
+        """Return the first success, or None if every attempt failed (see `errors`)."""
         try:
             if len(self._attempts) == 1:
                 await self._try(0, anyio.Event())

@@ -1,4 +1,4 @@
-"""The states of a connection and what moves it between them; `Connection` fires the events."""
+"""The states and events of a connection; `Connection` fires the events."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import enum
 
 
 class ConnectionState(enum.Enum):
-    """Where a connection is in its life; it has one life: a closed one is replaced, not opened again."""
+    """The states of a connection. A closed connection is replaced, not reopened."""
 
     NEW = enum.auto()
     CONNECTING = enum.auto()  # resolving, and racing the addresses
     HANDSHAKING = enum.auto()  # ApiVersions, later TLS and SASL
     READY = enum.auto()
-    CLOSING = enum.auto()  # the transport still has to say that it is gone
+    CLOSING = enum.auto()  # until the transport reports `connection_lost`
     CLOSED = enum.auto()
 
 
@@ -21,7 +21,7 @@ class ConnectionEvent(enum.Enum):
 
     CONNECT = enum.auto()
     ESTABLISHED = enum.auto()
-    REFUSED = enum.auto()  # the peer hung up on a handshake request: try an older form on a new socket
+    REFUSED = enum.auto()  # the peer closed the connection at a handshake request: try an older version on a new socket
     ACCEPTED = enum.auto()
     CLOSE = enum.auto()
     GONE = enum.auto()

@@ -1,7 +1,7 @@
-"""One TCP stream to a broker: requests out, answers in. `Connection` opens one (or, in its handshake, several).
+"""One TCP stream to a broker: requests out, responses in. `Connection` opens one (or, in its handshake, several).
 
-Three things end a wire: an error of the socket, the end of the stream, and a request past its deadline. Each ends in
-`fail`, once; then every request that waited has its error, and the owner is told.
+A socket error, the end of the stream, or a request past its deadline ends a wire: each calls `fail`,
+once, which fails every request in flight and notifies the owner.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiokwire.net.in_flight import InFlight, InFlightQueue, Receiver
 from aiokwire.net.writing import join_small, scatters, write_scattered
 from aiokwire.protocol import Request, Response, decode_response, encode_request
 
-# Timers may fire this much (seconds) before their time; a deadline so near has ended.
+# Timers may fire early by this (seconds); a deadline this near counts as passed.
 TIMER_SLACK = 0.001
 
 Sent = Callable[[str, int, int], None]  # request name, version, bytes
@@ -43,14 +43,14 @@ class Wire(asyncio.BufferedProtocol):
         self._who = who  # for messages: "node 1 at host:port"
         self._client_id = client_id
         self._write_high_water = write_high_water  # bytes
-        self._stall_timeout = stall_timeout  # seconds that writing may make no progress
+        self._stall_timeout = stall_timeout  # how long (seconds) writing may make no progress
         self._reader = FrameReader(self._on_frame, max_size=max_frame_size)
         self._queue = InFlightQueue()
         self._transport: asyncio.Transport | None = None
         self._scatters = False  # whether the transport's writelines writes without joining
         self._timer = LoopTimer(self._loop, self._on_timer)  # for the deadlines of requests and of writing
-        self._flush_timer: asyncio.TimerHandle | None = None  # set by `fail` while the transport writes out the rest
-        self._paused_at: float | None = None  # the loop's clock, when the transport's buffer ran full
+        self._flush_timer: asyncio.TimerHandle | None = None  # set by `fail` while the transport writes out its buffer
+        self._paused_at: float | None = None  # the loop's clock, when the transport's buffer became full
         self._writable = asyncio.Event()
         self._gone = asyncio.Event()
         self.last_used = self._loop.time()
@@ -68,7 +68,7 @@ class Wire(asyncio.BufferedProtocol):
 
     @property
     def paused(self) -> bool:
-        """Whether the transport asked to write no more for now."""
+        """Whether the transport has paused writing."""
         return self._paused_at is not None
 
     @overload
@@ -96,7 +96,7 @@ class Wire(asyncio.BufferedProtocol):
         expect_response: bool = True,
         raw: bool = False,
     ) -> asyncio.Future[Any]:
-        """Write a request; the future of its answer, with `raw` of the undecoded frame.
+        """Write a request and return a future of its response, with `raw` of the undecoded frame.
 
         Raises: KafkaError: what ended the wire; UnsupportedVersion: the request cannot be written in this version.
         """
@@ -109,9 +109,9 @@ class Wire(asyncio.BufferedProtocol):
     def send_for(
         self, receiver: Receiver | None, request: Request[Any], version: int, *, timeout: float, raw: bool = False
     ) -> None:
-        """Write a request whose outcome `receiver` is told; None: there will be no answer.
+        """Write a request; `receiver` gets its outcome. None: the broker does not respond.
 
-        Raises: as `send`; the receiver is told nothing then.
+        Raises: as `send`; `receiver` is not called then.
         """
         if self.error is not None:
             raise self._lost(str(self.error)) from self.error
@@ -131,7 +131,7 @@ class Wire(asyncio.BufferedProtocol):
     async def drained(self) -> None:
         """Wait while the transport's buffer is over its limit.
 
-        Raises: KafkaError: the wire ended meanwhile.
+        Raises: KafkaError: the wire has ended.
         """
         while self._paused_at is not None:
             await self._writable.wait()
@@ -139,7 +139,7 @@ class Wire(asyncio.BufferedProtocol):
             raise self._lost(str(self.error)) from self.error
 
     def fail(self, error: KafkaError, *, flush: bool = False) -> None:
-        """End the wire: each waiting request gets its own error. With `flush` what was written still goes out."""
+        """End the wire; each request in flight gets its own error. With `flush` the buffer is still written."""
         if self.error is not None:
             return
         self.error = error
@@ -275,7 +275,7 @@ class Wire(asyncio.BufferedProtocol):
             self._timer.set(min(deadlines))
 
     def _verdict(self, entry: InFlight, error: KafkaError, now: float) -> KafkaError:
-        """What one waiting request is told: a deadline of its own, or that the connection went away under it."""
+        """Return the error of one request in flight: its own deadline, or the lost connection."""
         asked = f"{entry.api} v{entry.version} to {self._who}, asked {now - entry.sent_at:.3f} s ago"
         if isinstance(error, RequestTimedOut):
             if entry.deadline <= now + TIMER_SLACK:

@@ -116,7 +116,7 @@ cdef Address _address(object buffer) except? NULL:
 
 
 cdef void _release(ArrowArray* array) noexcept with gil:
-    """Called by whoever got the array, once, from any thread."""
+    """Called once by the consumer of the array, from any thread."""
     cdef int64_t index
     cdef Holder holder = <Holder>array.private_data
     for index in range(array.n_children):

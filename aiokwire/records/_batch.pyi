@@ -145,7 +145,7 @@ def fill_columns(
 ) -> int:
     """Add the records of batches from place `start` on, until the columns have `rows` rows or `size` bytes.
 
-    The answer is the place of the batch to go on with. A batch is never split.
+    Returns the index of the batch to continue with. A batch is never split.
 
     Raises: CorruptRecord: naming topic, partition and offset; what the batches before it had is in the columns.
     """
@@ -174,8 +174,9 @@ def take_sound(
     needs_keys: bool = False,
     has_own_time: bool = False,
 ) -> RecordBatch | None:
-    """The one batch that is all of `data`, when nothing is wrong with its header, its checksum and any of its records,
-    and no byte of it must change before it is stored; None says only that somebody must look closer.
+    """Return the batch if `data` is exactly one valid batch that can be stored unchanged, else None.
+
+    Checks its header, its checksum and all records. None does not name the fault: the caller has to check further.
 
     Only a batch of format 2 that is not compressed is taken, with timestamps (milliseconds) from `earliest` to `latest`
     or none. `needs_keys` refuses records without a key; with `has_own_time` the broker gives the timestamps.

@@ -252,7 +252,7 @@ cdef class RecordBatch:
     # --- the records --------------------------------------------------------------------------------------------------
 
     cdef int open(self, Cursor* cursor) except -1:
-        """Sets the cursor to the first record; `self.counted` says how many there are."""
+        """Sets the cursor to the first record; `self.counted` is the number of records."""
         if self.codec and self.decompressed is None:
             self.decompress()
         if self.decompressed is not None:
@@ -383,7 +383,7 @@ cdef class RecordBatch:
         self.open(&cursor)
         survey.earliest = earliest
         survey.at = self.first
-        with nogil:  # a batch of the largest size takes 0.1 s: other threads go on
+        with nogil:  # the largest batch takes 0.1 s: let other threads run
             fault = _survey(&cursor, self.counted, &survey)
         if fault:
             raise self.corrupt(fault, survey.at)

@@ -64,7 +64,7 @@ class BatchBuilder:
     ) -> memoryview | bytes:
         """The encoded batch; uncompressed it is a view of this builder's own buffer.
 
-        May run in a thread (compression releases the interpreter) while nobody appends.
+        May run in a thread (compression releases the interpreter) while no record is appended.
 
         Raises: InvalidArgument: when empty or sealed already, or for a wrong compression level.
         """

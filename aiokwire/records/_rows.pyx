@@ -315,7 +315,7 @@ cdef class ArrowRows:
         return chosen
 
     cdef int32_t _place(self, int64_t index, Row* row, int32_t partitions, int32_t* turn) except -1:
-        """The partition of a row; one without any is that of `turn`, which goes on."""
+        """The partition of a row; a row without one takes that of `turn`, which advances."""
         cdef int32_t at = row.partition
         if at >= partitions:
             raise self.fault(index, f"partition {at} does not exist: there are {partitions}")

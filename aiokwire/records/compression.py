@@ -225,7 +225,7 @@ def _unsnappy(view: memoryview, limit: int) -> bytes:
     return output.joined()
 
 
-# --- lz4: the frame format; up to 0.9, and in format 0 for ever, Kafka hashed the frame's magic into the header
+# --- lz4: the frame format; up to 0.9, and in format 0 still, Kafka hashed the frame's magic into the header
 # checksum too (KAFKA-3160) --------------------------------------------------------------------------------------------
 
 

@@ -63,7 +63,7 @@ def set_log_append_time(buffer: WritableBuffer, timestamp: int) -> None:
 
 
 def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
-    """Let the header of one batch tell the greatest timestamp of its records.
+    """Set the greatest timestamp in the header of one batch.
 
     Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1, or several batches.
     """

@@ -10,7 +10,8 @@ from aiokwire.admin.groups import AllOffsets, Leaver, lags, read_left, shape_lea
 from aiokwire.admin.offset_resets import ResetTo, plan_reset
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, UnsupportedVersion
-from aiokwire.net import ApiVersions, Offered
+from aiokwire.net import ApiVersions
+from aiokwire.net.handshake import Offered
 from aiokwire.protocol import ApiKey, decode_request, encode_request
 from aiokwire.protocol.messages import leave_group, offset_fetch
 from aiokwire.types import OffsetAndMetadata, TopicPartition

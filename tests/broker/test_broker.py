@@ -71,7 +71,7 @@ async def test_producer_ids_are_not_given_twice_across_restarts(storage: Storage
     assert len(set(given)) == 9
 
 
-async def test_start_and_close_may_come_from_different_tasks() -> None:
+async def test_start_and_close_may_run_in_different_tasks() -> None:
     broker = Broker()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(broker.start)

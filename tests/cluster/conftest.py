@@ -1,4 +1,4 @@
-"""A scripted cluster: real listeners on loopback that answer as a test tells them, through `aiokwire.protocol`."""
+"""A scripted cluster: real listeners on loopback that respond as a test scripts them, through `aiokwire.protocol`."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ScriptedNode:
 
 
 class ScriptedCluster:
-    """Nodes 1, 2, ... and what they say about each other."""
+    """Nodes 1, 2, ... and the metadata that they return."""
 
     def __init__(self, nodes: int, group: anyio.abc.TaskGroup) -> None:
         self.group = group
@@ -237,6 +237,6 @@ def clusters() -> Clusters:
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A port on which nobody listens."""
+    """A port without a listener."""
     with ReservedPort() as port:
         yield port.number

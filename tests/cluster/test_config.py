@@ -21,7 +21,7 @@ def test_options_become_seconds_and_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"bootstrap_servers": ""}, "names no broker"),
         ({"bootstrap_servers": "a:x"}, "no valid port"),
@@ -38,8 +38,8 @@ def test_options_become_seconds_and_addresses() -> None:
         ({"request_timeout": 5}, "use request_timeout_ms"),
     ],
 )
-def test_what_is_wrong_is_named(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_the_error_names_the_wrong_option(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         from_options(ClientConfig, options)
 
 

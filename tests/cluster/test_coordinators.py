@@ -48,7 +48,7 @@ async def find_all(client: Client, *keys: str, kind: CoordinatorKind = GROUP) ->
     return found
 
 
-async def test_equal_look_ups_share_one_question_and_the_answer_is_kept(clusters: Clusters) -> None:
+async def test_equal_lookups_share_one_request_and_the_result_is_cached(clusters: Clusters) -> None:
     async with clusters(2) as cluster, client_of(cluster) as client:
         cluster.coordinator = 2
         assert await find_all(client, *["g"] * 10) == [2] * 10
@@ -79,7 +79,7 @@ async def test_old_brokers_are_asked_one_key_at_a_time(clusters: Clusters, newes
             assert [request.key for request in requests(cluster)] == ["a", "b"]
 
 
-async def test_an_old_broker_may_be_asked_for_very_many(clusters: Clusters) -> None:
+async def test_an_old_broker_can_be_asked_for_many_keys(clusters: Clusters) -> None:
     async with clusters() as cluster:
         cluster.nodes[0].ranges[ApiKey.FIND_COORDINATOR] = (0, 3)
         async with client_of(cluster) as client:
@@ -87,7 +87,7 @@ async def test_an_old_broker_may_be_asked_for_very_many(clusters: Clusters) -> N
             assert set(await find_all(client, *groups)) == {1}
 
 
-async def test_an_answer_that_names_nobody_names_no_coordinator(clusters: Clusters) -> None:
+async def test_a_response_without_a_node_is_not_a_coordinator(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         node = cluster.nodes[0]
 
@@ -100,7 +100,7 @@ async def test_an_answer_that_names_nobody_names_no_coordinator(clusters: Cluste
         assert len(requests(cluster)) == 2
 
 
-async def test_a_coordinator_that_is_not_there_yet_is_asked_for_again(clusters: Clusters) -> None:
+async def test_an_unavailable_coordinator_is_looked_up_again(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         node = cluster.nodes[0]
 
@@ -116,7 +116,7 @@ async def test_a_coordinator_that_is_not_there_yet_is_asked_for_again(clusters: 
         assert len(requests(cluster)) == 2
 
 
-async def test_a_lost_connection_is_no_answer(clusters: Clusters) -> None:
+async def test_a_lookup_is_repeated_after_a_lost_connection(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         node = cluster.nodes[0]
 
@@ -155,8 +155,8 @@ async def test_a_refusal_is_final_for_its_key_alone(clusters: Clusters) -> None:
             assert await client.coordinators.find(GROUP, "open", 10) == 1
 
 
-async def test_whoever_gives_up_takes_nobodys_answer_away(clusters: Clusters) -> None:
-    """A commit that is cancelled must not cancel the heartbeat's look-up of the same coordinator."""
+async def test_a_cancelled_lookup_does_not_cancel_the_lookup_of_others(clusters: Clusters) -> None:
+    """A commit that is cancelled must not cancel the heartbeat's lookup of the same coordinator."""
     async with clusters() as cluster, client_of(cluster) as client:
         node = cluster.nodes[0]
         node.silent = {ApiKey.FIND_COORDINATOR}
@@ -178,7 +178,7 @@ async def test_whoever_gives_up_takes_nobodys_answer_away(clusters: Clusters) ->
         assert found == [1]
 
 
-async def test_the_time_is_over_with_the_last_error(clusters: Clusters) -> None:
+async def test_the_timeout_of_a_lookup_names_the_last_error(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
 
         def answer(header: Any, request: Any) -> find_coordinator.FindCoordinatorResponse:
@@ -192,10 +192,10 @@ async def test_the_time_is_over_with_the_last_error(clusters: Clusters) -> None:
             await client.coordinators.find(GROUP, "g", 0.1)
         asked = len(requests(cluster))
         await client.pause(0.05)
-        assert len(requests(cluster)) <= asked + 1, "nobody waits, so nobody asks"
+        assert len(requests(cluster)) <= asked + 1, "no request without a waiting caller"
 
 
-async def test_closing_ends_a_look_up(clusters: Clusters) -> None:
+async def test_closing_ends_a_lookup(clusters: Clusters) -> None:
     async with clusters() as cluster:
         client = client_of(cluster)
         await client.start()

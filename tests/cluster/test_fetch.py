@@ -56,7 +56,7 @@ async def test_records_of_a_batch_before_the_offset_are_left_out() -> None:
             assert piece.next_offset == 3
 
 
-async def test_at_the_end_nothing_comes_after_the_wait() -> None:
+async def test_a_fetch_at_the_end_returns_nothing_after_its_wait() -> None:
     async with Broker(topics={"t": 1}) as broker, client_of(broker.bootstrap_servers) as client:
         started = anyio.current_time()
         piece = (await client.fetch({T0: 0}, max_wait=0.1))[T0]
@@ -64,7 +64,7 @@ async def test_at_the_end_nothing_comes_after_the_wait() -> None:
         assert (piece.records(), piece.next_offset) == ([], 0)
 
 
-async def test_what_waits_at_the_broker_delays_no_other_request() -> None:
+async def test_a_waiting_fetch_does_not_delay_other_requests() -> None:
     async with Broker(topics={"t": 1}, journal=100) as broker, client_of(broker.bootstrap_servers) as client:
         with anyio.fail_after(10):
             async with anyio.create_task_group() as group:
@@ -93,14 +93,14 @@ async def test_aborted_records_are_left_out_when_committed_ones_are_asked_for() 
                 assert piece.next_offset == 4, "behind the markers"
 
 
-async def test_an_offset_that_is_not_there_is_an_error_with_its_place() -> None:
+async def test_the_error_of_an_offset_out_of_range_names_its_place() -> None:
     async with Broker(topics={"t": 1}) as broker, client_of(broker.bootstrap_servers) as client:
         with pytest.raises(OffsetOutOfRange) as caught:
             await client.fetch({T0: 7})
         assert (caught.value.topic, caught.value.partition, caught.value.offset) == ("t", 0, 7)
 
 
-async def test_a_leader_that_has_moved_is_looked_for() -> None:
+async def test_a_moved_leader_is_looked_up() -> None:
     async with Broker(topics={"t": 1}, nodes=2) as broker, client_of(broker.bootstrap_servers) as client:
         await client.list_offsets({T0: LATEST})
         other = next(node for node in broker.nodes if node != broker.faults.leader("t", 0))
@@ -108,7 +108,7 @@ async def test_a_leader_that_has_moved_is_looked_for() -> None:
         assert (await client.fetch({T0: 0}, max_wait=0.01))[T0].records() == []
 
 
-async def test_a_topic_that_does_not_exist_is_waited_for_until_the_time_is_over() -> None:
+async def test_a_missing_topic_is_awaited_until_the_timeout() -> None:
     async with Broker() as broker, client_of(broker.bootstrap_servers) as client:
         with pytest.raises(StaleMetadataError, match="or create it"):
             await client.fetch({U0: 0}, timeout=0.1)
@@ -129,7 +129,7 @@ async def test_an_old_broker_is_asked_for_more_until_a_batch_fits(newest: int, m
             assert limits == [1000, 2000, 4000, 8000]
 
 
-async def test_a_batch_that_no_answer_can_hold_is_named(make_peer: Peers) -> None:
+async def test_the_error_names_a_batch_too_large_for_any_response(make_peer: Peers) -> None:
     async with make_peer(newest={ApiKey.FETCH: 2}) as peer:
         peer.log("t").append(b"x" * 5000)
         async with client_of(peer.bootstrap_servers, receive_message_max_bytes=8000) as client:
@@ -137,7 +137,7 @@ async def test_a_batch_that_no_answer_can_hold_is_named(make_peer: Peers) -> Non
                 await client.fetch({T0: 0}, max_bytes=1000)
 
 
-async def test_damage_is_named_with_its_place(make_peer: Peers) -> None:
+async def test_the_error_of_a_corrupt_batch_names_its_place(make_peer: Peers) -> None:
     async with make_peer() as peer:
         damaged = bytearray(batch(0, [b"value"]))
         damaged[-1] ^= 0xFF
@@ -147,7 +147,7 @@ async def test_damage_is_named_with_its_place(make_peer: Peers) -> None:
                 await client.fetch({T0: 0})
 
 
-async def test_a_partition_that_is_left_out_of_an_answer_is_asked_for_again(make_peer: Peers) -> None:
+async def test_a_partition_missing_from_a_response_is_requested_again(make_peer: Peers) -> None:
     async with make_peer() as peer:
         peer.log("t").append(b"value")
         answered = False

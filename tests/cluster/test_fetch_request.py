@@ -6,7 +6,8 @@ import pytest
 
 from aiokwire.cluster import Cluster, new_fetch_request
 from aiokwire.errors import StaleMetadataError
-from aiokwire.net import ApiVersions, Offered
+from aiokwire.net import ApiVersions
+from aiokwire.net.handshake import Offered
 from aiokwire.protocol import ZERO_UUID, ApiKey
 from aiokwire.protocol.messages import fetch
 from aiokwire.types import IsolationLevel, TopicPartition
@@ -33,6 +34,6 @@ def test_isolation_is_left_out_where_the_broker_does_not_know_it() -> None:
     assert (request.session_epoch, request.max_wait_ms, request.topics[0].partitions[0].fetch_offset) == (-1, 500, 7)
 
 
-def test_a_partition_without_a_known_leader_is_stale_metadata_that_says_what_is_known() -> None:
+def test_the_error_for_an_unknown_leader_is_stale_metadata_and_names_the_cause() -> None:
     with pytest.raises(StaleMetadataError, match=r"t\[1\]: no leader known \(the metadata does not have the topic\)"):
         Cluster().require_leader(TP)

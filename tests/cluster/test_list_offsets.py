@@ -1,4 +1,4 @@
-"""Look-ups of offsets by time: requests and answers, without a broker."""
+"""Offsets by time: requests and responses, without a broker."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_isolation_level_is_left_out_where_no_version_carries_it() -> None:
 @pytest.mark.parametrize(
     ("time", "first"), [(0, 1), (1_700_000_000_000, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)]
 )
-def test_a_broker_that_is_too_old_for_a_look_up_is_not_asked(time: int, first: int) -> None:
+def test_a_broker_too_old_for_a_lookup_is_not_asked(time: int, first: int) -> None:
     with pytest.raises(UnsupportedVersion, match=rf"t\[0\].*v{first}"):
         list_offsets_request({T0: time}, version=first - 1)
     assert list_offsets_request({T0: time}, version=first).topics
@@ -77,7 +77,7 @@ def test_the_oldest_form_of_an_answer_is_read() -> None:
     assert answers.found[T0].offset == 42
 
 
-def test_what_was_left_out_is_asked_again_and_what_nobody_asked_for_is_ignored() -> None:
+def test_a_missing_partition_is_asked_again_and_an_unrequested_one_is_ignored() -> None:
     answers = read_list_offsets(answer((U0, {"offset": 1})), {T0: LATEST}, "node 1")
     assert answers.found == {}
     assert list(answers.again) == [T0]

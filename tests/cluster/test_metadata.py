@@ -1,4 +1,4 @@
-"""Fresh metadata for those who wait, and no more questions than needed."""
+"""Metadata is refreshed for waiting callers, with no more requests than needed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def asked_for(cluster: Any) -> list[list[str] | None]:
     ]
 
 
-async def test_a_topic_is_known_after_one_question(clusters: Clusters) -> None:
+async def test_a_topic_is_known_after_one_request(clusters: Clusters) -> None:
     async with clusters(2) as cluster:
         cluster.topic("t", [2, 1], epochs=[3, 4], topic_id=bytes(15) + b"\x07")
         async with client_of(cluster) as client:
@@ -65,7 +65,7 @@ async def test_a_topic_is_known_after_one_question(clusters: Clusters) -> None:
             assert asked_for(cluster) == [[], ["t"]]
 
 
-async def test_the_first_question_about_a_topic_does_not_wait_for_the_interval(clusters: Clusters) -> None:
+async def test_the_first_request_for_a_topic_does_not_wait_for_the_interval(clusters: Clusters) -> None:
     async with clusters() as cluster:
         cluster.topic("t", [1])
         async with client_of(cluster, metadata_min_interval_ms=60_000) as client:
@@ -74,7 +74,7 @@ async def test_the_first_question_about_a_topic_does_not_wait_for_the_interval(c
             assert [partition.leader for partition in found.topics["t"].partitions] == [1]
 
 
-async def test_equal_requests_share_one_question(clusters: Clusters) -> None:
+async def test_equal_requests_share_one_refresh(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         before = cluster.count(ApiKey.METADATA)
         async with anyio.create_task_group() as group:
@@ -83,15 +83,14 @@ async def test_equal_requests_share_one_question(clusters: Clusters) -> None:
         assert cluster.count(ApiKey.METADATA) == before + 1
 
 
-async def test_an_update_is_younger_than_its_call(clusters: Clusters) -> None:
+async def test_an_update_is_newer_than_its_call(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         version = client.cluster.version
         cluster.controller = 1
         assert (await client.metadata.update(10)).version > version
-        assert (await client.metadata.wait_newer(version)).version > version
 
 
-async def test_refreshes_that_bring_nothing_come_with_growing_pauses(clusters: Clusters) -> None:
+async def test_refreshes_without_changes_have_growing_pauses(clusters: Clusters) -> None:
     async with (
         clusters() as cluster,
         client_of(cluster, metadata_min_interval_ms=20, retry_backoff_ms=20, retry_backoff_max_ms=1000) as client,
@@ -111,7 +110,7 @@ async def test_a_topic_that_appears_while_it_is_waited_for_is_found(clusters: Cl
         assert client.cluster.leader(TP) == 1
 
 
-async def test_a_topic_that_does_not_exist_is_said_when_the_time_is_over(clusters: Clusters) -> None:
+async def test_a_topic_that_does_not_exist_is_reported_after_the_timeout(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         with pytest.raises(StaleMetadataError, match="allow_auto_create_topics is off: check its name") as caught:
             await client.metadata.wait_for_topics(["t"], 0.1)
@@ -126,7 +125,9 @@ async def test_a_topic_that_does_not_exist_is_said_when_the_time_is_over(cluster
         (ErrorCode.INVALID_TOPIC_EXCEPTION, InvalidRequestError),
     ],
 )
-async def test_what_no_waiting_brings_is_said_at_once(clusters: Clusters, code: int, kind: type[Exception]) -> None:
+async def test_a_permanent_error_of_a_topic_is_raised_at_once(
+    clusters: Clusters, code: int, kind: type[Exception]
+) -> None:
     async with clusters() as cluster:
         cluster.topic("t", [], error_code=code)
         async with client_of(cluster) as client:
@@ -134,7 +135,7 @@ async def test_what_no_waiting_brings_is_said_at_once(clusters: Clusters, code: 
                 await client.metadata.wait_for_topics(["t"], 60)
 
 
-async def test_no_answer_at_all_is_a_time_out_with_the_last_error(clusters: Clusters) -> None:
+async def test_without_a_response_the_timeout_names_the_last_error(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         cluster.nodes[0].stop()
         with pytest.raises(RequestTimedOut, match="Unable to bootstrap"):
@@ -153,7 +154,7 @@ async def test_auto_creation_is_asked_for_only_when_allowed(clusters: Clusters) 
 
 
 @pytest.mark.parametrize("newest", [0, 1, 3, 4, 7, 9, 12])
-async def test_old_versions_will_do(clusters: Clusters, newest: int) -> None:
+async def test_old_metadata_versions_are_enough(clusters: Clusters, newest: int) -> None:
     async with clusters() as cluster:
         cluster.topic("t", [1, 1])
         cluster.nodes[0].ranges[ApiKey.METADATA] = (0, newest)
@@ -179,7 +180,7 @@ async def test_all_topics_on_demand(clusters: Clusters) -> None:
 def in_simulated_time(
     main: Callable[[Metadata], Coroutine[Any, Any, None]], existing: Callable[[float], set[str]], **options: Any
 ) -> None:
-    """Run `main` on a loop whose time is exact, with a cluster that has these topics so long after the start."""
+    """Run `main` on a loop whose time is exact, with a cluster whose topics depend on the time since the start."""
 
     async def ask(topics: Collection[str] | None) -> metadata.MetadataResponse:
         has = existing(loop.elapsed)
@@ -207,7 +208,7 @@ def in_simulated_time(
     run(loop, run_it())
 
 
-def test_topics_that_nobody_asks_for_are_dropped_unless_pinned() -> None:
+def test_unused_topics_are_dropped_unless_pinned() -> None:
     async def main(kept: Metadata) -> None:
         kept.pin(["c"])
         await kept.wait_for_topics(["a", "b", "c"])
@@ -222,7 +223,7 @@ def test_topics_that_nobody_asks_for_are_dropped_unless_pinned() -> None:
     in_simulated_time(main, lambda elapsed: {"a", "b", "c"}, metadata_max_idle_ms=40)
 
 
-def test_topics_that_somebody_waits_for_are_asked_for_however_long_that_takes() -> None:
+def test_awaited_topics_stay_in_refreshes_beyond_the_idle_time() -> None:
     async def main(kept: Metadata) -> None:
         assert set((await kept.wait_for_topics(["late"], 5)).topics) == {"late"}
 
@@ -296,12 +297,12 @@ async def test_a_partition_without_a_leader_is_looked_at_again(clusters: Cluster
             cluster.topic("t", [1], epochs=[6])
             with anyio.fail_after(5):
                 while client.cluster.leader(TP) is None:
-                    await client.metadata.wait_newer(client.cluster.version)
+                    await anyio.lowlevel.checkpoint()
             assert client.cluster.leader(TP) == 1
 
 
 async def test_an_answer_without_brokers_changes_nothing(clusters: Clusters) -> None:
-    """A broker that is just starting says so; what was known before is worth more."""
+    """A broker that is starting returns no brokers; the last snapshot is kept."""
     async with clusters() as cluster, client_of(cluster) as client:
         cluster.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: metadata.MetadataResponse()
         with pytest.raises(RequestTimedOut, match="without brokers"):
@@ -310,7 +311,7 @@ async def test_an_answer_without_brokers_changes_nothing(clusters: Clusters) -> 
 
 
 @pytest.mark.parametrize("when", ["at a refresh", "at the start"])
-async def test_an_answer_that_cannot_be_true_is_no_answer(clusters: Clusters, when: str) -> None:
+async def test_an_implausible_response_counts_as_a_failure(clusters: Clusters, when: str) -> None:
     async with clusters() as cluster:
         cluster.topic("t", [1])
         [node] = cluster.nodes
@@ -340,7 +341,7 @@ async def test_an_answer_that_cannot_be_true_is_no_answer(clusters: Clusters, wh
             assert (await client.metadata.update()).leader(TP) == 1
 
 
-async def test_a_node_whose_address_is_none_is_only_unreachable(clusters: Clusters) -> None:
+async def test_a_node_with_an_invalid_address_is_only_unreachable(clusters: Clusters) -> None:
     async with clusters(2) as cluster:
         cluster.advertised[2] = ("127.0.0.1", 70_000)
         async with client_of(cluster) as client:
@@ -361,7 +362,7 @@ async def test_a_silent_node_does_not_hold_a_refresh_up(clusters: Clusters, monk
                 await client.metadata.update()
 
 
-async def test_hooks_hear_of_snapshots_and_may_fail(clusters: Clusters, caplog: pytest.LogCaptureFixture) -> None:
+async def test_hooks_receive_snapshots_and_may_fail(clusters: Clusters, caplog: pytest.LogCaptureFixture) -> None:
     class Recorder(Hooks):
         seen: tuple[int, int] | None = None
 

@@ -42,7 +42,7 @@ async def test_each_lane_is_a_connection_of_its_own(clusters: Clusters) -> None:
         assert cluster.nodes[0].open == 2
 
 
-async def test_many_who_want_a_connection_share_one_attempt_and_each_can_leave(clusters: Clusters) -> None:
+async def test_callers_share_one_connection_attempt_and_each_can_be_cancelled(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         node = cluster.nodes[0]
         node.silent = {ApiKey.API_VERSIONS}
@@ -72,7 +72,7 @@ async def test_many_who_want_a_connection_share_one_attempt_and_each_can_leave(c
         assert node.accepted <= before + 2, "one attempt, of two sockets"
 
 
-async def test_an_unreachable_node_fails_those_who_wait_and_backs_off(clusters: Clusters) -> None:
+async def test_an_unreachable_node_fails_all_waits_and_backs_off(clusters: Clusters) -> None:
     async with (
         clusters(2) as cluster,
         client_of(cluster, reconnect_backoff_ms=30_000, reconnect_backoff_max_ms=30_000) as client,
@@ -95,7 +95,9 @@ async def test_after_the_pause_the_node_is_tried_again(clusters: Clusters) -> No
         assert (await client.connection(2, "fetch")).ready
 
 
-async def test_while_a_node_is_away_one_lane_tries_for_all(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_lane_retries_an_unreachable_node_for_all(
+    clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts: list[int | None] = []
     connect = Connection.connect
 
@@ -127,10 +129,10 @@ async def test_while_a_node_is_away_one_lane_tries_for_all(clusters: Clusters, m
         assert len(set(map(id, found))) == len(lanes)
 
 
-async def test_a_lane_whose_handshake_fails_is_its_own_affair(
+async def test_a_failed_handshake_does_not_affect_other_lanes(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The broker was reached: what it does with one connection says nothing about another."""
+    """The broker was reached: a failure of one connection does not affect another."""
     connect = Connection.connect
     attempts = 0
     under_way, release = anyio.Event(), anyio.Event()
@@ -157,7 +159,7 @@ async def test_a_lane_whose_handshake_fails_is_its_own_affair(
             release.set()
 
 
-async def test_a_node_that_is_not_known_is_said(clusters: Clusters) -> None:
+async def test_the_error_for_an_unknown_node_lists_the_known_ones(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster) as client:
         with pytest.raises(ConnectionFailed, match=r"node 9 is not in the metadata \(known: \[1\]\)"):
             await client.connection(9)
@@ -176,7 +178,7 @@ async def test_a_lost_connection_that_had_worked_is_replaced_at_once(clusters: C
             assert (await client.connection(1, "fetch")).ready
 
 
-async def test_an_idle_connection_is_closed_and_made_again_when_it_is_wanted(clusters: Clusters) -> None:
+async def test_an_idle_connection_is_closed_and_reopened_on_demand(clusters: Clusters) -> None:
     async with clusters() as cluster, client_of(cluster, connections_max_idle_ms=100) as client:
         connection = await client.connection(1, "fetch")
         await connection.wait_closed()
@@ -238,7 +240,7 @@ async def test_a_node_that_advertises_localhost_to_a_remote_client_is_explained(
                 await client.connection(2)
 
 
-async def test_a_node_that_is_back_ends_the_pause_of_every_lane(clusters: Clusters) -> None:
+async def test_a_reachable_node_ends_the_pause_of_every_lane(clusters: Clusters) -> None:
     """Metadata comes back through the bootstrap address long before the reconnect backoff has ended."""
     async with (
         clusters() as cluster,

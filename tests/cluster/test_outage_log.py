@@ -54,7 +54,12 @@ async def running(data_dir: Path, port: int = 0) -> AsyncIterator[Broker]:
 async def clients(broker: Broker, **options: Any) -> AsyncIterator[tuple[Producer[Any, Any], Consumer[Any, Any]]]:
     """A producer and a member of a group."""
     common = {"bootstrap_servers": broker.bootstrap_servers, **QUICK}
-    reading = {"client_id": "reading", "group_id": "g", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 50}
+    reading: dict[str, Any] = {
+        "client_id": "reading",
+        "group_id": "g",
+        "auto_offset_reset": "earliest",
+        "fetch_max_wait_ms": 50,
+    }
     async with (
         Producer(**common, client_id="writing", linger_ms=0) as producer,
         Consumer("t", **common, **reading, heartbeat_interval_ms=10, auto_commit_interval_ms=10, **options) as consumer,

@@ -18,7 +18,7 @@ def test_the_first_refresh_is_due_at_once() -> None:
     assert schedule().due() == -math.inf
 
 
-def test_after_a_refresh_age_decides() -> None:
+def test_after_a_refresh_the_maximum_age_decides() -> None:
     plan = schedule()
     plan.succeeded(plan.start(), 10.0, changed=True)
     assert plan.due() == 310.0
@@ -41,7 +41,7 @@ def test_equal_requests_share_the_refresh_that_starts_next() -> None:
     assert plan.reason == "a"
 
 
-def test_the_interval_grows_while_nothing_new_comes() -> None:
+def test_the_interval_grows_while_refreshes_change_nothing() -> None:
     plan = schedule()
     now = 10.0
     pauses = []
@@ -56,7 +56,7 @@ def test_the_interval_grows_while_nothing_new_comes() -> None:
     assert round(plan.due() - now, 3) == 0.1
 
 
-def test_a_request_after_a_quiet_time_starts_small_again() -> None:
+def test_a_request_after_a_quiet_time_resets_the_interval() -> None:
     plan = schedule()
     for now in (1.0, 2.0, 3.0):
         plan.succeeded(plan.start(), now, changed=False)

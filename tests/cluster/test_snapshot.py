@@ -85,11 +85,11 @@ def test_leader_epochs_never_go_back() -> None:
     assert cluster.leader(TopicPartition("t", 1)) == 2
 
 
-def test_answers_without_epochs_are_believed() -> None:
+def test_responses_without_epochs_are_accepted() -> None:
     assert after(answer(topic([1], [5])), answer(topic([2]))).leader(TP) == 2
 
 
-def test_a_topic_made_anew_begins_with_new_epochs_and_fewer_partitions() -> None:
+def test_a_recreated_topic_starts_with_new_epochs_and_fewer_partitions() -> None:
     cluster = after(answer(topic([1, 1, 1], [5, 5, 5])), answer(topic([2], [0], topic_id=ID_2)))
     assert cluster.leader(TP) == 2
     assert len(cluster.topics["t"].partitions) == 1
@@ -106,7 +106,7 @@ def test_without_topic_ids_a_topic_that_was_unknown_meanwhile_is_taken_for_new()
 
 
 @pytest.mark.parametrize("code", [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 999])
-def test_a_passing_error_of_a_topic_keeps_its_leaders(code: int) -> None:
+def test_a_transient_error_of_a_topic_keeps_its_leaders(code: int) -> None:
     cluster = after(answer(topic([1], [5])), answer(topic([], error=code)))
     assert cluster.leader(TP) == 1
     assert cluster.topics["t"].error_code == code
@@ -115,7 +115,7 @@ def test_a_passing_error_of_a_topic_keeps_its_leaders(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION])
-def test_a_permanent_error_takes_the_leaders(code: int) -> None:
+def test_a_permanent_error_removes_the_leaders(code: int) -> None:
     cluster = after(answer(topic([1], [5])), answer(topic([], error=code)))
     assert cluster.leader(TP) is None
     assert cluster.topics["t"].error_code == code
@@ -131,7 +131,7 @@ def test_a_topic_that_stays_unknown_is_taken_for_deleted() -> None:
     assert cluster.topics["t"].partitions == ()
 
 
-def test_topics_that_nobody_wants_are_left_out() -> None:
+def test_unwanted_topics_are_left_out() -> None:
     cluster = after(answer(topic([1]), topic([1], name="u")), wanted=("t", "u"))
     assert set(cluster.topics) == {"t", "u"}
     assert set(merge(cluster, answer(topic([1])), wanted=("t",), now=0).topics) == {"t"}
@@ -147,7 +147,7 @@ def test_partitions_that_an_answer_leaves_out_stay_what_they_were() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 2**31 - 1])
-def test_a_partition_number_beyond_reason_is_a_violation(number: int) -> None:
+def test_an_implausible_partition_number_is_a_violation(number: int) -> None:
     hostile = topic([1])
     hostile.partitions[0].partition_index = number
     with pytest.raises(ProtocolViolation, match="names 1 partitions of 't'"):

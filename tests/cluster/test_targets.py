@@ -1,12 +1,13 @@
-"""Whom a request is for: each target is itself only."""
+"""Targets of requests: equality and text."""
 
 from __future__ import annotations
 
-from aiokwire.cluster import ANY, CONTROLLER, AnyNode, Controller, Coordinator, CoordinatorKind, Leader, Node
+from aiokwire.cluster import ANY, CONTROLLER, Controller, Coordinator, CoordinatorKind, Leader, Node
+from aiokwire.cluster.targets import AnyNode
 from aiokwire.types import TopicPartition
 
 
-def test_targets_are_equal_exactly_when_they_mean_the_same() -> None:
+def test_targets_are_equal_only_if_they_name_the_same_broker() -> None:
     group, transaction = CoordinatorKind.GROUP, CoordinatorKind.TRANSACTION
     leader = Leader(TopicPartition("t", 0))
     targets = [ANY, CONTROLLER, Node(1), Node(2), leader, Coordinator(group, "k"), Coordinator(transaction, "k")]
@@ -14,5 +15,5 @@ def test_targets_are_equal_exactly_when_they_mean_the_same() -> None:
     assert (AnyNode(), Controller()) == (ANY, CONTROLLER)
 
 
-def test_targets_say_in_messages_whom_they_mean() -> None:
+def test_the_text_of_a_target_names_its_broker() -> None:
     assert [str(target) for target in (ANY, CONTROLLER, Node(7))] == ["any broker", "the controller", "node 7"]

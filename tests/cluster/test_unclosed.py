@@ -41,8 +41,8 @@ def run(loop: str, main: Callable[[], Any]) -> list[str]:
         with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
             runner.run(main())
         gc.collect()
-    said = [str(each.message) for each in caught if issubclass(each.category, ResourceWarning)]
-    return [each for each in said if "was not closed" in each]
+    messages = [str(each.message) for each in caught if issubclass(each.category, ResourceWarning)]
+    return [each for each in messages if "was not closed" in each]
 
 
 @every_kind
@@ -68,7 +68,7 @@ def test_a_loop_that_ends_with_an_open_client_warns_once(kind: str, loop: str) -
 
 @pytest.mark.parametrize("kind", [kind for kind in MAKERS if kind != "Client"])
 @each_loop
-def test_one_that_is_dropped_warns_when_it_is_collected_while_the_loop_runs(kind: str, loop: str) -> None:
+def test_a_dropped_client_warns_when_it_is_collected_while_the_loop_runs(kind: str, loop: str) -> None:
     async def main() -> None:
         async with Broker(topics={"t": 1}) as broker:
             client = MAKERS[kind](broker.bootstrap_servers)
@@ -84,7 +84,7 @@ def test_one_that_is_dropped_warns_when_it_is_collected_while_the_loop_runs(kind
 
 @every_kind
 @each_loop
-def test_one_that_was_closed_or_never_started_is_silent(kind: str, loop: str) -> None:
+def test_a_client_that_was_closed_or_never_started_is_silent(kind: str, loop: str) -> None:
     async def main() -> None:
         async with Broker(topics={"t": 1}) as broker:
             async with MAKERS[kind](broker.bootstrap_servers):
@@ -98,7 +98,7 @@ def test_one_that_was_closed_or_never_started_is_silent(kind: str, loop: str) ->
 
 
 @each_loop
-def test_one_whose_start_failed_is_silent(loop: str) -> None:
+def test_a_client_whose_start_failed_is_silent(loop: str) -> None:
     async def main() -> None:
         for kind in (Producer, Admin, Client):
             with pytest.raises(ConnectionFailed):

@@ -35,7 +35,7 @@ class Talk:
         await self.writer.drain()
 
     async def shake_hands(self, *offered: tuple[int, int, int]) -> None:
-        """Answer ApiVersions: (api key, oldest, newest), ApiVersions and Metadata unless told."""
+        """Answer ApiVersions: (api key, oldest, newest), ApiVersions and Metadata by default."""
         header, _ = await self.read()
         await self.answer(header, versions_response(*offered))
 
@@ -101,7 +101,7 @@ def serve() -> Serve:
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A port on which nobody listens."""
+    """A port without a listener."""
     with ReservedPort() as port:
         yield port.number
 

@@ -24,12 +24,12 @@ def test_ipv6_addresses_stand_in_brackets_or_without_a_port() -> None:
     assert str(Address("a", 7)) == "a:7"
 
 
-def test_duplicates_are_named_once() -> None:
+def test_duplicate_addresses_are_kept_once() -> None:
     assert parse_addresses("a,a:9092,a:1") == [Address("a", 9092), Address("a", 1)]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "names no broker"),
         (" , ", "names no broker"),
@@ -42,16 +42,16 @@ def test_duplicates_are_named_once() -> None:
         ("a b:1", "not an address"),
         ("[::1:9092", "not an address"),
         ("[::1]9092", "not an address"),
-        ("[nonsense]:1", "no IPv6 address"),
-        ("1:2:3", "no IPv6 address"),
+        ("[nonsense]:1", "not an IPv6 address"),
+        ("1:2:3", "not an IPv6 address"),
         ("PLAINTEXT://a:9092", "without the scheme"),
         (7, "must be a string"),
         (b"a:1", "must be a string"),
         ([("a", 1)], "is not a string"),
     ],
 )
-def test_what_is_no_address_is_named(text: object, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_the_error_names_an_invalid_address(text: object, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         parse_addresses(text)  # type: ignore[arg-type]  # what users may write
 
 

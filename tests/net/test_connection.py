@@ -13,7 +13,8 @@ import pytest
 
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, RequestTimedOut, UnsupportedVersion
 from aiokwire.hooks import Hooks
-from aiokwire.net import Address, Connection, ConnectionConfig, ConnectionState
+from aiokwire.net import Address, Connection, ConnectionConfig
+from aiokwire.net.states import ConnectionState
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import metadata, produce
 
@@ -130,7 +131,7 @@ async def test_an_answer_out_of_order_closes_the_connection(serve: Serve) -> Non
             connection.send(ASK)
 
 
-async def test_an_answer_that_nobody_asked_for_closes_the_connection(serve: Serve) -> None:
+async def test_an_unrequested_response_closes_the_connection(serve: Serve) -> None:
     ready = anyio.Event()
 
     async def script(talk: Any) -> None:
@@ -200,13 +201,13 @@ async def test_a_request_past_its_deadline_closes_the_connection(serve: Serve) -
 
 async def test_a_cancelled_request_keeps_its_place_in_the_order(serve: Serve) -> None:
     asked = anyio.Event()
-    go_on = anyio.Event()
+    resume = anyio.Event()
 
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         headers = [(await talk.read())[0] for _ in range(2)]
         asked.set()
-        await go_on.wait()
+        await resume.wait()
         for header in headers:
             await talk.answer(header, answer_naming(str(header.correlation_id)))
         await talk.until_closed()
@@ -221,7 +222,7 @@ async def test_a_cancelled_request_keeps_its_place_in_the_order(serve: Serve) ->
             await asked.wait()
             group.cancel_scope.cancel()
         assert connection.in_flight == 2
-        go_on.set()
+        resume.set()
         assert (await later).cluster_id == "2"
         assert connection.in_flight == 0
         assert connection.ready
@@ -229,7 +230,7 @@ async def test_a_cancelled_request_keeps_its_place_in_the_order(serve: Serve) ->
         await connection.wait_closed()
 
 
-async def test_closing_fails_what_waits(serve: Serve) -> None:
+async def test_closing_fails_requests_in_flight(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         await talk.until_closed()
@@ -298,12 +299,12 @@ async def test_what_was_written_goes_out_before_a_clean_close(serve: Serve) -> N
     size = 3_000_000
     received = 0
     closed = anyio.Event()
-    go_on = anyio.Event()
+    resume = anyio.Event()
 
     async def script(talk: Any) -> None:
         nonlocal received
         await talk.shake_hands((ApiKey.API_VERSIONS, 0, 4), (ApiKey.PRODUCE, 3, 8))
-        await go_on.wait()
+        await resume.wait()
         while data := await talk.reader.read(1 << 20):
             received += len(data)
         closed.set()
@@ -315,7 +316,7 @@ async def test_what_was_written_goes_out_before_a_clean_close(serve: Serve) -> N
             connection.send(big_produce(size), expect_response=False)
         assert connection.write_paused
         connection.close()
-        go_on.set()
+        resume.set()
         await closed.wait()
         await connection.wait_closed()
         assert received > 5 * size
@@ -328,11 +329,11 @@ def big_produce(size: int) -> produce.ProduceRequest:
 
 
 async def test_a_full_transport_holds_writers_back_until_it_has_room(serve: Serve) -> None:
-    go_on = anyio.Event()
+    resume = anyio.Event()
 
     async def script(talk: Any) -> None:
         await talk.shake_hands((ApiKey.API_VERSIONS, 0, 4), (ApiKey.PRODUCE, 3, 8))
-        await go_on.wait()
+        await resume.wait()
         await talk.until_closed()
 
     async with serve(script) as address:
@@ -344,7 +345,7 @@ async def test_a_full_transport_holds_writers_back_until_it_has_room(serve: Serv
         with anyio.move_on_after(0) as scope:
             await connection.drained()
         assert scope.cancelled_caught
-        go_on.set()
+        resume.set()
         await connection.drained()
         assert not connection.write_paused
         connection.close()
@@ -388,7 +389,7 @@ async def test_a_peer_that_takes_no_bytes_does_not_hold_a_closed_connection_open
         over.set()
 
 
-async def test_throttling_is_kept_for_those_who_send(serve: Serve) -> None:
+async def test_a_connection_keeps_its_throttle_time(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.shake_hands()
         header, _ = await talk.read()
@@ -406,7 +407,7 @@ async def test_throttling_is_kept_for_those_who_send(serve: Serve) -> None:
 
 
 class Recorder(Hooks):
-    """Writes down what it is told."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.events: list[tuple[object, ...]] = []
@@ -425,7 +426,7 @@ class Recorder(Hooks):
         raise ValueError("a hook with a fault")
 
 
-async def test_hooks_see_each_request_and_their_faults_stay_theirs(
+async def test_hooks_see_each_request_and_their_exceptions_do_not_escape(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     hooks = Recorder()
@@ -444,7 +445,7 @@ async def test_hooks_see_each_request_and_their_faults_stay_theirs(
     assert "a hook with a fault" in caplog.text
 
 
-async def test_a_port_that_wants_tls_is_named_as_such(serve: Serve, tls_server: ssl.SSLContext) -> None:
+async def test_the_error_names_a_tls_port(serve: Serve, tls_server: ssl.SSLContext) -> None:
     async with serve(echo, tls=tls_server) as address:
         connection = Connection(address)
         with pytest.raises(KafkaError, match="TLS"):
@@ -453,7 +454,7 @@ async def test_a_port_that_wants_tls_is_named_as_such(serve: Serve, tls_server: 
         assert connection.closed
 
 
-async def test_a_web_server_is_named_as_such(serve: Serve) -> None:
+async def test_the_error_names_a_web_server(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.reader.read(100)
         talk.writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")

@@ -18,7 +18,7 @@ Serve = Callable[..., AbstractAsyncContextManager[Address]]
 
 
 class Resolver:
-    """Stands before the loop's own look-up: what a name resolves to, and how often it was asked."""
+    """Replaces the loop's lookup: returns fixed addresses and counts the calls."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = answers
@@ -56,12 +56,12 @@ async def test_an_ip_address_is_not_looked_up() -> None:
     assert await resolve(Address("::1", 1)) == ["::1"]
 
 
-async def test_families_alternate_and_duplicates_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_families_alternate_and_duplicates_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     names(monkeypatch, ["::1", "::2", "::1", "10.0.0.1", "fe80::1%4"])
     assert await resolve(Address("broker", 1)) == ["::1", "10.0.0.1", "::2", "fe80::1%4"]
 
 
-async def test_a_name_that_does_not_resolve_is_said_with_its_stage() -> None:
+async def test_the_error_for_an_unresolvable_name_has_its_stage() -> None:
     with pytest.raises(ConnectionFailed, match=r"cannot resolve 'no-such-host\.invalid'") as caught:
         await resolve(Address("no-such-host.invalid", 9092))
     assert (caught.value.stage, caught.value.address) == ("resolve", "no-such-host.invalid:9092")
@@ -72,7 +72,7 @@ async def test_a_name_that_idna_cannot_write_is_an_error_too() -> None:
         await resolve(Address("a" * 70 + ".example", 9092))
 
 
-async def test_a_port_without_a_listener_is_said_with_the_address(free_port: int) -> None:
+async def test_the_error_for_a_port_without_a_listener_names_the_address(free_port: int) -> None:
     connection = Connection(Address("127.0.0.1", free_port), node_id=4)
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1: Connection refused") as caught:
         await connection.connect()
@@ -81,7 +81,7 @@ async def test_a_port_without_a_listener_is_said_with_the_address(free_port: int
     assert connection.closed
 
 
-async def test_a_side_that_is_gone_without_a_farewell_is_noticed_in_seconds(serve: Serve) -> None:
+async def test_a_dead_peer_is_detected_in_seconds(serve: Serve) -> None:
     made: list[Any] = []
 
     class Noting(asyncio.Protocol):
@@ -111,7 +111,7 @@ async def test_every_address_of_a_name_is_tried(serve: Serve, monkeypatch: pytes
         await connection.wait_closed()
 
 
-async def test_each_connect_resolves_anew(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_connect_resolves_the_name_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that changed its address is found again (Kubernetes)."""
     async with serve(echo) as address:
         resolver = names(monkeypatch, ["127.0.0.2"], ["127.0.0.1"])

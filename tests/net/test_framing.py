@@ -70,7 +70,7 @@ def test_each_frame_is_a_buffer_of_its_own() -> None:
     assert all(type(frame) is bytearray for frame in frames)
 
 
-def test_a_stream_that_stops_within_a_frame_says_so() -> None:
+def test_a_reader_knows_that_the_stream_stopped_within_a_frame() -> None:
     source, _ = reader()
     assert not source.in_frame
     source.feed(framed(b"abcd")[:5])
@@ -92,7 +92,7 @@ def test_the_size_limit_holds_for_later_frames_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("greeting", "said"),
+    ("greeting", "message"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n", "HTTP reply"),
         (b"\x15\x03\x01\x00\x02\x02\x46", "TLS alert"),
@@ -105,7 +105,7 @@ def test_the_size_limit_holds_for_later_frames_too() -> None:
         (b"GET / HTTP/1.1\r\n", "HTTP request"),
     ],
 )
-def test_other_protocols_are_recognised_even_under_a_huge_limit(greeting: bytes, said: str) -> None:
+def test_other_protocols_are_recognised_even_under_a_huge_limit(greeting: bytes, message: str) -> None:
     source, _ = reader(max_size=2**31 - 1)
-    with pytest.raises(ProtocolViolation, match=said):
+    with pytest.raises(ProtocolViolation, match=message):
         source.feed(greeting)

@@ -11,7 +11,10 @@ import pytest
 
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ConnectionFailed, InvalidRequestError, UnsupportedVersion
-from aiokwire.net import Address, ApiVersions, Connection, ConnectionConfig, ConnectionState, Offered, Wire
+from aiokwire.net import Address, ApiVersions, Connection, ConnectionConfig
+from aiokwire.net.handshake import Offered
+from aiokwire.net.states import ConnectionState
+from aiokwire.net.wire import Wire
 from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import api_versions, join_group, list_offsets, metadata, produce
 
@@ -42,12 +45,12 @@ async def hang_up_at_once(talk: Any) -> None:
     talk.hang_up()
 
 
-async def test_the_broker_is_told_who_calls(serve: Serve) -> None:
-    told: list[api_versions.ApiVersionsRequest] = []
+async def test_api_versions_carries_the_client_software(serve: Serve) -> None:
+    received: list[api_versions.ApiVersionsRequest] = []
 
     async def script(talk: Any) -> None:
         header, request = await talk.read()
-        told.append(request)
+        received.append(request)
         assert header.client_id == "me"
         await talk.answer(header, offers((ApiKey.METADATA, 0, 5)))
         await talk.until_closed()
@@ -58,7 +61,7 @@ async def test_the_broker_is_told_who_calls(serve: Serve) -> None:
         assert connection.versions.range(ApiKey.METADATA) == Offered(0, 5)
         assert not connection.versions.assumed
         await close(connection)
-    assert [(request.client_software_name, request.client_software_version) for request in told] == [
+    assert [(request.client_software_name, request.client_software_version) for request in received] == [
         ("aiokwire", "9.8.7")
     ]
 
@@ -100,7 +103,7 @@ async def test_a_refusal_without_a_hint_leads_to_version_0(serve: Serve) -> None
     assert asked == [4, 0]
 
 
-async def test_a_broker_that_refuses_every_version_is_not_asked_for_ever(serve: Serve) -> None:
+async def test_connecting_fails_when_a_broker_refuses_every_version(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         while True:
             header, _ = await talk.read()
@@ -123,7 +126,7 @@ async def test_an_error_of_the_broker_is_named(serve: Serve) -> None:
 
 
 async def test_a_broker_that_resets_at_the_newest_version_gets_the_oldest(serve: Serve) -> None:
-    """And the next connection begins with the newest again: nobody is stuck with old versions for ever."""
+    """The next connection starts with the newest version again: none stays at old versions."""
     asked: list[int] = []
 
     async def resets(talk: Any) -> None:
@@ -146,7 +149,7 @@ async def test_a_broker_that_resets_at_the_newest_version_gets_the_oldest(serve:
     assert asked == [4, 0, 4]
 
 
-async def test_a_broker_without_api_versions_is_spoken_to_in_the_oldest(serve: Serve) -> None:
+async def test_a_broker_without_api_versions_gets_the_oldest_versions(serve: Serve) -> None:
     """Kafka 0.8 closes the connection at an api key that it does not know."""
 
     async def old(talk: Any) -> None:
@@ -196,7 +199,7 @@ async def test_a_broker_that_is_known_to_be_newer_is_never_taken_for_an_old_one(
         await connection.wait_closed()
 
 
-async def test_a_port_that_always_hangs_up_is_no_old_broker(serve: Serve) -> None:
+async def test_a_port_that_always_hangs_up_is_not_taken_for_an_old_broker(serve: Serve) -> None:
     async with serve(hang_up_at_once) as address:
         connection = Connection(address)
         with pytest.raises(ConnectionFailed, match="hangs up on ApiVersionsRequest v4") as caught:
@@ -207,7 +210,7 @@ async def test_a_port_that_always_hangs_up_is_no_old_broker(serve: Serve) -> Non
         assert connection.closed
 
 
-async def test_silence_ends_with_the_set_up_time_out_and_says_what_was_waited_for(serve: Serve) -> None:
+async def test_the_setup_timeout_names_what_was_waited_for(serve: Serve) -> None:
     async def script(talk: Any) -> None:
         await talk.until_closed()
 
@@ -265,7 +268,7 @@ async def test_a_failing_exchange_leaves_nothing_open(serve: Serve) -> None:
 
 @pytest.mark.parametrize("awaits", range(12))
 async def test_cancelled_at_any_await_connect_leaves_nothing_open(serve: Serve, awaits: int) -> None:
-    """The attempt is cancelled after so many turns of the loop, wherever it then is."""
+    """The attempt is cancelled after `awaits` turns of the loop, at any stage."""
     hung_up = asyncio.Event()
 
     async def script(talk: Any) -> None:
@@ -291,7 +294,7 @@ async def test_cancelled_at_any_await_connect_leaves_nothing_open(serve: Serve, 
         assert connection.state is ConnectionState.CLOSED
 
 
-def test_no_common_version_is_said_with_both_ranges() -> None:
+def test_the_error_without_a_common_version_names_both_ranges() -> None:
     versions = ApiVersions({ApiKey.METADATA: Offered(90, 99)}, who="node 1")
     with pytest.raises(
         UnsupportedVersion, match="offers versions 90 to 99 of MetadataRequest, usable here are 0 to 13"

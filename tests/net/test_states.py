@@ -1,8 +1,8 @@
-"""The table of a connection's life."""
+"""The transition table of a connection."""
 
 from __future__ import annotations
 
-from aiokwire.net import TRANSITIONS, ConnectionEvent, ConnectionState
+from aiokwire.net.states import TRANSITIONS, ConnectionEvent, ConnectionState
 
 
 def test_every_state_is_reachable() -> None:

@@ -15,8 +15,9 @@ import anyio.lowlevel
 import pytest
 
 from aiokwire.errors import ConnectionFailed, KafkaError
-from aiokwire.net import Address, Wire, join_small
-from aiokwire.net.writing import JOIN_BELOW
+from aiokwire.net import Address
+from aiokwire.net.wire import Wire
+from aiokwire.net.writing import JOIN_BELOW, join_small
 from aiokwire.protocol.messages import metadata
 
 Serve = Callable[..., AbstractAsyncContextManager[Address]]
@@ -36,8 +37,8 @@ async def test_a_transport_that_was_closed_under_us_is_a_lost_connection(serve: 
     """uvloop answers a write to a closed transport by RuntimeError, asyncio by silence."""
     async with serve(silence) as address:
         transport, wire = await asyncio.get_running_loop().create_connection(new_wire, *address)
-        told: list[KafkaError] = []
-        wire.on_fail = told.append
+        failures: list[KafkaError] = []
+        wire.on_fail = failures.append
         waiting = wire.send(ASK, 1, timeout=5)
         transport.abort()
         later = wire.send(ASK, 1, timeout=5)
@@ -45,7 +46,7 @@ async def test_a_transport_that_was_closed_under_us_is_a_lost_connection(serve: 
             with pytest.raises(ConnectionFailed):
                 await future
         await wire.wait_gone()
-        assert [type(error) for error in told] == [ConnectionFailed]
+        assert [type(error) for error in failures] == [ConnectionFailed]
         with pytest.raises(ConnectionFailed):
             wire.send(ASK, 1, timeout=5)
 
@@ -53,13 +54,13 @@ async def test_a_transport_that_was_closed_under_us_is_a_lost_connection(serve: 
 async def test_a_wire_fails_once(serve: Serve) -> None:
     async with serve(silence) as address:
         _, wire = await asyncio.get_running_loop().create_connection(new_wire, *address)
-        told: list[KafkaError] = []
-        wire.on_fail = told.append
+        failures: list[KafkaError] = []
+        wire.on_fail = failures.append
         first = ConnectionFailed("first")
         wire.fail(first)
         wire.fail(ConnectionFailed("second"))
         await wire.wait_gone()
-        assert told == [first]
+        assert failures == [first]
         assert wire.error is first
 
 

@@ -192,7 +192,7 @@ def test_arrow_gives_every_buffer_back() -> None:
     assert sys.getrefcount(parts) > held
     del table
     assert sys.getrefcount(parts) == held
-    export(columns, ("topic", "headers"))  # nobody takes it
+    export(columns, ("topic", "headers"))  # never imported
     assert sys.getrefcount(parts) == held
     with pytest.raises(KeyError, match="colour"):
         export(columns, ("topic", "colour"))
@@ -261,7 +261,7 @@ def test_spare_memory_is_used_again_once_arrow_has_let_go_of_it() -> None:
     assert spare.size < ready
     batch.add_to(again, 15)
     assert as_rows(columns_to_arrow(again)) == [wanted(record) for record in batch.records(15)]
-    assert kept.to_pylist() == [row.value for row in ROWS], "nobody writes into memory that is held"
+    assert kept.to_pylist() == [row.value for row in ROWS], "memory that is still referenced is not reused"
     again = Columns(spare=spare)
     batch.add_to(again)
     ready = spare.size

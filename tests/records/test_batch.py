@@ -82,7 +82,7 @@ def test_log_append_time_is_every_records_time() -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 1])
-def test_control_batches_tell_their_kind(kind: int) -> None:
+def test_control_batches_have_a_kind(kind: int) -> None:
     marker = Row(0, 5, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 9))
     batch = read_one(reference.plain_batch([marker], attributes=16 | 32))
     assert (batch.is_control, batch.control_type) == (True, kind)
@@ -131,7 +131,7 @@ def test_verify_checks_a_scanned_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "form", "value", "said"),
+    ("offset", "form", "value", "message"),
     [
         (8, ">i", 48, "length is impossible"),
         (8, ">i", -1, "length is impossible"),
@@ -145,16 +145,16 @@ def test_verify_checks_a_scanned_batch() -> None:
         (23, ">i", -1, "number of records"),
     ],
 )
-def test_hostile_headers_are_named(offset: int, form: str, value: int, said: str) -> None:
+def test_the_error_names_a_hostile_header(offset: int, form: str, value: int, message: str) -> None:
     data = bytearray(reference.plain_batch(ROWS, base_offset=40))
     struct.pack_into(form, data, offset, value)
-    with pytest.raises(CorruptRecord, match=said) as caught:
+    with pytest.raises(CorruptRecord, match=message) as caught:
         [batch.records() for batch in read_batches(data, "t", 3, check_crcs=False)]
     assert 40 <= caught.value.offset < 50
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"", "length does not fit"),
         (b"\x80" * 9, "length does not fit"),
@@ -173,12 +173,12 @@ def test_hostile_headers_are_named(offset: int, form: str, value: int, said: str
         (reference.varint(8) + b"\0\0\0\0\0\0\0\0", "left over behind the record"),
     ],
 )
-def test_hostile_records_are_named(body: bytes, said: str) -> None:
+def test_the_error_names_a_hostile_record(body: bytes, message: str) -> None:
     body += b"" if len(body) >= 7 else b"\0" * 7
     batch = read_one(reference.batch(body, [Row(0, 1, None, None)], base_offset=21))
     readers = (batch.records, batch.values, batch.columns, batch.inspect, lambda: batch.find_timestamp(1))
     for read in readers:
-        with pytest.raises(CorruptRecord, match=said) as caught:
+        with pytest.raises(CorruptRecord, match=message) as caught:
             read()
         assert (caught.value.topic, caught.value.partition) == ("t", 3)
 

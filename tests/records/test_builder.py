@@ -108,7 +108,7 @@ def test_bytes_likes_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "headers", "said"),
+    ("key", "value", "headers", "message"),
     [
         ("text", b"", (), "key must be bytes, bytearray, memoryview or None, not str"),
         (b"", 5, (), "value must be bytes, bytearray, memoryview or None, not int"),
@@ -120,10 +120,10 @@ def test_bytes_likes_are_taken_as_they_are() -> None:
         (b"", b"", [("\ud800", b"")], "encodable as UTF-8"),
     ],
 )
-def test_wrong_types_are_named_and_lose_nothing(key: object, value: object, headers: object, said: str) -> None:
+def test_a_wrong_type_is_named_and_changes_nothing(key: object, value: object, headers: object, message: str) -> None:
     builder = built(2, [Row(0, 1, b"k", b"v")])
     before = builder.size
-    with pytest.raises(InvalidArgument, match=said):
+    with pytest.raises(InvalidArgument, match=message):
         builder.append(1, key, value, headers)  # type: ignore[arg-type]  # wrong on purpose
     assert (builder.size, builder.count) == (before, 1)
     assert read_batches(builder.seal(), "t", 0)[0].count == 1

@@ -46,7 +46,7 @@ def test_levels_are_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("codec", "level", "said"),
+    ("codec", "level", "message"),
     [
         (Compression.GZIP, 10, "gzip has levels -1 to 9, not 10"),
         (Compression.LZ4, 0, "lz4 has levels 1 to 17, not 0"),
@@ -55,8 +55,8 @@ def test_levels_are_used() -> None:
         (7, None, "7 is not a compression codec"),
     ],
 )
-def test_wrong_levels_and_codecs_are_refused(codec: int, level: int | None, said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
+def test_wrong_levels_and_codecs_are_refused(codec: int, level: int | None, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
         check_level(codec, level)
 
 

@@ -237,7 +237,7 @@ def test_hostile_message_sets(parts: list[bytes], magic: int, size: int) -> None
 
 @settings(max_examples=400)
 @given(st.binary(max_size=200), st.integers(0, 7))
-def test_any_bytes_are_no_crash(data: bytes, codec: int) -> None:
+def test_arbitrary_bytes_never_crash(data: bytes, codec: int) -> None:
     read_everything(data)
     with contextlib.suppress(CorruptRecord):
         assert len(decompress(codec, data, LIMIT)) <= LIMIT
@@ -284,7 +284,7 @@ def values_of(found: dict[int, list[Buffer]]) -> list[bytes | None]:
 
 @given(st.integers(0, 40), st.integers(0, 9), st.integers(0, 9), st.lists(st.integers(-50, 50), max_size=10))
 def test_offsets_that_lie_never_read_outside_of_the_data(size: int, count: int, first: int, offsets: list[int]) -> None:
-    """Arrow's own arrays can be made of any buffers; whatever they say is refused, or lies within the data."""
+    """Arrow arrays can have arbitrary buffers: their offsets are refused, or lie within the data."""
     raw = b"".join(offset.to_bytes(4, "little", signed=True) for offset in offsets)
     try:
         found = ArrowRows(count, value=(None, raw, first, b"x" * size, False)).encode(1, 0)

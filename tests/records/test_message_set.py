@@ -124,7 +124,7 @@ def test_a_damaged_compressed_message_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inner", "said"),
+    ("inner", "message"),
     [
         (b"", "holds no messages"),
         (reference.message_set(1, ROWS)[:-1], "length does not fit"),
@@ -133,15 +133,15 @@ def test_a_damaged_compressed_message_is_named() -> None:
         (b"\xff" * 40, "length does not fit"),
     ],
 )
-def test_hostile_sets_are_named(inner: bytes, said: str) -> None:
+def test_the_error_names_a_hostile_message_set(inner: bytes, message: str) -> None:
     (batch,) = read_batches(wrapped(1, inner, 35, Compression.GZIP), "t", 1)
-    with pytest.raises(CorruptRecord, match=said) as caught:
+    with pytest.raises(CorruptRecord, match=message) as caught:
         batch.records()
     assert caught.value.offset == 35
 
 
 @pytest.mark.parametrize(
-    ("offset", "value", "said"),
+    ("offset", "value", "message"),
     [
         (8, 13, "length is impossible"),
         (8, 21, "length is impossible"),
@@ -152,10 +152,10 @@ def test_hostile_sets_are_named(inner: bytes, said: str) -> None:
         (32, -2, "value's length"),
     ],
 )
-def test_hostile_lengths_are_named(offset: int, value: int, said: str) -> None:
+def test_the_error_names_a_hostile_length(offset: int, value: int, message: str) -> None:
     data = bytearray(reference.message(1, 9, 1000, b"kk", b"value"))
     struct.pack_into(">i", data, offset, value)
-    with pytest.raises(CorruptRecord, match=said):
+    with pytest.raises(CorruptRecord, match=message):
         read_batches(data, "t", 1, check_crcs=False)
 
 

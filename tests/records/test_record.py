@@ -14,7 +14,7 @@ from aiokwire.types import TimestampType
 RECORD = Record("t", 2, 5, 99, b"k", b"v", [("h", b"x"), ("n", None)], leader_epoch=4)
 
 
-def test_a_record_says_what_it_is() -> None:
+def test_a_record_has_its_fields_and_a_text() -> None:
     assert RECORD.headers == (("h", b"x"), ("n", None))
     assert RECORD.timestamp_type is TimestampType.CREATE_TIME
     assert repr(RECORD).startswith("Record(topic='t', partition=2, offset=5, timestamp=99, key=b'k', value=b'v'")

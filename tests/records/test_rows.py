@@ -160,11 +160,11 @@ def test_a_partition_may_be_any_whole_number(kind: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "said"), [(-1, "a number from 0, not -1"), (3, "there are 3"), (1 << 40, "not 1099")]
+    ("number", "message"), [(-1, "a number from 0, not -1"), (3, "there are 3"), (1 << 40, "not 1099")]
 )
-def test_a_wrong_partition_names_its_row(number: int, said: str) -> None:
+def test_a_wrong_partition_names_its_row(number: int, message: str) -> None:
     batch = pa.record_batch({"partition": pa.array([0, number], pa.int64())})
-    with pytest.raises(InvalidArgument, match=rf"row 1: .*{said}"):
+    with pytest.raises(InvalidArgument, match=rf"row 1: .*{message}"):
         encoded(batch)
 
 
@@ -178,10 +178,10 @@ BAD_COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("said", BAD_COLUMNS)
-def test_a_column_of_another_type_is_named(said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
-        rows_of(pa.record_batch(BAD_COLUMNS[said]))
+@pytest.mark.parametrize("message", BAD_COLUMNS)
+def test_the_error_names_a_column_of_the_wrong_type(message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        rows_of(pa.record_batch(BAD_COLUMNS[message]))
 
 
 def test_a_column_twice_is_refused() -> None:
@@ -207,7 +207,7 @@ def test_rows_are_read_as_objects_too() -> None:
         found.record(2)
 
 
-def test_places_say_which_rows_a_run_took() -> None:
+def test_places_name_the_rows_of_each_run() -> None:
     found = ArrowRows(6)
     for index, run in enumerate([0, 1, 0, 0, 1, 1]):
         found.mark_row(index, run)

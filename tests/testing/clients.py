@@ -44,7 +44,7 @@ async def fill(broker: Broker, values: list[bytes], topic: str = "one", partitio
 
 
 async def read(reader: Consumer[bytes, bytes], count: int) -> list[bytes | None]:
-    """So many values, or a few more."""
+    """Read at least `count` values."""
     seen: list[bytes | None] = []
     with anyio.fail_after(10):
         while len(seen) < count:
@@ -53,12 +53,12 @@ async def read(reader: Consumer[bytes, bytes], count: int) -> list[bytes | None]
 
 
 def values(broker: Broker, topic: str = "one", partition: int | None = None) -> list[bytes | None]:
-    """What the broker has."""
+    """Return the values that the broker has."""
     return [record.value for record in broker.records(topic, partition)]
 
 
 def batches_sent(broker: Broker) -> list[bytes]:
-    """The batches of all produce requests, as they came."""
+    """Return the batches of all produce requests, in order."""
     return [
         bytes(part.records or b"")
         for request in broker.journal.requests(produce.ProduceRequest)

@@ -1,4 +1,4 @@
-"""Delivery on the embedded broker: the bytes of a retry, numbers at their end, the broker's clock, topics made anew."""
+"""Delivery on the embedded broker: retries, sequence wrap, the broker's clock, recreated topics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kafka_broker_options() -> dict[str, Any]:
 async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
     kafka_broker: Broker, quick: Quick, codec: str, size: int
 ) -> None:
-    """Scenario 20: refused, lost with its connection, answered by nobody, on another leader: always the same batch."""
+    """Scenario 20: refused, lost with its connection, unanswered, on another leader: always the same batch."""
     kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.NOT_ENOUGH_REPLICAS)
     kafka_broker.faults.on(ApiKey.PRODUCE).close()
     moving = kafka_broker.faults.on(ApiKey.PRODUCE).hold()
@@ -56,8 +56,10 @@ async def test_20_a_retry_is_the_same_bytes_whatever_happened_in_between(
 
 
 async def test_22_a_sequence_wraps_within_a_batch_and_under_retries(kafka_broker: Broker, quick: Quick) -> None:
-    """Scenario 22: a batch of which some records are before 2^31 - 1 and some behind, its answer lost, another one
-    behind it: no OUT_OF_ORDER, no doublet, no new epoch."""
+    """Scenario 22: a batch across 2^31 - 1 loses its response, with another batch behind it.
+
+    No OUT_OF_ORDER_SEQUENCE_NUMBER, no duplicate, no new epoch.
+    """
     seen = kafka_broker.faults.on(ApiKey.PRODUCE, times=None).observe()
     kafka_broker.faults.on(ApiKey.PRODUCE, nth=2, times=2).close_after()
     async with writer(kafka_broker, quick, linger_ms=2, batch_size=400) as producer:
@@ -67,7 +69,7 @@ async def test_22_a_sequence_wraps_within_a_batch_and_under_retries(kafka_broker
         (partition,) = producer._core.accumulator.topics["one"].partitions
         partition.producer_id = producer._core.idempotence.producer_id
         partition.producer_epoch = producer._core.idempotence.producer_epoch
-        partition.next_sequence = 2**31 - 20  # as after so many records
+        partition.next_sequence = 2**31 - 20  # as after that number of records
         deliveries = [producer.submit_nowait("one", b"%04d" % number) for number in range(100)]
         assert [(await delivery).partition for delivery in deliveries] == [0] * 100
     batches = {
@@ -102,29 +104,31 @@ async def test_the_timestamp_of_a_delivery_is_the_one_that_the_topic_keeps(kafka
 
 
 @pytest.mark.parametrize("partitions", [1, 3], ids=["fewer partitions", "more partitions"])
-async def test_16_a_topic_made_anew_under_load_takes_what_is_on_its_way_in_order(
+async def test_16_a_recreated_topic_gets_the_batches_in_flight_in_order(
     kafka_broker: Broker, quick: Quick, partitions: int
 ) -> None:
-    """Scenario 16, the producer's half: batches for the old id are refused and go to the new one; sequences go on,
-    nothing is doubled, nothing hangs, and what the old one acknowledged is gone with it."""
-    await kafka_broker.create_topic("anew", 2)
-    held = kafka_broker.faults.on(ApiKey.PRODUCE, topic="anew", nth=2).hold()
+    """Scenario 16, the producer's half: batches for the old topic id are refused and sent to the new topic.
+
+    Sequences continue, without duplicates or hangs. Records that the old topic acknowledged are deleted with it.
+    """
+    await kafka_broker.create_topic("t", 2)
+    held = kafka_broker.faults.on(ApiKey.PRODUCE, topic="t", nth=2).hold()
     async with writer(kafka_broker, quick) as producer:
-        await producer.partitions_for("anew")
+        await producer.partitions_for("t")
         deliveries = []
         for number in range(60):
-            deliveries.append(producer.submit_nowait("anew", b"%d" % number, partition=0))
+            deliveries.append(producer.submit_nowait("t", b"%d" % number, partition=0))
             await anyio.lowlevel.checkpoint()
             if number == 40:
                 await held.arrived()
-                await kafka_broker.delete_topic("anew")
-                await kafka_broker.create_topic("anew", partitions)
+                await kafka_broker.delete_topic("t")
+                await kafka_broker.create_topic("t", partitions)
                 held.release()
         with anyio.fail_after(10):
             offsets = [(await delivery).offset for delivery in deliveries]
-            assert (await producer.send("anew", b"60", partition=0)).offset == len(values(kafka_broker, "anew")) - 1
-            assert await producer.partitions_for("anew") == partitions
-        there = [int(value or b"") for value in values(kafka_broker, "anew")]
+            assert (await producer.send("t", b"60", partition=0)).offset == len(values(kafka_broker, "t")) - 1
+            assert await producer.partitions_for("t") == partitions
+        there = [int(value or b"") for value in values(kafka_broker, "t")]
     assert there == list(range(there[0], 61)), "in order, each once"
     assert offsets[-1] == len(there) - 2
     assert there[0] > 0, "the old topic had some"

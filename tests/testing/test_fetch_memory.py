@@ -1,4 +1,4 @@
-"""One budget for all brokers: whoever waits for room gets it, however busy the others are."""
+"""One memory budget for all brokers: a waiting fetch gets memory, however busy the others are."""
 
 from __future__ import annotations
 

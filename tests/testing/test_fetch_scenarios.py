@@ -74,7 +74,7 @@ async def test_2_a_broker_that_resets_the_first_handshakes_is_not_read_in_old_ve
         record = await reader.getone(timeout=5)
         assert record.headers == (("h", b"x"),), "versions before headers would have lost them"
         assert lost.hits == 3
-    # The connection that was taken for an old broker's told no topic ids: fetches go by name, but in no old version.
+    # The connection taken for an old broker's returned no topic ids: fetches use names, but in a current version.
     assert {entry.version for entry in kafka_broker.journal.of(ApiKey.FETCH)} <= {12, 18}
 
 
@@ -97,7 +97,7 @@ def without_ids(broker: Broker) -> Callable[[metadata.MetadataRequest], metadata
     return respond
 
 
-async def test_4_a_broker_that_tells_no_topic_ids_is_asked_by_name(kafka_broker: Broker, quick: Quick) -> None:
+async def test_4_a_broker_without_topic_ids_is_asked_by_name(kafka_broker: Broker, quick: Quick) -> None:
     await fill(kafka_broker, numbers(3))
     kafka_broker.faults.on(metadata.MetadataRequest, times=None).respond(without_ids(kafka_broker))
     async with reader_of(kafka_broker, quick, "one") as reader:
@@ -108,7 +108,7 @@ async def test_4_a_broker_that_tells_no_topic_ids_is_asked_by_name(kafka_broker:
 
 
 async def fill_in(broker: Broker, number: int) -> None:
-    """Write to topic one past the rules: its producer would be told no ids either."""
+    """Write to topic one without the rules, which would hide the topic ids from the producer, too."""
     broker.faults.clear_rules()
     await fill(broker, numbers(1, number))
     broker.faults.on(metadata.MetadataRequest, times=None).respond(without_ids(broker))
@@ -221,7 +221,7 @@ async def test_14_partitions_that_come_twice_or_not_at_all_are_neither_doubled_n
 # --- metadata ---------------------------------------------------------------------------------------------------------
 
 
-async def test_16_a_topic_made_anew_with_fewer_partitions_is_read_from_its_start_while_it_is_written(
+async def test_16_a_recreated_topic_with_fewer_partitions_is_read_from_its_start(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     for partition in range(3):
@@ -257,7 +257,7 @@ async def test_18_an_error_of_one_topic_in_the_metadata_takes_away_no_leader(
             assert sorted(value or b"" for value in await read(reader, 2)) == [b"second", b"third"]
 
 
-async def test_18_a_topic_that_is_forbidden_is_told_and_the_others_are_read_on(
+async def test_18_a_forbidden_topic_is_reported_and_the_others_are_still_read(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     async with reader_of(kafka_broker, quick, "one", "t", metadata_max_age_ms=20) as reader:
@@ -271,7 +271,7 @@ async def test_18_a_topic_that_is_forbidden_is_told_and_the_others_are_read_on(
         await fill(kafka_broker, [b"other"])
         seen: list[bytes | None] = []
         while not seen:
-            with contextlib.suppress(AuthorizationError):  # each of the three partitions says it once
+            with contextlib.suppress(AuthorizationError):  # each of the three partitions raises it once
                 seen = await read(reader, 1)
         assert seen == [b"other"]
         rule.remove()
@@ -314,7 +314,7 @@ async def test_32_a_cut_log_is_an_error_when_the_policy_is_none(kafka_broker: Br
         assert caught.value.offset == 10
 
 
-async def test_32_a_leader_that_knows_no_epoch_is_no_loss(kafka_broker: Broker, quick: Quick) -> None:
+async def test_32_a_leader_without_epochs_causes_no_reset(kafka_broker: Broker, quick: Quick) -> None:
     def undefined(request: Any) -> offset_for_leader_epoch.OffsetForLeaderEpochResponse:
         return offset_for_leader_epoch.OffsetForLeaderEpochResponse(
             topics=[
@@ -364,11 +364,11 @@ async def test_32_leaders_that_change_while_a_position_is_checked_cost_and_doubl
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4, 5, 7])
-async def test_36_a_batch_that_cannot_be_decompressed_is_told_again_and_again_and_can_be_passed(
+async def test_36_a_batch_that_cannot_be_decompressed_is_reported_each_time_and_can_be_skipped(
     kafka_broker: Broker, quick: Quick, codec: int
 ) -> None:
     data = batch(2, b"a", b"b")
-    data[22] |= codec  # says that it is compressed, and is not
+    data[22] |= codec  # marked as compressed, but is not
     kafka_broker.faults.on(fetch.FetchRequest, times=None).respond(
         lambda request: answer(request, bytes(data) if topic_of(request).partitions[0].fetch_offset < 4 else b"")
     )

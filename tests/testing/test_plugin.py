@@ -45,8 +45,8 @@ def test_the_examples_of_the_documentation_run(tmp_path: pathlib.Path) -> None:
     assert len(tests) >= 4
     for number, example in enumerate(examples):
         (tmp_path / f"test_example_{number}.py").write_text(example)
-    said = run_pytest(tmp_path, *AUTO, *QUIET, *PEERS)
-    assert f"{sum(example.count('def test_') for example in tests)} passed" in said
+    output = run_pytest(tmp_path, *AUTO, *QUIET, *PEERS)
+    assert f"{sum(example.count('def test_') for example in tests)} passed" in output
 
 
 SHAPES = """
@@ -115,4 +115,4 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     import aiokwire.testing
 
     with pytest.raises(AttributeError, match="Kafak"):
-        aiokwire.testing.Kafak  # noqa: B018 - the look-up raises
+        aiokwire.testing.Kafak  # noqa: B018 - the lookup raises

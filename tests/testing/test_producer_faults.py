@@ -149,7 +149,7 @@ async def test_20_a_retry_is_the_very_same_batch_and_the_next_sequence_follows(
         await producer.send("one", b"b")
     first, again, following = batches_sent(kafka_broker)
     assert first == again
-    assert int.from_bytes(following[53:57], "big") == 1, "the sequence goes on where the batch ended"
+    assert int.from_bytes(following[53:57], "big") == 1, "the sequence continues where the batch ended"
     assert len(kafka_broker.journal.requests(init_producer_id.InitProducerIdRequest)) == 1
     assert values(kafka_broker) == [b"a", b"b"]
 
@@ -158,7 +158,7 @@ async def test_20_a_duplicate_sequence_is_a_success(kafka_broker: Broker, quick:
     kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
     async with writer(kafka_broker, quick) as producer:
         delivered = await producer.send("one", b"a")
-    assert delivered.offset == -1, "where it is the broker did not say"
+    assert delivered.offset == -1, "the broker did not return the offset"
 
 
 async def test_an_answer_that_comes_after_the_delivery_deadline_changes_nothing(
@@ -209,7 +209,7 @@ async def test_22_a_sequence_wraps_to_zero(kafka_broker: Broker, quick: Quick, m
     assert values(kafka_broker) == numbers(12)
 
 
-async def test_a_broken_sequence_begins_anew_under_the_next_epoch(kafka_broker: Broker, quick: Quick) -> None:
+async def test_a_broken_sequence_restarts_under_the_next_epoch(kafka_broker: Broker, quick: Quick) -> None:
     async with writer(kafka_broker, quick) as producer:
         await producer.send("one", b"a")
         kafka_broker.faults.on(ApiKey.PRODUCE).error(ErrorCode.UNKNOWN_PRODUCER_ID)
@@ -255,7 +255,7 @@ async def test_26_a_flush_does_not_wait_out_the_linger(kafka_broker: Broker, qui
         assert delivery.done()
 
 
-async def test_26_a_close_that_gives_up_says_what_is_left_and_sending_after_it_fails(
+async def test_26_a_close_past_its_timeout_reports_what_is_left_and_sending_then_fails(
     kafka_broker: Broker, quick: Quick
 ) -> None:
     held = kafka_broker.faults.on(ApiKey.PRODUCE, times=None).hold()
@@ -341,7 +341,7 @@ async def test_a_producer_id_is_asked_for_until_there_is_one(kafka_broker: Broke
     assert len(kafka_broker.journal.requests(init_producer_id.InitProducerIdRequest)) >= 4
 
 
-async def test_a_topic_made_anew_while_producing_goes_on(kafka_broker: Broker, quick: Quick) -> None:
+async def test_producing_continues_on_a_recreated_topic(kafka_broker: Broker, quick: Quick) -> None:
     """A new topic id and fewer partitions: sequences start again, nothing hangs."""
     async with writer(kafka_broker, quick) as producer:
         await producer.send("t", b"old", partition=0)

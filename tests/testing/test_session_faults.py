@@ -35,7 +35,7 @@ def is_fetch(entry: JournalEntry, meets: Callable[[fetch.FetchRequest], bool]) -
 async def wait_for(
     broker: Broker, meets: Callable[[fetch.FetchRequest], bool], count: int = 1, node: int | None = None
 ) -> list[fetch.FetchRequest]:
-    """The fetches that fit, once there are so many."""
+    """Wait for `count` matching fetches and return them."""
     found = await broker.journal.wait_for(
         lambda entry: is_fetch(entry, meets) and node in (None, entry.node), count=count
     )
@@ -43,7 +43,7 @@ async def wait_for(
 
 
 async def idle(broker: Broker, count: int = 4) -> None:
-    """Until so many fetches came of which nothing changed."""
+    """Wait for `count` fetches that change nothing in the session."""
     broker.journal.clear()
     await wait_for(broker, lambda request: named(request) == 0, count)
 
@@ -58,7 +58,7 @@ async def test_an_idle_consumer_names_nothing_again(kafka_broker: Broker, quick:
     assert max(named(request) for request in fetches(kafka_broker)) <= 1
 
 
-async def test_a_pause_is_told_to_the_broker_and_a_resume_too(kafka_broker: Broker, quick: Quick) -> None:
+async def test_pause_and_resume_change_the_fetch_session(kafka_broker: Broker, quick: Quick) -> None:
     await fill(kafka_broker, [b"a"], topic="t", partition=0)
     async with reader_of(kafka_broker, quick, "t") as reader:
         assert await read(reader, 1) == [b"a"]
@@ -81,7 +81,7 @@ async def test_a_pause_is_told_to_the_broker_and_a_resume_too(kafka_broker: Brok
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     ],
 )
-async def test_a_session_that_the_broker_disowns_is_begun_anew_at_once(
+async def test_a_session_that_the_broker_rejects_is_restarted_at_once(
     kafka_broker: Broker, quick: Quick, code: ErrorCode
 ) -> None:
     async with reader_of(

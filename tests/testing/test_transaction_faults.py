@@ -58,15 +58,18 @@ async def one_transaction(producer: Producer[bytes, bytes], value: bytes, offset
         await tx.send_offsets({PLACE: offset}, "g")
 
 
-# --- the end that nobody knows (30) -----------------------------------------------------------------------------------
+# --- commits with an unknown outcome (30) -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("happened", [True, False], ids=["it took place", "it did not"])
-async def test_30_a_commit_answered_by_an_unknown_error_is_no_success(
+async def test_30_an_unknown_error_of_a_commit_is_not_a_success(
     kafka_broker: Broker, quick: Quick, happened: bool
 ) -> None:
-    """Scenario 30: one client took UNKNOWN_SERVER_ERROR for a success and lost the records. Nobody knows how it ended:
-    the producer stops, and the next instance ends what is open, so that its offsets say where to go on."""
+    """Scenario 30: one client took UNKNOWN_SERVER_ERROR for a success and lost the records.
+
+    The outcome is unknown: the producer stops, and the next instance ends the open transaction, so that the committed
+    offsets show where to continue.
+    """
     refused = end_txn.EndTxnResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     async with writer(kafka_broker, quick) as producer:
         await one_transaction(producer, b"1", 1)
@@ -86,8 +89,8 @@ async def test_30_a_commit_answered_by_an_unknown_error_is_no_success(
     assert offsets(kafka_broker) == [4]
 
 
-async def test_30_who_is_fenced_at_its_start_stops_at_once(kafka_broker: Broker, quick: Quick) -> None:
-    """Scenario 30: PRODUCER_FENCED from InitProducerId was tried again, for ever."""
+async def test_30_a_producer_fenced_at_its_start_stops_at_once(kafka_broker: Broker, quick: Quick) -> None:
+    """Scenario 30: PRODUCER_FENCED from InitProducerId was retried without end."""
     kafka_broker.faults.on(ApiKey.INIT_PRODUCER_ID, times=None).error(ErrorCode.PRODUCER_FENCED)
     producer = writer(kafka_broker, quick)
     with anyio.fail_after(10), pytest.raises(FencedError):
@@ -103,7 +106,7 @@ async def test_30_who_is_fenced_within_a_transaction_stops_at_once(kafka_broker:
         asked = len(kafka_broker.journal)
         with pytest.raises(FencedError):
             await one_transaction(old, b"old", 1)
-        assert len(kafka_broker.journal) == asked, "it asks nobody any more"
+        assert len(kafka_broker.journal) == asked, "it sends no more requests"
         await one_transaction(new, b"new", 2)
     assert await committed(kafka_broker) == [b"new", b"new"]
     assert offsets(kafka_broker) == [2]
@@ -172,12 +175,12 @@ async def test_nodes_that_stop_within_a_transaction_leave_it_whole(kafka_broker:
     assert offsets(kafka_broker) == [3]
 
 
-async def test_a_transaction_that_took_too_long_is_aborted_as_a_whole(kafka_broker: Broker, quick: Quick) -> None:
-    """The broker's time-out: what was sent is never read, and the producer goes on."""
+async def test_a_transaction_past_its_timeout_is_aborted_as_a_whole(kafka_broker: Broker, quick: Quick) -> None:
+    """The broker's timeout: its records are never read, and the producer continues."""
     async with writer(kafka_broker, quick) as producer:
         kafka_broker.faults.on(ApiKey.END_TXN).error(
             ErrorCode.INVALID_TXN_STATE
-        )  # what a coordinator says of one it aborted
+        )  # the coordinator's code after it aborted one
         with pytest.raises(TransactionAborted):
             await one_transaction(producer, b"late", 1)
         await one_transaction(producer, b"next", 2)

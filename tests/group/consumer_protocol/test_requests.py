@@ -13,7 +13,8 @@ from aiokwire.group.consumer_protocol.requests import (
     leave_request,
     read_heartbeat,
 )
-from aiokwire.net import ApiVersions, Offered
+from aiokwire.net import ApiVersions
+from aiokwire.net.handshake import Offered
 from aiokwire.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
