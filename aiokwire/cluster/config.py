@@ -138,6 +138,16 @@ class ClientConfig:
         return self.request_timeout_ms / 1000
 
     @property
+    def metadata_max_age(self) -> float:
+        """In seconds."""
+        return self.metadata_max_age_ms / 1000
+
+    @property
+    def retry_backoff(self) -> float:
+        """In seconds."""
+        return self.retry_backoff_ms / 1000
+
+    @property
     def bootstrap_timeout(self) -> float:
         """In seconds."""
         return self.bootstrap_timeout_ms / 1000

@@ -1,14 +1,14 @@
 """The consumer, alone or as a member of a group.
 
 consumer         the public class               subscription       the assigned partitions
-reader           hands records over             streams            several readers of one consumer
+reader           delivers records               streams            several readers of one consumer
 fetcher          tasks that send fetches        fetch_handler      applies a fetch response
 fetch_plan       what to fetch next             fetch_session      incremental fetches (KIP-227)
-fetch_responses  request and verdicts           fetch_buffer       fetched, not yet handed over
+fetch_responses  request and verdicts           fetch_buffer       fetched, not yet delivered
 positions        state of one partition         position_updater   metadata, lookups, validation
 offset_reset     applies the reset policy       truncation         OffsetForLeaderEpoch (KIP-320)
 commits          commits offsets                processed          what the application has finished
-rebalance_handler  a rebalance's effects here   listener           the user's rebalance listener
+rebalance_handler  applies a rebalance          listener           the user's rebalance listener
 health           why a partition waits          stall_monitor      reports stalled partitions
 events           events of a consumer           hooks_adapter      calls hooks, publishes events
 batches          a batch for the application    _iterate           code that runs per record
@@ -24,24 +24,13 @@ if TYPE_CHECKING:
     from aiokwire.consumer.config import ConsumerConfig
     from aiokwire.consumer.consumer import Consumer
     from aiokwire.consumer.deserialization import DeserializationError
-    from aiokwire.consumer.events import (
-        ConsumerEvent,
-        CoordinatorFound,
-        CoordinatorLost,
-        EventStream,
-        LoopBlocked,
-        PartitionEnd,
-        PartitionResumed,
-        PartitionStalled,
-        PositionReset,
-        RebalanceEnded,
-        RebalanceStarted,
-        Throttled,
-    )
+    from aiokwire.consumer.events import ConsumerEvent, PartitionEnd, PartitionResumed, PartitionStalled, PositionReset
     from aiokwire.consumer.health import ConsumerHealth, GroupHealth, PartitionHealth, Reason
     from aiokwire.consumer.listener import RebalanceListener
     from aiokwire.consumer.positions import TRANSITIONS, FetchEvent, FetchState
     from aiokwire.consumer.streams import RecordStream
+    from aiokwire.events import EventStream, Throttled
+    from aiokwire.group import CoordinatorFound, CoordinatorLost, LoopBlocked, RebalanceEnded, RebalanceStarted
 
 __all__ = [
     "TRANSITIONS",
@@ -72,50 +61,27 @@ __all__ = [
     "Throttled",
 ]
 
-# The module of each name, loaded when the name is first used: a process that needs the options alone, such as a
-# planner of Spark, does not load the consumer.
+# The module of each name, loaded when the name is first used: a process that needs only the options, such as a Spark
+# planner, does not load the consumer.
 _HOMES = {
-    "batches": (
-        "Batch",
-        "ConsumerRecord",
-    ),
-    "config": ("ConsumerConfig",),
-    "consumer": ("Consumer",),
-    "deserialization": ("DeserializationError",),
-    "events": (
-        "ConsumerEvent",
-        "CoordinatorFound",
-        "CoordinatorLost",
-        "EventStream",
-        "LoopBlocked",
-        "PartitionEnd",
-        "PartitionResumed",
-        "PartitionStalled",
-        "PositionReset",
-        "RebalanceEnded",
-        "RebalanceStarted",
-        "Throttled",
-    ),
-    "health": (
-        "ConsumerHealth",
-        "GroupHealth",
-        "PartitionHealth",
-        "Reason",
-    ),
-    "listener": ("RebalanceListener",),
-    "positions": (
-        "TRANSITIONS",
-        "FetchEvent",
-        "FetchState",
-    ),
-    "streams": ("RecordStream",),
+    "consumer.batches": ("Batch", "ConsumerRecord"),
+    "consumer.config": ("ConsumerConfig",),
+    "consumer.consumer": ("Consumer",),
+    "consumer.deserialization": ("DeserializationError",),
+    "consumer.events": ("ConsumerEvent", "PartitionEnd", "PartitionResumed", "PartitionStalled", "PositionReset"),
+    "consumer.health": ("ConsumerHealth", "GroupHealth", "PartitionHealth", "Reason"),
+    "consumer.listener": ("RebalanceListener",),
+    "consumer.positions": ("TRANSITIONS", "FetchEvent", "FetchState"),
+    "consumer.streams": ("RecordStream",),
+    "events": ("EventStream", "Throttled"),
+    "group": ("CoordinatorFound", "CoordinatorLost", "LoopBlocked", "RebalanceEnded", "RebalanceStarted"),
 }
 
 
 def __getattr__(name: str) -> object:
     for module, names in _HOMES.items():
         if name in names:
-            value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            value: object = getattr(importlib.import_module(f"aiokwire.{module}"), name)
             globals()[name] = value
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The methods of `Consumer` for positions, committed offsets and the ends of the log."""
+"""A mixin of `Consumer`: the methods for positions, committed offsets and the ends of the log."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from aiokwire.types import (
 if TYPE_CHECKING:
     from aiokwire.group import GroupOffsets
 
-NO_GROUP: Final = "offsets are kept for a group: give the consumer a group_id"
+NO_GROUP: Final = "offsets are committed for a group: give the consumer a group_id"
 
 
 class OffsetMethods:
-    """Positions, committed offsets and log ends: the base of `Consumer`.
+    """A mixin with the positions, committed offsets and log ends of `Consumer`.
 
-    It has its own constructor and uses only what that sets. A base instead of a collaborator, because delegation would
+    Uses only the attributes that its own constructor sets. A mixin instead of a collaborator, because delegation would
     need each of its 21 documented public methods twice.
     """
 
@@ -61,12 +61,12 @@ class OffsetMethods:
     # --- positions ----------------------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at `offset`. What was fetched from elsewhere is never handed over.
+        """Continue at `offset`. Records that were fetched from the old position are not delivered.
 
         Raises: InvalidArgument: the partition is not assigned, or the offset is negative.
         """
         if not isinstance(offset, int) or offset < 0:
-            raise InvalidArgument(f"an offset is a number from 0, not {offset!r}")
+            raise InvalidArgument(f"an offset must be an int of at least 0, not {offset!r}")
         state = self._state(partition)
         self._leave_position(state)
         state.move_to(offset)
@@ -74,16 +74,16 @@ class OffsetMethods:
         self._reader.buffer.notify()
 
     async def seek_to_beginning(self, *partitions: TopicPartition, timeout: float | None = None) -> None:
-        """Go on at the first record there is, looked up now; without arguments in all partitions.
+        """Continue at the first available record, looked up now; without arguments in all partitions.
 
-        Raises: RequestTimedOut: a leader did not answer in time; and what keeps a partition from going on.
+        Raises: RequestTimedOut: a leader did not respond in time; and the error of a partition that cannot be read.
         """
         await self._seek_to(OffsetReset.EARLIEST, partitions, timeout)
 
     async def seek_to_end(self, *partitions: TopicPartition, timeout: float | None = None) -> None:
-        """Go on with what is written from now on; without arguments in all partitions.
+        """Continue with records that are written from now on; without arguments in all partitions.
 
-        Raises: RequestTimedOut: a leader did not answer in time; and what keeps a partition from going on.
+        Raises: RequestTimedOut: a leader did not respond in time; and the error of a partition that cannot be read.
         """
         await self._seek_to(OffsetReset.LATEST, partitions, timeout)
 
@@ -95,12 +95,12 @@ class OffsetMethods:
             state.cursor.forget()
             state.request_reset(where, "sought")
         self._updater.wake()
-        # "The end" is where the log ends when this returns, so that nothing written after it is missed.
+        # The end is known when this returns, so that no record written later is missed.
         for state in states:
             await self.position(state.tp, timeout=timeout)
 
     async def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """The offset of the next record that will be handed over; waits while it is being looked up.
+        """Return the offset of the next record to deliver; waits while it is being looked up.
 
         Raises: NoOffset: there is none, and `auto_offset_reset` is "none"; RequestTimedOut; InvalidArgument: the
         partition is not assigned.
@@ -112,17 +112,18 @@ class OffsetMethods:
         raise RequestTimedOut(f"the position of {partition} was not found in time: {state!r}")
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Offsets from the position to the end as the last fetch told it; None before the first fetch."""
+        """Return the offsets from the position to the end that the last fetch reported; None before the first fetch."""
         return self._state(partition).lag
 
     @property
     def memory_in_use(self) -> int:
-        """Bytes that are held and not handed over, and those that the fetches in flight may bring: what `fetch_memory`
-        bounds."""
+        """Bytes that were fetched and not delivered, and those that fetches in flight may return; `fetch_memory` bounds
+        their sum."""
         return self._fetcher.in_use
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Neither hand over nor fetch; without arguments all partitions. Positions and what is held stay."""
+        """Neither deliver nor fetch records; without arguments of all partitions. Positions and buffered records are
+        kept."""
         for state in self._states(partitions):
             state.pause()
             self._reader.buffer.set_aside(state)
@@ -135,23 +136,23 @@ class OffsetMethods:
         self._reader.buffer.notify()
 
     def paused(self) -> frozenset[TopicPartition]:
-        """The partitions that are paused."""
+        """Return the paused partitions."""
         return frozenset(tp for tp, state in self._subscription.states.items() if state.paused)
 
     # --- the group's offsets ------------------------------------------------------------------------------------------
 
     def positions(self) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Of each assigned partition the offset after the last record that was handed over; None while its first
-        position is being looked up. A snapshot, for `rewind` and `commit`."""
+        """Return for each assigned partition the offset after the last delivered record; None while its first position
+        is being looked up. A snapshot, for `rewind` and `commit`."""
         return {tp: state.committable for tp, state in self._subscription.states.items()}
 
     def rewind(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
-        """Go back to a snapshot of `positions()`, so that the same records are handed over again.
+        """Go back to a snapshot of `positions()`, so that the same records are delivered again.
 
-        None means where the partition began. Partitions that are not assigned any more are left out; one that stands
-        where it should keeps what it has fetched.
+        None means the partition's first position. Partitions that are no longer assigned are left out; one that is
+        already at its offset keeps its fetched records.
 
-        Raises: InvalidArgument: an offset is none.
+        Raises: InvalidArgument: a value is not an offset.
         """
         for tp, where in checked_offsets(positions).items():
             state = self._subscription.states.get(tp)
@@ -163,18 +164,17 @@ class OffsetMethods:
             self._fetcher.wake(state)
         self._reader.buffer.notify()
 
-    def _read_again(self, held: Held) -> None:
-        """A stream ended with a record in hand."""
+    def _redeliver(self, held: Held) -> None:
+        """Deliver a record again whose stream ended, unless it was acked or committed."""
         if self._commits is None or not self._commits.covers(held.state.tp, held.position.offset):
             self.rewind({held.state.tp: held.position})
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, int | OffsetAndMetadata | None]) -> None:
-        """Go on where the group stands, once no open transaction can change that; where it has committed nothing, go
-        back as `rewind` does.
+        """Continue at the committed offsets, once no open transaction can change them; without one, as `rewind`.
 
-        For the time after a transaction whose end is not known: what it did is not done again, and nothing is skipped.
+        For use after a transaction with an unknown outcome: no record is processed twice, and none is skipped.
 
-        Raises: InvalidArgument: an offset is none; ConfigurationError: there is no `group_id`.
+        Raises: InvalidArgument: a value is not an offset; ConfigurationError: there is no `group_id`.
         """
         self._group()
         for tp, where in checked_offsets(positions).items():
@@ -188,9 +188,9 @@ class OffsetMethods:
     async def committed(
         self, *partitions: TopicPartition, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed, asked now; None where that is nothing. Without arguments of all partitions.
+        """Fetch the group's committed offsets, None for a partition without one; without arguments of all partitions.
 
-        With `read_committed` it waits for transactions that may yet change it.
+        With `read_committed` it waits for open transactions that may change them.
 
         Raises: ConfigurationError: there is no `group_id`; BrokerError: the coordinator refuses; RequestTimedOut.
         """
@@ -202,13 +202,12 @@ class OffsetMethods:
     async def commit(self, offsets: Processed | None = None, *, timeout: float | None = None) -> None:
         """Commit positions to the group's coordinator and wait until it has stored them.
 
-        `offsets` is a record, several records of any partitions (of each partition the last one counts), or a mapping
-        of partitions to offsets, each that of the next record to read. A record commits the offset after it, with its
-        leader epoch (KIP-320). None commits the positions after the last records that were handed over.
+        `offsets` is a record, several records of any partitions (the last one of each partition counts), or a mapping
+        of partitions to the offsets of the next records to read. A record commits the offset after it, with its leader
+        epoch (KIP-320). None commits the positions after the last delivered records.
 
-        Raises: CommitFailed: a member does not own one of the partitions any more; ConfigurationError: there is no
-        `group_id`; InvalidArgument: `offsets` has something else; BrokerError: the coordinator refuses;
-        RequestTimedOut.
+        Raises: CommitFailed: a partition is no longer assigned to this member; ConfigurationError: there is no
+        `group_id`; InvalidArgument: `offsets` is something else; BrokerError: the coordinator refuses; RequestTimedOut.
         """
         self._check_open()
         await self._committer().commit(self._to_commit(offsets), timeout=self._timeout(timeout))
@@ -217,14 +216,14 @@ class OffsetMethods:
         """Commit in the background; a failure is logged. `offsets` is as for `commit`. Of calls made while a commit
         is in flight, the last one counts for each partition.
 
-        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: `offsets` has something else.
+        Raises: ConfigurationError: there is no `group_id`; InvalidArgument: `offsets` is something else.
         """
         self._check_open()
         self._committer().commit_soon(self._to_commit(offsets))
 
     def ack(self, record: ConsumerRecord[Any, Any]) -> None:
-        """`record`, and all before it in its partition, are done: the automatic commit may cover them. Of a partition
-        that was given up meanwhile nothing is kept.
+        """Mark `record`, and all records before it in its partition, as processed: the automatic commit may cover them.
+        Has no effect if the partition was given up meanwhile.
 
         Raises: ConfigurationError: there is no `group_id`.
         """
@@ -232,9 +231,9 @@ class OffsetMethods:
         self._committer().ack(tp, record.offset, record.leader_epoch)
 
     def group_metadata(self) -> GroupMetadata:
-        """Who commits, for transactions: the group; the member and its generation when it is one.
+        """Return the group, and the member and generation if there is one, for a transaction's offsets.
 
-        From now on nothing is committed automatically: what a transaction does not take is not done.
+        Ends automatic commits: only records that a transaction commits count as processed.
 
         Raises: ConfigurationError: there is no `group_id`.
         """
@@ -260,7 +259,7 @@ class OffsetMethods:
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset of the first record of each partition.
+        """Look up the offset of the first record of each partition.
 
         Raises: BrokerError: a partition does not exist or is forbidden; RequestTimedOut.
         """
@@ -270,8 +269,8 @@ class OffsetMethods:
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset that the next record of each partition will get; with `read_committed`, where open transactions
-        begin.
+        """Look up the offset of the next record to be written to each partition; with `read_committed`, the last stable
+        offset.
 
         Raises: BrokerError: a partition does not exist or is forbidden; RequestTimedOut.
         """
@@ -283,8 +282,8 @@ class OffsetMethods:
     ) -> Watermarks:
         """Return the low and the high watermark of a partition, whatever the isolation level.
 
-        `cached` returns those of the last fetch response where the partition is assigned and was fetched, without a
-        request; of a paused partition they may be old. Otherwise the partition's leader is asked, within `timeout`
+        `cached` returns those of the last fetch response, without a request, if the partition is assigned and was
+        fetched; those of a paused partition may be old. Otherwise they are looked up at the leader, within `timeout`
         seconds (default: `default_api_timeout_ms`).
 
         Raises: BrokerError: the partition does not exist or is forbidden; RequestTimedOut.
@@ -306,8 +305,8 @@ class OffsetMethods:
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, Moment], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition at or after its time (milliseconds since the epoch, or an aware datetime);
-        None when no record is that late.
+        """Look up the first record of each partition at or after its time (milliseconds since the epoch, or an aware
+        datetime); None if there is no such record.
 
         Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old; RequestTimedOut.
         """
@@ -323,18 +322,18 @@ class OffsetMethods:
         return await list_offsets(self._client, times, isolation=self.config.isolation, timeout=self._timeout(timeout))
 
     def _leave_position(self, state: PartitionState) -> None:
-        """The position is about to be moved on purpose."""
+        """Drop what refers to a position that is about to be moved on purpose."""
         self._reader.buffer.drop(state)
         self._reader.processed.forget(state)
         if self._commits is not None:
             self._commits.moved(state.tp)
 
     def _timeout(self, timeout: float | None) -> float:
-        return self.config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        return self.config.default_api_timeout if timeout is None else timeout
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError("this consumer was closed; make a new one")
+            raise ClosedError("this consumer was closed; create a new one")
         self._client.check()
 
     def _state(self, partition: TopicPartition) -> PartitionState:

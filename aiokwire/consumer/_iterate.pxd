@@ -23,7 +23,7 @@ cdef class Chunk:
 
 
 cdef class Feed:
-    cdef public Chunk current       # written by the buffer; None when nothing is being handed over
+    cdef public Chunk current       # written by the buffer; None while no chunk is being delivered
     cdef public bint due            # the loop should get a turn before the next record
     cdef object _advance
     cdef object _time

@@ -6,7 +6,7 @@ from aiokwire.records import Columns
 
 @final
 class Chunk:
-    """A batch whose records are handed over one by one, or as lists."""
+    """A batch whose records are delivered one by one, or as lists."""
 
     def __init__(self, partition: Any, batch: Any, start: int, end: int, size: int, lease: Any) -> None: ...
     @property
@@ -32,7 +32,7 @@ class Chunk:
     @property
     def position(self) -> int: ...
     @property
-    def in_hand(self) -> int: ...
+    def last_taken(self) -> int: ...
     def load(self, records: list[Any]) -> None: ...
     def is_short(self, records: int, size: int) -> bool: ...
     def decode(self, records: int, size: int) -> int: ...
@@ -44,7 +44,7 @@ class Chunk:
 
 @final
 class Feed:
-    """Where readers take records from: the chunk now being handed over, and whether the loop is due a turn."""
+    """The source of all readers: the chunk that is being delivered, and whether the loop is due a turn."""
 
     current: Chunk | None
     due: bool
@@ -58,7 +58,7 @@ class Feed:
 
 @final
 class Turn:
-    """What every `__anext__` of a feed gives."""
+    """The awaitable that every `__anext__` of a feed returns."""
 
     def __init__(self, feed: Feed) -> None: ...
     def __await__(self) -> Generator[Any, Any, Any]: ...
@@ -67,7 +67,7 @@ class Turn:
 
 @final
 class Step:
-    """An await for which no record was at hand: it waits for the feed to advance."""
+    """An await that waits for the feed to advance, because no record was available."""
 
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any: ...

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Handing records over: what runs once per record and must cost nothing.
+"""The delivery of records: the code that runs once per record and must cost nothing.
 
-A `Chunk` is one batch of one partition between its arrival and its hand-over; a `Feed` is what all readers of one
-consumer draw from, `async for` included. Used by `fetch_buffer` (fills) and `reader` (drains).
+A `Chunk` is one fetched batch of one partition until it is delivered; a `Feed` is the source of all readers of one
+consumer, `async for` included. Filled by `fetch_buffer`, drained by `reader`.
 """
 
 cimport cython
@@ -25,9 +25,9 @@ cdef extern from "Python.h":
     ctypedef struct SendingType "PyTypeObject":
         PyAsyncMethods* tp_as_async
 
-# Records between two looks at the clock, records and bytes between two turns given to the event loop, and the
-# longest time in seconds that a reader keeps the loop to itself. The socket is read in those turns: about as much
-# as a socket buffer holds may be handed over in between, or the next response would come in too slowly.
+# Records between two readings of the clock, records and bytes between two turns of the event loop, and the longest
+# time in seconds for which a reader occupies the loop. The socket is read in those turns: no more than a socket buffer
+# holds may be delivered in between, or the next response would arrive too slowly.
 cdef enum:
     LOOK = 16
     RUN = 1024
@@ -38,10 +38,10 @@ cdef double PATIENCE = 0.005
 
 @cython.final
 cdef class Chunk:
-    """A batch whose records are handed over one by one, or as lists.
+    """A batch whose records are delivered one by one, or as lists.
 
-    Undecoded until `load`; `start` is the first offset wanted from it, `end` the position once all is handed over
-    (behind whatever follows it that is not for the reader: control batches, aborted records).
+    Undecoded until `load`. `start` is the first wanted offset, `end` the position after its last record (and after
+    following batches that are not for the reader: control batches, aborted records).
     """
 
     def __init__(self, partition, batch, int64_t start, int64_t end, Py_ssize_t size, lease):
@@ -64,7 +64,7 @@ cdef class Chunk:
         self.loaded = True
 
     cpdef bint is_short(self, int64_t records, Py_ssize_t size):
-        """Whether it is decoded, or its batch needs no decompression and is not longer than that."""
+        """Return whether it is decoded, or its batch needs no decompression and does not exceed the bounds."""
         cdef RecordBatch batch
         if self.loaded:
             return True
@@ -74,7 +74,7 @@ cdef class Chunk:
         return batch.codec == 0 and not batch.exceeds(records, size)
 
     cpdef Py_ssize_t decode(self, int64_t records, Py_ssize_t size) except -2:
-        """Decode the records of a batch for which `is_short` is true: their number; -1 for any other.
+        """Decode a batch for which `is_short` is true and return the number of its records; -1 for any other.
 
         Raises: CorruptRecord: the bytes are damaged.
         """
@@ -85,7 +85,7 @@ cdef class Chunk:
         return self._stop
 
     def add_to(self, columns):
-        """Add the records not yet handed over to `Columns`, undecoded; none from `end` on where the chunk was cut short.
+        """Add the records that were not delivered to `Columns`, undecoded; none from `end` on if the chunk was cut.
 
         Raises: CorruptRecord: the bytes are damaged.
         """
@@ -93,11 +93,11 @@ cdef class Chunk:
         batch.add_to(columns, self.position, self.end if self.end <= batch.last_offset else INT64_MAX)
 
     cpdef extend(self, int64_t end):
-        """Let the position go on to `end` after this chunk: nothing for the reader lies in between."""
+        """Set the position after this chunk to `end`: no record for the reader lies in between."""
         self.end = end
 
     cpdef drop(self):
-        """Forget the records: the position was moved away. Nothing more is handed over."""
+        """Drop the records, because the position was moved. Nothing more is delivered."""
         self.dropped = True
         self._records = None
         self._index = 0
@@ -105,17 +105,17 @@ cdef class Chunk:
 
     @property
     def remaining(self):
-        """Decoded records not yet handed over."""
+        """Decoded records that were not delivered."""
         return self._stop - self._index
 
     @property
     def count(self):
-        """Records in all: those decoded, or before `load` those of the batch."""
+        """All records: the decoded ones, or before `load` those of the batch."""
         return self._stop if self.loaded else self.batch.count
 
     @property
     def position(self):
-        """The offset of the next record to hand over."""
+        """The offset of the next record to deliver."""
         if not self.loaded or self.dropped:
             return self.start
         if self._index == 0:
@@ -125,14 +125,14 @@ cdef class Chunk:
         return self.end
 
     @property
-    def in_hand(self):
-        """The offset of the record that was handed over last; -1 when none was, or the chunk was dropped."""
+    def last_taken(self):
+        """The offset of the record that was delivered last; -1 if none was, or the chunk was dropped."""
         if self._index == 0 or self._records is None:
             return -1
         return self._records[self._index - 1].offset
 
     cpdef object take_one(self):
-        """The next record; only when `remaining` is positive."""
+        """Return the next record; `remaining` must be positive."""
         if self._index >= self._stop:
             raise IndexError("no record is left in this chunk")
         record = self._records[self._index]
@@ -140,7 +140,7 @@ cdef class Chunk:
         return record
 
     cpdef list take(self, Py_ssize_t limit):
-        """Up to `limit` records."""
+        """Return up to `limit` records."""
         cdef Py_ssize_t index = self._index
         cdef Py_ssize_t stop = self._stop
         if limit < stop - index:
@@ -158,10 +158,10 @@ cdef class Chunk:
 
 @cython.final
 cdef class Feed:
-    """Where readers take records from: the chunk now being handed over, and whether the loop is due a turn."""
+    """The source of all readers: the chunk that is being delivered, and whether the loop is due a turn."""
 
     def __init__(self, advance):
-        """`advance` is a coroutine function that gives the next record when there is none at hand."""
+        """`advance` is a coroutine function that returns the next record when the current chunk has none."""
         self._advance = advance
         self._turn = Turn(self)
         self._look = LOOK
@@ -172,7 +172,7 @@ cdef class Feed:
         self.rested()
 
     def rested(self):
-        """The loop had its turn just now."""
+        """Start a new turn: the loop just had one."""
         self._records = 0
         self._bytes = 0
         self._look = LOOK
@@ -180,18 +180,18 @@ cdef class Feed:
         self._last = self._time()
 
     cpdef spend(self, Py_ssize_t records, Py_ssize_t size):
-        """Count what is handed over at once; look at the clock."""
+        """Count records and bytes that are delivered together, and read the clock."""
         self._records += records
         self._bytes += size
         if self._records >= RUN or self._bytes >= RUN_BYTES or self._time() - self._last >= PATIENCE:
             self.due = True
 
     cdef bint has_one(self):
-        """Whether a record is at hand, and may be handed over before the loop gets its turn."""
+        """Return whether a record is available and may be delivered before the loop gets its turn."""
         return not self.due and self.current is not None and self.current._index < self.current._stop
 
     cdef object take(self):
-        """The record at hand."""
+        """Return the next record of the current chunk."""
         cdef Chunk chunk = self.current
         record = chunk._records[chunk._index]
         chunk._index += 1
@@ -210,10 +210,10 @@ cdef class Feed:
 
 @cython.final
 cdef class Turn:
-    """What every `__anext__` of a feed gives, always the same object: an object for each record would cost more than the rest
-    of the step.
+    """The awaitable that every `__anext__` of a feed returns, always the same: creating an object for each record would
+    cost more than the rest of the step.
 
-    The record is taken when this is awaited, not when it is given: one that is never awaited loses nothing.
+    The record is taken when this is awaited, not when it is returned: an `__anext__` that is never awaited loses none.
     """
 
     def __init__(self, Feed feed not None):
@@ -222,7 +222,7 @@ cdef class Turn:
     def __await__(self):
         cdef Step step
         if self._feed.has_one():
-            return self  # nothing runs between this and the first step of whoever awaits
+            return self  # nothing runs between this and the first step of the awaiting task
         step = Step.__new__(Step)
         step._waiting = self._feed._advance()
         return step
@@ -235,11 +235,11 @@ cdef class Turn:
 
     cdef object take(self):
         if not self._feed.has_one():
-            raise RuntimeError("a record was at hand for this await, but another reader took it first")
+            raise RuntimeError("another reader took the record that was available for this await")
         return self._feed.take()
 
 
-# Handed over through the type's send slot, a record costs no StopIteration. Where an interpreter does not use the slot,
+# Returned through the type's send slot, a record costs no StopIteration. For interpreters that do not use the slot,
 # `__next__` does the same.
 cdef PySendResult _send_turn(PyObject* turn, PyObject* arg, PyObject** result) except PYGEN_ERROR:
     record = (<Turn>turn).take()
@@ -254,10 +254,10 @@ cdef PySendResult _send_turn(PyObject* turn, PyObject* arg, PyObject** result) e
 @cython.final
 @cython.freelist(16)
 cdef class Step:
-    """An await for which no record was at hand: it waits for the feed to advance."""
+    """An await that waits for the feed to advance, because no record was available."""
 
     def __init__(self):
-        raise TypeError("a step is made by its feed")
+        raise TypeError("a step is created by its feed")
 
     def __iter__(self):
         return self
@@ -266,15 +266,15 @@ cdef class Step:
         return self._waiting.send(None)
 
     def send(self, value):
-        """Go on after what the event loop waited for."""
+        """Resume after the event loop's wait."""
         return self._waiting.send(value)
 
     def throw(self, kind, value=None, traceback=None):
-        """Pass an exception, such as a cancellation, on to what is waiting."""
+        """Throw an exception, such as a cancellation, into the wait."""
         if value is None and traceback is None:
             return self._waiting.throw(kind)
         return self._waiting.throw(kind, value, traceback)
 
     def close(self):
-        """Give up waiting."""
+        """End the wait."""
         self._waiting.close()

@@ -1,4 +1,4 @@
-"""What users hand to the consumer, checked before anything is done with it."""
+"""Checks the arguments of the consumer's methods before they have any effect."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _ADDRESS: Final = re.compile(r":\d+\s*(,|$)")
 
 Moment = int | datetime.datetime
-# What `commit` takes: positions by partition, or the records that were processed.
+# The argument of `commit`: offsets by partition, or processed records.
 Processed = (
     Mapping[TopicPartition, int | OffsetAndMetadata] | ConsumerRecord[Any, Any] | Iterable[ConsumerRecord[Any, Any]]
 )
 
 
 def checked_topics(topics: Iterable[object]) -> list[str]:
-    """Names of topics.
+    """Return the names of topics.
 
-    Raises: InvalidArgument: one is no name, or there is none.
+    Raises: InvalidArgument: a name is invalid, or there is none.
     """
     names = [_checked_topic(topic) for topic in topics]
     if not names:
@@ -54,14 +54,14 @@ def _checked_topic(topic: object) -> str:
 
 
 def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
-    """Partitions, also given as plain pairs.
+    """Return partitions, which may be given as plain pairs.
 
-    Raises: InvalidArgument: one is no partition.
+    Raises: InvalidArgument: an item is not a partition.
     """
     checked = []
     for given in partitions:
         if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and type(given[1]) is int):
-            raise InvalidArgument(f"a partition is a TopicPartition(topic, number), not {given!r}")
+            raise InvalidArgument(f"a partition must be a TopicPartition(topic, number), not {given!r}")
         if given[1] < 0:
             raise InvalidArgument(f"{given!r}: partitions are numbered from 0")
         checked.append(TopicPartition(*given))
@@ -69,23 +69,23 @@ def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
 
 
 def milliseconds(moment: Moment) -> int:
-    """A time in milliseconds since the epoch.
+    """Return a time in milliseconds since the epoch.
 
-    Raises: InvalidArgument: it is none, or a datetime without its time zone.
+    Raises: InvalidArgument: it is not a time, or a datetime without a time zone.
     """
     if isinstance(moment, datetime.datetime):
         if moment.tzinfo is None:
-            raise InvalidArgument(f"{moment!r}: a datetime must carry its time zone")
+            raise InvalidArgument(f"a datetime must have a time zone, not {moment!r}")
         return round(moment.timestamp() * 1000)
     if isinstance(moment, bool) or not isinstance(moment, int) or moment < 0:
-        raise InvalidArgument(f"a time is milliseconds since the epoch or an aware datetime, not {moment!r}")
+        raise InvalidArgument(f"a time must be milliseconds since the epoch or an aware datetime, not {moment!r}")
     return moment
 
 
 def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata | None]:
-    """Offsets by partition, also given as plain numbers; None where there is none.
+    """Return offsets by partition, which may be given as plain numbers; None stays None.
 
-    Raises: InvalidArgument: naming what is wrong.
+    Raises: InvalidArgument: a key is not a partition, or a value is not an offset.
     """
     if not isinstance(offsets, Mapping):
         raise InvalidArgument(f"offsets must map TopicPartition to an offset, not {type(offsets).__name__}")
@@ -98,15 +98,11 @@ def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata |
     return checked
 
 
-def position_after(record: ConsumerRecord[Any, Any]) -> OffsetAndMetadata:
-    """The position to commit once a record is processed: the next offset, with the record's leader epoch (KIP-320)."""
-    return OffsetAndMetadata(record.offset + 1, "", record.leader_epoch)
-
-
 def positions_after(records: Iterable[ConsumerRecord[Any, Any]]) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The position to commit for each partition once all `records`, in any order, are processed.
+    """Return the offset to commit for each partition once all `records`, in any order, are processed: the one after its
+    last record, with that record's leader epoch (KIP-320).
 
-    Raises: InvalidArgument: one is not a record.
+    Raises: InvalidArgument: an item is not a record.
     """
     latest: dict[TopicPartition, ConsumerRecord[Any, Any]] = {}
     for record in records:
@@ -115,18 +111,18 @@ def positions_after(records: Iterable[ConsumerRecord[Any, Any]]) -> dict[TopicPa
         tp = TopicPartition(record.topic, record.partition)
         if tp not in latest or latest[tp].offset < record.offset:
             latest[tp] = record
-    return {tp: position_after(record) for tp, record in latest.items()}
+    return {tp: OffsetAndMetadata(record.offset + 1, "", record.leader_epoch) for tp, record in latest.items()}
 
 
 def is_record(given: object) -> bool:
-    """Whether an object has a record's place in a log."""
+    """Return whether an object has the position of a record."""
     return all(hasattr(given, name) for name in ("topic", "partition", "offset", "leader_epoch"))
 
 
 def checked_positions(given: Processed) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What `commit` is to commit.
+    """Return the offsets for `commit`.
 
-    Raises: InvalidArgument: naming what is wrong.
+    Raises: InvalidArgument: as `checked_offsets` or `positions_after`, or for another type.
     """
     if isinstance(given, Mapping):
         checked = checked_offsets(given)

@@ -1,4 +1,4 @@
-"""A batch in the user's hands: decoded when asked, to records, to values, or to Arrow columns."""
+"""A batch for the application, decoded on demand: to records, values, or Arrow columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class ConsumerRecord(Protocol[K_co, V_co]):
-    """What a consumer hands over: a `Record`, or with deserializers a `DeserializedRecord`."""
+    """A record that a consumer delivers: a `Record`, or with deserializers a `DeserializedRecord`."""
 
     @property
     def topic(self) -> str: ...
@@ -45,10 +45,9 @@ class ConsumerRecord(Protocol[K_co, V_co]):
 
 
 class Batch(Generic[K_co, V_co]):
-    """Records of one partition that were written together, from `base_offset` up to, not including, `next_offset`.
+    """Records of one partition that were written together, from `base_offset` up to but excluding `next_offset`.
 
-    A view of the bytes as they came, already decompressed; it keeps them alive. A batch of many thousand records comes
-    as several.
+    A view of the decompressed bytes, which it keeps alive. A batch of many thousand records is delivered as several.
     """
 
     __slots__ = (
@@ -70,7 +69,7 @@ class Batch(Generic[K_co, V_co]):
         deserialization: Deserialization,
         deserialized: Deserialized | None = None,
     ) -> None:
-        """`deserialized`: the result, where it was awaited already."""
+        """`deserialized`: the result, if async deserializers were already awaited."""
         self.topic_partition = topic_partition
         self.base_offset = base_offset
         self.next_offset = next_offset
@@ -89,14 +88,14 @@ class Batch(Generic[K_co, V_co]):
 
     @property
     def count(self) -> int:
-        """The number of records, those included that `on_deserialization_error` skips."""
+        """The number of records, including those that `on_deserialization_error` skips."""
         if self._count < 0:
             self._count = len(self._batch.records(self.base_offset))
         return self._count
 
     def records(self) -> Sequence[ConsumerRecord[K_co, V_co]]:
-        """The records; deserialized when the consumer has deserializers. Async deserializers were awaited before the
-        batch was handed over.
+        """Return the records, deserialized if the consumer has deserializers. Async deserializers were awaited before
+        the batch was delivered.
 
         Raises: CorruptRecord: the bytes are damaged; DeserializationError: a deserializer raised; ConfigurationError:
         a deserializer that is not declared `async def` returned a coroutine.
@@ -106,7 +105,7 @@ class Batch(Generic[K_co, V_co]):
         return cast("Sequence[ConsumerRecord[K_co, V_co]]", self._deserialize())
 
     def values(self) -> Sequence[V_co | None]:
-        """The values alone, without record objects when there is no deserializer for them.
+        """Return only the values, without creating record objects if there is no value deserializer.
 
         Raises: as `records`.
         """
@@ -128,12 +127,14 @@ class Batch(Generic[K_co, V_co]):
         return done.records
 
     def to_arrow(self) -> pyarrow.RecordBatch:
-        """The columns topic, partition, offset, timestamp, timestamp_type, key, value and headers, as raw bytes.
+        """Return the columns topic, partition, offset, timestamp, timestamp_type, key, value and headers.
 
-        Needs the extra `arrow`. Deserializers are not applied.
+        Keys and values are raw bytes: deserializers are not applied. Needs the extra `arrow`.
         """
         columns = Columns()
-        self._batch.add_to(columns, self.base_offset, upper_bound(self._batch, self.next_offset))
+        # Only a batch that was cut at a deserialization failure has records from `next_offset` on.
+        end = self.next_offset if self.next_offset <= self._batch.last_offset else MAX_OFFSET
+        self._batch.add_to(columns, self.base_offset, end)
         return columns_to_arrow(columns)
 
     def __len__(self) -> int:
@@ -141,9 +142,3 @@ class Batch(Generic[K_co, V_co]):
 
     def __repr__(self) -> str:
         return f"<Batch {self.topic_partition} {self.base_offset}..{self.next_offset}>"
-
-
-def upper_bound(batch: RecordBatch, end: int) -> int:
-    """Up to which offset a batch's records are for a reader whose position will be `end`: all, unless the batch was cut
-    short where a deserializer failed."""
-    return end if end <= batch.last_offset else MAX_OFFSET

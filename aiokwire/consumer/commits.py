@@ -1,4 +1,4 @@
-"""What a consumer commits, and when: told to, on its own, when partitions go, at the end."""
+"""Commits offsets: by the application, automatically, when partitions are revoked, and at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aiokwire.errors import BrokerError, ClosedError, CommitFailed, KafkaError
 from aiokwire.group import GroupOffsets, Membership
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-# What a commit is refused with whose member is not in its generation any more.
+# The coordinator refuses commits of a member that is no longer in its generation with these.
 GONE: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 logger = logging.getLogger(__name__)
@@ -28,13 +28,14 @@ Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class Claim(NamedTuple):
-    """Who a consumer was when a commit was made: when it is sent, others may have been ahead already."""
+    """The member and its partitions at the call of a commit, which may be sent in a later generation."""
 
     group: GroupMetadata
     states: Mapping[TopicPartition, PartitionState | None]
 
     def holds(self, tp: TopicPartition, state: PartitionState, now: GroupMetadata) -> bool:
-        """Whether nobody else had the partition since: it was not given up, or came back with the next generation."""
+        """Return whether no other member can have had the partition since: it was not given up, or was assigned again
+        in the next generation."""
         before = self.group
         return self.states[tp] is state or (
             before.member_id == now.member_id and 0 <= now.generation - before.generation <= 1
@@ -44,7 +45,7 @@ class Claim(NamedTuple):
 class Commits:
     """Commits the offsets of a consumer with a group id, as a member or with partitions assigned by hand.
 
-    Commits take turns, also those that have to be repeated: each has its effect in the order in which they were made.
+    Commits take turns, including their retries: they take effect in the order of their calls.
     """
 
     def __init__(
@@ -53,39 +54,35 @@ class Commits:
         config: ConsumerConfig,
         offsets: GroupOffsets,
         subscription: Subscription,
-        in_hand: ProcessedTracker,
+        processed: ProcessedTracker,
     ) -> None:
         self._client = client
         self._config = config
         self._offsets = offsets
         self._subscription = subscription
-        self._processed = in_hand
+        self._processed = processed
         self._membership: Membership | None = None
         self._automatic = bool(config.enable_auto_commit)
         self._acked: dict[TopicPartition, OffsetAndMetadata] = {}
-        self._known: dict[TopicPartition, int] = {}  # committed last: the automatic commit adds to it
-        self._under_way: list[Offsets] = []  # being committed: nor does the automatic commit take these back
-        self._turn = anyio.Lock()  # first come, first served
-        self._parted: set[TopicPartition] = set()  # were ours once
+        self._known: dict[TopicPartition, int] = {}  # committed last; the automatic commit never goes back
+        self._under_way: list[Offsets] = []  # being committed; the automatic commit never goes back behind these either
+        self._turn = anyio.Lock()  # fair
+        self._given_up: set[TopicPartition] = set()  # assigned to this member at some time, and given up
         self._automatic_commit: anyio.CancelScope | None = None  # around the last one
-        self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished, of what is being given up
+        self._settled: dict[TopicPartition, OffsetAndMetadata | None] = {}  # finished positions at a revocation
         self._soon: dict[TopicPartition, OffsetAndMetadata] = {}  # for the background task
         self._is_busy = False  # the background task runs
 
-    def start_membership(self, membership: Membership) -> None:
-        """Commit as a member of the group from now on."""
+    def set_membership(self, membership: Membership | None) -> None:
+        """Commit as this member from now on; None: as a consumer that is not a member."""
         self._membership = membership
-
-    def end_membership(self) -> None:
-        """Commit as a consumer that is no member."""
-        self._membership = None
 
     # --- by the application -------------------------------------------------------------------------------------------
 
     async def commit(self, offsets: Offsets, *, timeout: float) -> None:
         """See `Consumer.commit`."""
         for tp in offsets:
-            self._soon.pop(tp, None)  # is older
+            self._soon.pop(tp, None)  # older
         await self._commit(offsets, timeout)
 
     def commit_soon(self, offsets: Offsets) -> None:
@@ -96,31 +93,31 @@ class Commits:
             self._client.spawn(self._commit_soon, name="commit")
 
     def ack(self, tp: TopicPartition, offset: int, leader_epoch: int) -> None:
-        """See `Consumer.ack`; `leader_epoch` is the record's, -1 when it is unknown."""
+        """See `Consumer.ack`; `leader_epoch` is the record's, -1 if unknown."""
         state = self._subscription.states.get(tp)
         if state is None or state.cursor.began is None or offset < state.cursor.began.offset:
-            return  # of an earlier assignment: others may have come further since
+            return  # of an earlier assignment: another member may have committed more since
         before = self._acked.get(tp)
         if before is None or before.offset <= offset:
             self._acked[tp] = OffsetAndMetadata(offset + 1, leader_epoch=leader_epoch)
 
     def covers(self, tp: TopicPartition, offset: int) -> bool:
-        """Whether what lies at an offset was acked or committed."""
+        """Return whether the record at an offset was acked or committed."""
         acked = self._acked.get(tp)
         return (acked is not None and acked.offset > offset) or self._known.get(tp, -1) > offset
 
     def moved(self, tp: TopicPartition) -> None:
-        """The position was moved on purpose: what is committed from now on may lie before what was."""
+        """Allow later commits before the last one: the position was moved on purpose."""
         self._known.pop(tp, None)
         self._acked.pop(tp, None)
 
     def for_transactions(self) -> GroupMetadata:
         """See `Consumer.group_metadata`."""
         if self._automatic and self._membership is not None:
-            logger.info("group %r: the automatic commit is off, for transactions", self._offsets.group_id)
+            logger.info("group %r: automatic commit is off, because transactions commit", self._offsets.group_id)
         self._automatic = False
         if self._automatic_commit is not None:
-            self._automatic_commit.cancel()  # it might be repeated behind the transaction's
+            self._automatic_commit.cancel()  # a retry could overwrite the transaction's offsets
         if self._membership is None:
             return GroupMetadata(self._offsets.group_id)
         return self._membership.metadata
@@ -128,14 +125,14 @@ class Commits:
     # --- automatically ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Commit what is finished, now and then, until cancelled."""
+        """Commit finished records periodically until cancelled."""
         while True:
-            await anyio.sleep(self._config.auto_commit_interval_ms / 1000)
+            await anyio.sleep(self._config.auto_commit_interval)
             with anyio.CancelScope() as self._automatic_commit:
                 await self.commit_finished(self._subscription.states, timeout=self._config.default_api_timeout)
 
     def finished(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What the automatic commit would commit now, and has not yet."""
+        """Return the offsets that an automatic commit would commit now."""
         if not self._automatic:
             return {}
         ready: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -152,7 +149,7 @@ class Commits:
         return ready
 
     def _reached(self, tp: TopicPartition) -> int:
-        """What is committed, or will be in a moment."""
+        """Return the offset that is committed or being committed; -1 without one."""
         under_way = (offsets[tp].offset for offsets in self._under_way if tp in offsets)
         return max(self._known.get(tp, -1), *under_way, -1)
 
@@ -160,34 +157,33 @@ class Commits:
         return None if self._config.enable_auto_commit == ACKED else self._processed.finished(state)
 
     def settle(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions are about to be given up: what is finished of them now is what is committed, whatever becomes of
-        the reader meanwhile."""
+        """Fix the finished positions of partitions that are about to be revoked: later reads no longer count."""
         for tp in partitions:
             state = self._subscription.states.get(tp)
             if state is not None and tp not in self._settled:
                 self._settled[tp] = self._done(state)
 
     async def commit_last(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
-        """Commit what is finished of partitions that are given up, and what `commit_soon` was told of them."""
+        """Commit the finished records, and the offsets given to `commit_soon`, of partitions that are revoked."""
         chosen = self.finished(partitions)
         for tp in partitions:
-            told = self._soon.pop(tp, None)
-            if told is not None and (tp not in chosen or chosen[tp].offset < told.offset):
-                chosen[tp] = told
+            soon = self._soon.pop(tp, None)
+            if soon is not None and (tp not in chosen or chosen[tp].offset < soon.offset):
+                chosen[tp] = soon
         if chosen:
             await self._commit_quietly(chosen, timeout, is_last=True)
-        elif self._under_way:  # by the background task: it must not find that the member has left
+        elif self._under_way:  # by the background task: wait, so that the member does not leave before
             with anyio.move_on_after(timeout):
                 async with self._turn:
                     pass
 
     async def commit_finished(self, partitions: Collection[TopicPartition], *, timeout: float) -> None:
-        """Commit what is finished of `partitions`; a failure is logged."""
+        """Commit the finished records of `partitions`; a failure is logged."""
         await self._commit_quietly(self.finished(list(partitions)), timeout)
 
     async def _commit_quietly(self, offsets: Offsets, timeout: float, *, is_last: bool = False) -> None:
         cluster = self._client.cluster
-        # a topic that was deleted is no place to commit to
+        # Offsets of a deleted topic cannot be committed.
         ready = {tp: offset for tp, offset in offsets.items() if cluster.partition(tp) is not None}
         try:
             await self._commit(ready, timeout)
@@ -200,18 +196,18 @@ class Commits:
             logger.log(level, "an automatic commit failed: %s", error)
 
     def forget(self, partitions: Collection[TopicPartition]) -> None:
-        """These partitions are not ours any more."""
-        self._parted.update(partitions)
+        """Drop the state of partitions that are no longer assigned."""
+        self._given_up.update(partitions)
         for tp in partitions:
             self._acked.pop(tp, None)
             self._known.pop(tp, None)
             self._settled.pop(tp, None)
             self._soon.pop(tp, None)
 
-    # --- the work -----------------------------------------------------------------------------------------------------
+    # --- one commit ---------------------------------------------------------------------------------------------------
 
     async def _commit(self, offsets: Offsets, timeout: float) -> None:
-        """Raises: CommitFailed: it has not all of the partitions; BrokerError; RequestTimedOut."""
+        """Raises: CommitFailed: a partition is not assigned; BrokerError; RequestTimedOut."""
         if not offsets:
             return
         self._under_way.append(offsets)
@@ -226,15 +222,15 @@ class Commits:
         claim = Claim(group, {tp: self._subscription.states.get(tp) for tp in offsets})
         deadline = Deadline(timeout, f"committing offsets of group {self._offsets.group_id!r}")
         backoff = self._client.new_backoff()
-        hindrance = KafkaError("earlier commits were not done")
+        last_error = KafkaError("earlier commits have not finished")
         with anyio.CancelScope(deadline=deadline.at) as waiting:
             async with self._turn:
                 if membership is None:
-                    waiting.deadline = float("inf")  # the request has a deadline of its own, with better errors
+                    waiting.deadline = float("inf")  # the request has its own deadline, with better errors
                     await self._offsets.commit(offsets, group, timeout=deadline.remaining)
                     self._note_known(offsets)
                     return
-                hindrance = KafkaError("the group went on rebalancing")
+                last_error = KafkaError("the group is still rebalancing")
                 while True:
                     async with membership.commits.passing():
                         waiting.deadline = float("inf")
@@ -242,15 +238,15 @@ class Commits:
                     if refusal is None:
                         self._note_known(offsets)
                         return
-                    hindrance = refusal
+                    last_error = refusal
                     waiting.deadline = deadline.at
                     await self._client.pause(backoff.next())
-        raise deadline.error(hindrance)
+        raise deadline.error(last_error)
 
     async def _commit_as_member(
         self, membership: Membership, offsets: Offsets, claim: Claim, deadline: Deadline
     ) -> BrokerError | None:
-        """Commit in the generation that is in force now; the refusal after which it may be sent again."""
+        """Commit in the current generation; return a refusal after which it may be retried."""
         group = membership.metadata
         self._check_owned(claim, group)
         try:
@@ -259,7 +255,8 @@ class Commits:
             if membership.refused(error.code, group):
                 return error
             if error.code in GONE:
-                raise self._removed(offsets, error.code) from error
+                why = f"the group has removed this member ({error.code.name}), and another may read them already"
+                raise self._not_committed(offsets, why) from error
             raise
         return None
 
@@ -267,31 +264,23 @@ class Commits:
         self._known.update((tp, offset.offset) for tp, offset in offsets.items())
 
     def _check_owned(self, claim: Claim, group: GroupMetadata) -> None:
-        """Raises: CommitFailed: the member has not all of the partitions, or had not all the time."""
+        """Raises: CommitFailed: a partition is not assigned to the member, or was not since the call."""
         missing = list(claim.states)
         if group.generation >= 0:
             states = self._subscription.states
             missing = [
                 tp
                 for tp in claim.states
-                if tp not in states or (tp in self._parted and not claim.holds(tp, states[tp], group))
+                if tp not in states or (tp in self._given_up and not claim.holds(tp, states[tp], group))
             ]
         if missing:
-            raise self._not_owned(missing)
-
-    def _not_owned(self, partitions: Collection[TopicPartition]) -> CommitFailed:
-        held = sorted(map(str, self._subscription.states))
-        more = ", ..." if len(held) > 5 else ""
-        return self._not_committed(
-            partitions,
-            f"not assigned to this member, which has {', '.join(held[:5]) or 'none'}{more}; "
-            "a partition that was revoked is its new owner's to commit",
-        )
-
-    def _removed(self, partitions: Collection[TopicPartition], code: ErrorCode) -> CommitFailed:
-        return self._not_committed(
-            partitions, f"the group has removed this member ({code.name}), and another may read them already"
-        )
+            held = sorted(map(str, self._subscription.states))
+            more = ", ..." if len(held) > 5 else ""
+            raise self._not_committed(
+                missing,
+                f"not assigned to this member, which has {', '.join(held[:5]) or 'none'}{more}; "
+                "only its new owner can commit a partition that was revoked",
+            )
 
     def _not_committed(self, partitions: Collection[TopicPartition], why: str) -> CommitFailed:
         names = ", ".join(map(str, sorted(partitions)[:5]))

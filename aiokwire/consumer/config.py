@@ -27,10 +27,10 @@ from aiokwire.consumer.deserialization import (
 )
 from aiokwire.consumer.reset_policy import ResetTarget, parse_reset
 from aiokwire.errors import ConfigurationError
-from aiokwire.group import ASSIGNORS, Assignor, Strategy, auto_assignors
+from aiokwire.group import ASSIGNORS, Assignor, MemberOptions, Strategy, auto_assignors
 from aiokwire.types import GroupProtocol, IsolationLevel, K, OffsetReset, V
 
-# What a fetch response may have beside its records.
+# The most that a fetch response has beside its records.
 ENVELOPE_BYTES: Final = 64 * 1024
 
 # The default of `partition_assignment_strategy`.
@@ -49,13 +49,13 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     """
 
     auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset = "latest"
-    """Where to start without a position, or with one that the broker does not have any more: "earliest", "latest",
-    "nearest" (the closer end of the log; without a position the earliest), "none" (an error), a point in time (an aware
-    datetime, or milliseconds since the epoch), or a time span before now ("by_duration:PT1H", or a timedelta)."""
+    """Where to start without a position, or with one that is no longer in the log: "earliest", "latest", "nearest" (the
+    closer end of the log; without a position the earliest), "none" (an error), a point in time (an aware datetime, or
+    milliseconds since the epoch), or a time span before now ("by_duration:PT1H", or a timedelta)."""
     isolation_level: str | IsolationLevel = "read_committed"
     """"read_committed" leaves out records of aborted and open transactions, "read_uncommitted" does not."""
     fetch_min_bytes: int = 1
-    """A broker responds when it has that many bytes, or after `fetch_max_wait_ms`."""
+    """A broker responds when it has this many bytes, or after `fetch_max_wait_ms`."""
     fetch_max_wait_ms: float = 500
     """How long a broker waits for `fetch_min_bytes`."""
     fetch_max_bytes: int = 50 * 1024 * 1024
@@ -63,11 +63,11 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     max_partition_fetch_bytes: int = 1024 * 1024
     """The most of one partition in a response; a single larger batch is still returned."""
     fetch_memory: int = 64 * 1024 * 1024
-    """The bytes held for all partitions together, fetches in flight included. One batch that is larger than its share
-    may exceed it."""
+    """The bytes held for all partitions together, including fetches in flight. A single batch that is larger than its
+    share may exceed it."""
     client_rack: str = ""
-    """Where this client runs, as brokers name it (their `broker.rack`). Where brokers have a `replica.selector.class`,
-    partitions are read from a replica in that rack (KIP-392)."""
+    """Where this client runs, in the terms of the brokers' `broker.rack`. If brokers have a `replica.selector.class`,
+    partitions are fetched from a replica in that rack (KIP-392)."""
     check_crcs: bool = True
     """Whether the checksum of each batch is verified."""
     max_decompressed_bytes: int = 256 * 1024 * 1024
@@ -76,30 +76,31 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     """The most records that `getmany` returns without `max_records`."""
     key_deserializer: Deserializer[K] | None = None
     """Called with the bytes of each key that is not null; without it, keys are bytes. An `async def` function is
-    awaited, for up to 16 records of a batch at a time; the order of the records stays."""
+    awaited, for up to 16 records of a batch at a time; the order of the records is kept."""
     value_deserializer: Deserializer[V] | None = None
     """Called with the bytes of each value that is not null, as `key_deserializer`; without it, values are bytes."""
     on_deserialization_error: ErrorPolicy = RAISE
     """What happens when a deserializer raises. "raise": the next read raises `DeserializationError`, and the position
     stays before the record. "skip": the record is left out, counts as processed, and is logged. A function, plain or
-    `async def`, receives the raw `Record` and the `DeserializationError`: the record that it returns is handed over in
-    its place; None skips."""
+    `async def`, receives the raw `Record` and the `DeserializationError`, and returns the record to deliver instead, or
+    None to skip it."""
     group_id: str | None = None
     """With topics: the group that shares their partitions, of which this consumer is a member. With partitions: the
-    group whose committed offsets are the start, and which `commit` writes to."""
+    group whose committed offsets are the start, and to which `commit` writes."""
     group_instance_id: str | None = None
-    """Makes a static member, which keeps its partitions when it is back within the session timeout (KIP-345)."""
+    """Makes this a static member, which keeps its partitions if it rejoins within the session timeout (KIP-345)."""
     group_protocol: str | GroupProtocol = "classic"
     """"classic": the members assign partitions among themselves; "consumer": the coordinator does (KIP-848, Kafka
-    4.0), and a rebalance does not stop partitions that stay; "auto": "consumer" where the broker supports it, else
-    "classic". With "consumer" the broker's configuration has the session timeout and the heartbeat interval."""
+    4.0), and a rebalance does not stop partitions that stay; "auto": "consumer" if the broker supports it, else
+    "classic". With "consumer" the broker's configuration sets the session timeout and the heartbeat interval."""
     group_remote_assignor: str | None = None
-    """With `group_protocol="consumer"`, the coordinator's assignor ("uniform", "range"); None leaves it the choice."""
+    """With `group_protocol="consumer"`, the coordinator's assignor ("uniform", "range"); None: the coordinator
+    chooses."""
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = AUTO
     """With `group_protocol="classic"`. "auto": cooperative-sticky, with which members keep their partitions during a
-    rebalance; "range" or "roundrobin" while the group has members of other clients that offer nothing else. Or names of
-    assignors ("range", "roundrobin", "sticky", "cooperative-sticky") or objects of their shape: the group uses one that
-    all members have, and members keep their partitions only if all assignors in the list are cooperative."""
+    rebalance; "range" or "roundrobin" while the group has members of other clients that support nothing else. Or names
+    of assignors ("range", "roundrobin", "sticky", "cooperative-sticky") or objects of their shape: the group uses one
+    that all members support, and members keep their partitions only if all assignors in the list are cooperative."""
     session_timeout_ms: float = 45_000
     """After this time without a heartbeat the coordinator removes a member from its group."""
     heartbeat_interval_ms: float = 3_000
@@ -108,8 +109,8 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
     """The longest time between two requests of the application for records; after it the member leaves its group
     until the next one. Also how long a rebalance waits for this member."""
     enable_auto_commit: bool | str = True
-    """True: a member commits what the application has finished: all that it received before the record, list or batch
-    that it holds now, and what it passed to `ack`. "acked": only what it passed to `ack`. False: nothing."""
+    """True: a member commits the records that the application has finished: those received before the record, list or
+    batch that it is processing, and those passed to `ack`. "acked": only those passed to `ack`. False: nothing."""
     auto_commit_interval_ms: float = 5_000
     """The time between two automatic commits; partitions are also committed when they are revoked, and at the end."""
     rebalance_listener_timeout_ms: float = 60_000
@@ -181,7 +182,27 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
             )
         new_strategy(self.partition_assignment_strategy)
 
-    # Parsed once, by `__post_init__`; the options keep what the user has written.
+    # Parsed once, by `__post_init__`; the options keep the user's values.
+
+    @property
+    def auto_commit_interval(self) -> float:
+        """`auto_commit_interval_ms` in seconds."""
+        return self.auto_commit_interval_ms / 1000
+
+    @property
+    def fetch_max_wait(self) -> float:
+        """`fetch_max_wait_ms` in seconds."""
+        return self.fetch_max_wait_ms / 1000
+
+    @property
+    def rebalance_listener_timeout(self) -> float:
+        """`rebalance_listener_timeout_ms` in seconds."""
+        return self.rebalance_listener_timeout_ms / 1000
+
+    @property
+    def stalled_after(self) -> float:
+        """`stalled_after_ms` in seconds."""
+        return self.stalled_after_ms / 1000
 
     @functools.cached_property
     def reset(self) -> ResetTarget:
@@ -199,12 +220,30 @@ class ConsumerConfig(ClientConfig, Generic[K, V]):
         return GroupProtocol.parse(self.group_protocol)
 
     def new_deserialization(self) -> Deserialization:
-        """The deserializers, ready to be applied."""
+        """Create the object that applies the deserializers."""
         return Deserialization(self.key_deserializer, self.value_deserializer, self.on_deserialization_error)
+
+    def new_member_options(self) -> MemberOptions:
+        """Create the options of a group member.
+
+        Raises: ConfigurationError: there is no `group_id`.
+        """
+        if self.group_id is None:
+            raise ConfigurationError("a member of a group needs a group_id")
+        return MemberOptions(
+            group_id=self.group_id,
+            strategy=new_strategy(self.partition_assignment_strategy),
+            instance_id=self.group_instance_id,
+            rack_id=self.client_rack or None,
+            session_timeout=self.session_timeout_ms / 1000,
+            heartbeat_interval=self.heartbeat_interval_ms / 1000,
+            max_poll_interval=self.max_poll_interval_ms / 1000,
+            remote_assignor=self.group_remote_assignor,
+        )
 
 
 def new_strategy(given: str | Assignor | Sequence[str | Assignor]) -> Strategy:
-    """What `partition_assignment_strategy` means.
+    """Parse `partition_assignment_strategy`.
 
     Raises: ConfigurationError: as `new_assignors`.
     """
@@ -214,9 +253,9 @@ def new_strategy(given: str | Assignor | Sequence[str | Assignor]) -> Strategy:
 
 
 def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Assignor, ...]:
-    """An assignor for each name; objects are taken as they are.
+    """Return an assignor for each name; objects are used as given.
 
-    Raises: ConfigurationError: a name is unknown, an object is no assignor, one comes twice, or there is none.
+    Raises: ConfigurationError: a name is unknown, an object is not an assignor, a name is repeated, or there is none.
     """
     chosen: list[Assignor] = []
     for each in [given] if isinstance(given, str) or not isinstance(given, Sequence) else given:
@@ -224,7 +263,7 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
             factory = ASSIGNORS.get(each.lower().replace("_", "-"))
             if factory is None:
                 raise ConfigurationError(
-                    f"partition_assignment_strategy: there is no {each!r}; give {AUTO!r} alone, or choose of "
+                    f"partition_assignment_strategy: there is no {each!r}; use {AUTO!r} alone, or choose from "
                     f"{', '.join(ASSIGNORS)}"
                 )
             chosen.append(factory())
@@ -241,7 +280,7 @@ def new_assignors(given: str | Assignor | Sequence[str | Assignor]) -> tuple[Ass
 
 
 class ConsumerOptions(ClientOptions, total=False):
-    """Keyword options of a consumer but for its deserializers, for type checkers (PEP 692)."""
+    """Keyword options of a consumer except its deserializers, for type checkers (PEP 692)."""
 
     auto_offset_reset: str | int | datetime.datetime | datetime.timedelta | OffsetReset
     isolation_level: str | IsolationLevel

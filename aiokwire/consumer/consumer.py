@@ -1,8 +1,8 @@
-"""The public consumer: what to read, and the ways to receive records.
+"""The public consumer: subscriptions, and the ways to receive records.
 
-Its parts: `Subscription` (which partitions), `PositionUpdater` (positions and leaders), `Fetcher` (fetches), `Reader`
-and `Streams` (hand-over), `StallMonitor` (reports stalled partitions); with a group `RebalanceHandler` and `Commits`.
-`OffsetMethods` is its base with the methods for positions and offsets.
+Its parts: `Subscription` (assigned partitions), `PositionUpdater` (positions and leaders), `Fetcher` (fetches),
+`Reader` and `Streams` (delivery), `StallMonitor` (reports stalled partitions); with a group `RebalanceHandler` and
+`Commits`. The mixin `OffsetMethods` has the methods for positions and offsets.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.commits import Commits
 from aiokwire.consumer.config import ConsumerConfig, ConsumerOptions
 from aiokwire.consumer.deserialization import Deserializer
-from aiokwire.consumer.events import LIMIT, WITHOUT_ENDS, ConsumerEvent, Events, EventStream
-from aiokwire.consumer.health import ConsumerHealth
+from aiokwire.consumer.events import WITHOUT_ENDS, ConsumerEvent
+from aiokwire.consumer.health import ConsumerHealth, why_unassigned
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.listener import RebalanceListener, checked_listener
 from aiokwire.consumer.parts import make_parts
@@ -34,8 +34,8 @@ from aiokwire.consumer.reader import BatchIterator, Groups
 from aiokwire.consumer.rebalance_handler import RebalanceHandler, checked_pattern
 from aiokwire.consumer.stall_monitor import StallMonitor
 from aiokwire.consumer.streams import RecordStream, Streams
-from aiokwire.consumer.unassigned import why_unassigned
 from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut, StaleMetadataError
+from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.group import GroupOffsets, MemberStatus
 from aiokwire.hooks import Hooks
 from aiokwire.records import columns_to_arrow, need_arrow
@@ -46,12 +46,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How long (seconds) the first look for a topic that does not exist takes: a broker that has just started may not know
-# it yet.
+# How long (seconds) a start waits for a topic that does not exist: a broker that has just started may not know it yet.
 TOPIC_WAIT: Final = 1.0
-# What `close` takes at most when it is not told (seconds).
+# The default timeout of `close` (seconds).
 CLOSE_TIMEOUT: Final = 5.0
-# How much of it leaving the group may take: the rest is for the tasks to end in, so that none outlives `close`.
+# The part of it for leaving the group; in the rest the tasks end, so that none outlives `close`.
 LEAVE_SHARE: Final = 0.9
 
 
@@ -62,16 +61,17 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         async with Consumer("orders", bootstrap_servers="localhost:9092") as consumer:
             async for record in consumer: ...
 
-    With a `group_id` the topics are shared with the other members of that group. It begins where the group has
-    committed; `auto_offset_reset` is for partitions of which that is nothing. What the application has finished is
-    committed on its own: all that it was handed before what it has in hand now, and what it told `ack`. So the last
-    record, list or batch before `close` comes again, unless it was acked, or committed by `commit`. With `partitions`
-    instead of topics it is no member; it begins at the group's offsets too, and commits only when it is told.
+    With a `group_id` the topics are shared with the other members of that group. Reading starts at the group's
+    committed offsets; partitions without one use `auto_offset_reset`. Finished records are committed automatically:
+    those received before the record, list or batch that the application is processing, and those passed to `ack`. So
+    the last record, list or batch before `close` is delivered again, unless it was acked or committed. With
+    `partitions` instead of topics the consumer is not a member; it also starts at the group's offsets, but commits only
+    on request.
 
-    Records of one partition come in order; partitions take turns. `async for`, `batches`, `getone` and `getmany` draw
-    from the same positions and may be mixed. A partition that cannot go on (no permission, damaged data, a position out
-    of range with `auto_offset_reset="none"`) raises at the next await, once all before it was handed over; its position
-    stays, and it is tried again when the consumer is used on.
+    Records of one partition are delivered in order; partitions take turns. `async for`, `batches`, `getone` and
+    `getmany` share the same positions and may be mixed. A partition that cannot be read (no permission, damaged data, a
+    position out of range with `auto_offset_reset="none"`) raises its error at the next await, once all records before
+    it were delivered; its position stays, and later reads retry it.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         rng: random.Random | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> None:
-        """Create a consumer of `topics`, as `subscribe` takes them, or of `partitions`. Needs no running event loop.
+        """Create a consumer of `topics`, as for `subscribe`, or of `partitions`. Needs no running event loop.
 
-        Options are those of `ConsumerConfig`, or come as one `config`.
+        Options are those of `ConsumerConfig`, or one `config`.
 
-        Raises: ConfigurationError: an option is unknown or wrong; InvalidArgument: topics together with partitions.
+        Raises: ConfigurationError: an option is unknown or invalid; InvalidArgument: topics together with partitions.
         """
         if topics and partitions is not None:
-            raise InvalidArgument("give topics or partitions, not both")
+            raise InvalidArgument("pass topics or partitions, not both")
         checked: ConsumerConfig[Any, Any] = config_of(
             ConsumerConfig,
             config,
@@ -118,7 +118,7 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             status = MemberStatus(offsets.group_id, self._events.publish)
             self._rebalance_handler = RebalanceHandler(parts, commits, status)
         super().__init__(parts, offsets, commits)
-        self._streams = Streams(parts.subscription, parts.reader, self._read_again)
+        self._streams = Streams(parts.subscription, parts.reader, self._redeliver)
         self._stall_monitor = StallMonitor(parts, self._rebalance_handler, self._events)
         self._starting = anyio.Lock()
         self._started = False
@@ -130,23 +130,23 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect, find the topics, and begin to fetch.
+        """Connect, find the topics, and start to fetch.
 
-        Retries for `bootstrap_timeout_ms` while no broker answers. Topics that do not exist yet are logged, and read as
-        soon as they do. A start that failed may be repeated.
+        Retries for `bootstrap_timeout_ms` while no broker responds. Topics that do not exist yet are logged, and read
+        once they exist. A failed start may be repeated.
 
         Raises: ConnectionFailed: no broker could be reached; AuthorizationError, InvalidRequestError: a topic is
-        forbidden, or its name invalid.
+        forbidden, or its name is invalid.
         """
-        async with self._starting:  # whoever comes second waits for the outcome
+        async with self._starting:  # a concurrent call waits for the outcome
             if self._closed:
-                raise ClosedError("this consumer was closed; make a new one")
+                raise ClosedError("this consumer was closed; create a new one")
             if not self._started:
                 await self._start()
 
     async def _start(self) -> None:
         self._reader.start(self._client.spawn)
-        self._client.metadata.pin(self._subscription.wanted_topics)  # so that the first answer has them
+        self._client.metadata.pin(self._subscription.wanted_topics)  # so that the first response contains them
         try:
             await self._client.start()
             await self._find_topics(self._subscription.wanted_topics)
@@ -162,8 +162,9 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
                     await self._client.reset(timeout=1.0)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Stop; every reader that waits ends. A member commits what is finished and leaves its group before. May be
-        called from any task, and again. Takes `timeout` seconds at most, 5 when it is not told.
+        """Stop; waiting readers end. A member first commits its finished records and leaves its group.
+
+        Takes at most `timeout` seconds (default: 5). May be called from any task, and repeatedly.
 
         Raises: InvalidArgument: a rebalance listener awaits it.
         """
@@ -203,15 +204,15 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         exclude: re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
     ) -> None:
-        """Read `topics` and nothing else: all partitions, or with a `group_id` those that the group assigns. Positions
-        of partitions that stay are kept.
+        """Read only `topics`: all partitions, or with a `group_id` those that the group assigns. Partitions that stay
+        keep their positions.
 
-        A compiled pattern instead of names stands for all topics whose whole name matches it, and not `exclude`; it
-        needs a `group_id`. Topics and partitions that are added later are noticed and read from their start.
-        A `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
+        A compiled pattern instead of names selects all topics whose whole name matches it, and not `exclude`; it needs
+        a `group_id`. Topics and partitions that are added later are discovered and read from their start. A
+        `BrokerPattern` is matched by the coordinator, with `group_protocol="consumer"`.
 
-        Raises: BrokerError: a topic is forbidden, or its name invalid; InvalidArgument: a pattern without a group, or
-        beside names; a listener without a group.
+        Raises: BrokerError: a topic is forbidden, or its name is invalid; InvalidArgument: a pattern without a group,
+        or beside names; a listener without a group.
         """
         self._check_open_if_started()
         if self._started and not any(isinstance(topic, (re.Pattern, BrokerPattern)) for topic in topics):
@@ -227,10 +228,10 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
             self._join()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions and nothing else; positions of partitions that stay are kept. A member leaves
-        its group.
+        """Read only these partitions; partitions that stay keep their positions. A member leaves its group.
 
-        Raises: BrokerError: a topic is forbidden, or its name invalid; InvalidArgument: a rebalance listener awaits it.
+        Raises: BrokerError: a topic is forbidden, or its name is invalid; InvalidArgument: a rebalance listener awaits
+        it.
         """
         wanted = checked_partitions(partitions)
         if self._rebalance_handler is not None:
@@ -245,8 +246,8 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         self._on_assignment()
 
     async def unsubscribe(self) -> None:
-        """Read nothing any more: topics, pattern and partitions are given up. A member commits what is finished and
-        leaves its group. `subscribe` and `assign` may be called afterwards.
+        """Give up all topics, patterns and partitions. A member commits its finished records and leaves its group.
+        `subscribe` and `assign` may be called afterwards.
 
         Raises: ClosedError: the consumer is closed.
         """
@@ -259,30 +260,30 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         exclude: re.Pattern[str] | None,
         listener: RebalanceListener | None,
     ) -> None:
-        """Take a subscription over, checked."""
-        told = checked_listener(listener)
+        """Check and apply a subscription."""
+        listener = checked_listener(listener)
         pattern = checked_pattern(topics, exclude)
         rebalance_handler = self._rebalance_handler
         if rebalance_handler is None:
-            if pattern is not None or told is not None:
+            if pattern is not None or listener is not None:
                 what = "a pattern" if pattern is not None else "a rebalance listener"
                 raise InvalidArgument(f"{what} is for members of a group: pass group_id=")
             for state in self._subscription.subscribe(checked_topics(topics)):
                 self._updater.forget(state)
         elif pattern is not None:
-            rebalance_handler.subscribe_pattern(pattern, told)
+            rebalance_handler.subscribe_pattern(pattern, listener)
         elif len(topics) == 1 and isinstance(topics[0], BrokerPattern):
-            rebalance_handler.subscribe_broker_pattern(topics[0], told)
+            rebalance_handler.subscribe_broker_pattern(topics[0], listener)
         else:
-            rebalance_handler.subscribe(checked_topics(topics), told)
+            rebalance_handler.subscribe(checked_topics(topics), listener)
 
     def _join(self) -> None:
-        """Become a member, if topics are to be shared."""
+        """Join the group if the topics are shared."""
         if self._rebalance_handler is not None and self._subscription.shared:
             self._rebalance_handler.start()
 
     def rejoin(self, reason: str = "the application asked for it") -> None:
-        """Have the group rebalanced (KIP-568), for an assignor that would decide otherwise now."""
+        """Request a rebalance (KIP-568), for an assignor that would assign differently now."""
         self._check_open()
         if self._rebalance_handler is not None:
             self._rebalance_handler.rejoin(reason)
@@ -294,17 +295,17 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are read."""
+        """The assigned partitions."""
         return frozenset(self._subscription.states)
 
     async def assigned(self, timeout: float | None = None) -> frozenset[TopicPartition]:
-        """Wait until at least one partition is assigned, by the group or by hand; return all that are.
+        """Wait until at least one partition is assigned, by the group or by hand; return all assigned partitions.
 
-        Waits `timeout` seconds at most (default: `default_api_timeout_ms`). A member whose group has nothing left for
-        it waits until that changes.
+        Waits at most `timeout` seconds (default: `default_api_timeout_ms`). A member without a partition, because the
+        group has more members than partitions, waits until that changes.
 
-        Raises: RequestTimedOut: none was assigned; the error says why (no coordinator, a rebalance, a topic that does
-        not exist, more members than partitions). And what keeps the consumer from reading.
+        Raises: RequestTimedOut: none was assigned; the error names the cause (no coordinator, a rebalance, a topic that
+        does not exist, more members than partitions). And the error that stops the consumer.
         """
         self._check_open()
         limit = self._timeout(timeout)
@@ -322,11 +323,11 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
 
     @property
     def subscription(self) -> frozenset[str]:
-        """The topics subscribed to; empty when partitions were assigned one by one."""
+        """The subscribed topics; empty if partitions were assigned by hand."""
         return self._subscription.topics
 
     async def partitions_for_topic(self, topic: str, *, timeout: float | None = None) -> frozenset[int]:
-        """The partition numbers of a topic.
+        """Return the partition numbers of a topic.
 
         Raises: BrokerError: the topic does not exist or is forbidden.
         """
@@ -337,23 +338,23 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     # --- records ------------------------------------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """Record by record; ends when the consumer is closed. Gives other tasks their turn now and then.
+        """Iterate over records until the consumer is closed. Gives other tasks turns periodically.
 
-        A record counts as handed over when its step of the loop begins.
+        A record counts as delivered when its iteration of the loop starts.
         """
         self._check_open()
         return self._reader.feed
 
     def batches(self) -> BatchIterator[K, V]:
-        """Batch by batch, undecoded until asked; ends when the consumer is closed."""
+        """Iterate over batches, which are decoded on demand, until the consumer is closed."""
         self._check_open()
         return BatchIterator(self._reader)
 
     async def getone(self, timeout: float | None = None) -> ConsumerRecord[K, V]:
-        """The next record. A call that is cancelled takes none.
+        """Return the next record. A call that is cancelled takes none.
 
-        Raises: RequestTimedOut: none came within `timeout` seconds; ClosedError: the consumer is closed; and what
-        keeps a partition from going on.
+        Raises: RequestTimedOut: no record arrived within `timeout` seconds; ClosedError: the consumer is closed; and
+        the error of a partition that cannot be read.
         """
         self._check_open()
         record: ConsumerRecord[K, V] = await self._reader.one(timeout)
@@ -389,10 +390,10 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     ) -> list[ConsumerRecord[K, V]] | dict[TopicPartition, list[ConsumerRecord[K, V]]]:
         """Return up to `max_records` (default: the option `max_poll_records`) records, in order by partition.
 
-        Returns what is ready at once, whatever the timeout; else waits for the first record, at most `timeout` seconds
-        (None: without a limit), and returns nothing when none came. Very long lists are returned in several calls, so
-        that the event loop is not blocked. `partitions`: only of these. `by_partition`: a dictionary with a list of
-        records for each partition that has some. A call that is cancelled takes none.
+        Returns records that are ready at once, whatever the timeout; else waits for the first record, at most `timeout`
+        seconds (None: without a limit), and returns nothing if none arrives. Very long lists are returned in several
+        calls, so that the event loop is not blocked. `partitions`: only of these. `by_partition`: a dictionary with a
+        list of records for each partition that has some. A call that is cancelled takes none.
 
         Raises: ClosedError: the consumer is closed; InvalidArgument: `max_records` is not positive, or a partition is
         not assigned; and the error of a partition that cannot be read.
@@ -415,10 +416,10 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         timeout: float | None = None,
         partitions: Collection[TopicPartition] | None = None,
     ) -> pyarrow.RecordBatch:
-        """Records as one Arrow record batch, with the columns of `Batch.to_arrow`: the way to read most of them.
+        """Return records as one Arrow record batch, with the columns of `Batch.to_arrow`: the fastest way to read.
 
-        As `getmany`, but by whole batches of the log: up to `max_records`, or one batch where that alone has more; none
-        is added to 8 MiB of keys, values and headers. Needs the extra `arrow`. Deserializers are not applied.
+        As `getmany`, but by whole batches of the log: up to `max_records`, or a single batch that has more; no batch is
+        added to 8 MiB of keys, values and headers. Needs the extra `arrow`. Deserializers are not applied.
 
         Raises: as `getmany`; ConfigurationError: without pyarrow.
         """
@@ -429,11 +430,11 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
         return columns_to_arrow(await self._reader.columns(limit, timeout, only))
 
     def streams(self, count: int) -> list[RecordStream[K, V]]:
-        """So many streams of records for as many tasks: each partition is in one of them, and is shared out anew when
-        the assignment changes or one of them is closed or dropped. A record is finished when its stream asks for the
-        next.
+        """Open `count` streams of records, one per task. Each partition belongs to exactly one stream; partitions are
+        redistributed when the assignment changes or a stream is closed or dropped. A record is finished when its stream
+        asks for the next.
 
-        Raises: InvalidArgument: less than one, or the consumer has streams that are not closed.
+        Raises: InvalidArgument: `count` is less than 1, or the consumer has open streams.
         """
         self._check_open()
         return self._streams.open(count)
@@ -441,17 +442,17 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
     # --- monitoring ---------------------------------------------------------------------------------------------------
 
     def health(self) -> ConsumerHealth:
-        """Return the present state: what each partition waits for and since when, the group, and the event loop.
+        """Return the current state: what each partition waits for and since when, the group, and the event loop.
 
-        Costs no request. May be called before the start and after the close, on the consumer's loop.
+        Sends no request. May be called before the start and after the close, on the consumer's loop.
         """
         return self._stall_monitor.health()
 
     def events(self, *, ends: bool = False, limit: int = LIMIT) -> EventStream[ConsumerEvent]:
-        """Return a stream of what happens from now on: stalled and resumed partitions, resets, rebalances, coordinators
-        lost and found, throttling brokers, a blocked loop; with `ends`, partitions whose end was reached.
+        """Return a stream of later events: stalled and resumed partitions, resets, rebalances, coordinators lost and
+        found, throttling brokers, a blocked loop; with `ends`, partitions whose end was reached.
 
-        Keeps up to `limit` events for a slow listener; the oldest are dropped, and counted.
+        Keeps up to `limit` events for a slow listener; the oldest are dropped and counted.
         """
         stream = self._events.listen(limit=limit, without=() if ends else WITHOUT_ENDS)
         if ends:
@@ -464,20 +465,20 @@ class Consumer(OffsetMethods, Owner, Generic[K, V]):
 
     def _limit(self, max_records: int) -> int:
         if isinstance(max_records, tuple) and hasattr(max_records, "partition"):
-            raise InvalidArgument(f"max_records is a number; to read from {max_records} only: partitions=[...]")
+            raise InvalidArgument(f"max_records is a number; to read only from {max_records}, pass partitions=[...]")
         if isinstance(max_records, bool) or not isinstance(max_records, int) or max_records < 1:
             raise InvalidArgument(f"max_records must be an int of at least 1, not {max_records!r}")
         return max_records
 
     def _only(self, partitions: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         if isinstance(partitions, (str, TopicPartition)) or not isinstance(partitions, Iterable):
-            raise InvalidArgument(f"partitions is a collection of TopicPartition, not {partitions!r}")
+            raise InvalidArgument(f"partitions must be a collection of TopicPartition, not {partitions!r}")
         return frozenset(self._state(tp).tp for tp in partitions)
 
     async def _find_topics(self, topics: Collection[str]) -> None:
-        """Have the metadata of `topics`. Those that do not exist are looked for in the background.
+        """Wait for the metadata of `topics`. Topics that do not exist are looked for in the background.
 
-        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden, or its name invalid; RequestTimedOut.
+        Raises: AuthorizationError, InvalidRequestError: a topic is forbidden, or its name is invalid; RequestTimedOut.
         """
         metadata = self._client.metadata
         try:

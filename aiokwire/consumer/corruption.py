@@ -1,8 +1,7 @@
-"""Damaged data: the error that names its place, and where to seek for going on without it. No I/O.
+"""Errors for damaged data, with the offset to which to seek to skip it. No I/O.
 
-Nothing is skipped unasked. Where a damaged batch ends can only be guessed at, since its header may be what is damaged:
-the next sound batch in the same response is believed first, then a header that can be true, then nothing but that the
-position itself is bad.
+Damaged data is never skipped without a seek. The end of a damaged batch is a guess, since its header may be damaged:
+the start of the next intact batch in the response, else the end according to a plausible header, else the next offset.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from aiokwire.consumer.positions import PartitionState
 from aiokwire.errors import CorruptRecord
 from aiokwire.records import read_batches
 
-_LENGTH_AT: Final = 8  # of a batch, and of a message of the formats 0 and 1: behind the offset
-_PREFIX: Final = 12  # offset and length, which the length does not count
+_LENGTH_AT: Final = 8  # of a batch, and of a message of the formats 0 and 1: after the offset
+_PREFIX: Final = 12  # offset and length, which the length does not include
 _MAGIC_AT: Final = 16
 _LAST_OFFSET_DELTA_AT: Final = 23
 _SMALLEST_BATCH: Final = 61
@@ -22,7 +21,7 @@ _COUNT_AT: Final = 57
 
 
 def offset_behind(records: bytes | bytearray | memoryview, position: int) -> int:
-    """The offset after the damaged batch with which `records` begin, which was fetched for `position`."""
+    """Return the offset after the damaged batch at the start of `records`, which were fetched for `position`."""
     data = memoryview(records).cast("B")
     if len(data) < _PREFIX:
         return position + 1
@@ -38,17 +37,17 @@ def offset_behind(records: bytes | bytearray | memoryview, position: int) -> int
         base = int.from_bytes(data[:_LENGTH_AT], "big", signed=True)
         delta = int.from_bytes(data[_LAST_OFFSET_DELTA_AT : _LAST_OFFSET_DELTA_AT + 4], "big", signed=True)
         count = int.from_bytes(data[_COUNT_AT:_SMALLEST_BATCH], "big", signed=True)
-        if count == delta + 1 and base <= position <= base + delta:  # the header says it twice
+        if count == delta + 1 and base <= position <= base + delta:  # both fields agree
             return base + delta + 1
     return position + 1
 
 
 def damaged(state: PartitionState, reason: CorruptRecord | str, offset: int, next_offset: int) -> CorruptRecord:
-    """What the reader is told; it is told again each time until somebody seeks."""
+    """Return the error for the reader, which raises it again on each read until a seek."""
     topic, partition = state.tp
     what = str(reason).removeprefix(f"{state.tp} at offset {offset}: ")
     error = CorruptRecord(
-        f"{what}; to go on without the damaged data, seek to {next_offset}",
+        f"{what}; to skip the damaged data, seek to {next_offset}",
         topic=topic,
         partition=partition,
         offset=offset,

@@ -1,10 +1,10 @@
-"""What has to happen to a batch before its records can be taken, where that is too long for one turn of the loop.
+"""Prepares batches whose decoding would take too long for one turn of the event loop.
 
     fetched -> decompressed -> split into parts -> (async deserializers) -> ready for the reader
 
-Large batches are decompressed and split in threads, ahead of the reader: one batch at a time as long as `fetch_memory`
-has room, beside those that readers wait for. The work belongs to the client's tasks, not to the call that asked for it:
-a call that is cancelled, or ends by its timeout, leaves it to be finished for the next call.
+Large batches are decompressed and split in threads, ahead of the reader: one batch at a time while `fetch_memory` has
+room, beside those that readers wait for. The client's tasks do the work, not the call that waits for it: if that call
+is cancelled or times out, the work finishes for the next call.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from aiokwire.errors import CorruptRecord, KafkaError
 from aiokwire.records import RecordBatch
 from aiokwire.threads import run_in_thread
 
-# A smaller batch is decompressed faster than a thread is reached, unless it becomes more than this.
+# A smaller batch is decompressed inline, which is faster than starting a thread, unless it exceeds INLINE_BYTES then.
 THREAD_FROM_BYTES: Final = 32 * 1024
 INLINE_BYTES: Final = 512 * 1024
 # A batch with more records or bytes is split: a part is decoded in one turn of the loop, in some milliseconds. With
-# deserializers a record takes longer; with async ones a reader gets the first record when all of its part are done.
+# deserializers a record takes longer; with async ones no record of a part is delivered until all of it are done.
 PART_RECORDS: Final = 16_384
 PART_RECORDS_DESERIALIZED: Final = 2_048
 PART_RECORDS_ASYNC: Final = 256
 PART_BYTES: Final = 4 * 1024 * 1024
-# Batches that are made ready ahead of the reader.
+# The number of batches that are prepared ahead of the reader.
 AHEAD: Final = 8
 
 
@@ -40,7 +40,7 @@ Spawn = Callable[..., None]
 
 
 class Decoder:
-    """Makes the chunks of a `FetchBuffer` ready."""
+    """Prepares the chunks of a `FetchBuffer`."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Decoder:
         on_deserialized: Callable[[Chunk, Deserialized], None],
         on_failure: Callable[[Chunk, KafkaError], None],
     ) -> None:
-        """`memory` bounds what is made ready ahead; `on_deserialized` receives the result of async deserializers,
-        `on_failure` is called when a chunk cannot be read."""
+        """`memory` bounds the bytes that are prepared ahead; `on_deserialized` receives the result of async
+        deserializers, `on_failure` is called when a chunk cannot be read."""
         self._buffer = buffer
         self._deserialization = deserialization
         self._is_plain = not deserialization.is_needed
@@ -61,11 +61,11 @@ class Decoder:
         self._on_deserialized = on_deserialized
         self._on_failure = on_failure
         self._spawn: Spawn | None = None
-        self._busy: dict[Chunk, anyio.Event] = {}  # chunks that wait for a task, or that a task works on
-        self._demanded: list[Chunk] = []  # of them, those that wait
+        self._busy: dict[Chunk, anyio.Event] = {}  # chunks that wait for a task, or that a task processes
+        self._demanded: list[Chunk] = []  # those that wait
         self._woken = anyio.Event()
-        self._runs = False  # the task that works ahead is there
-        self._is_free = False  # and waits for work
+        self._runs = False  # the task that works ahead runs
+        self._is_free = False  # it waits for work
         self._deserializes_ahead = False  # readers take records, not columns
 
     def start(self, spawn: Spawn) -> None:
@@ -73,15 +73,15 @@ class Decoder:
         self._spawn = spawn
 
     def release(self) -> None:
-        """The consumer ended: readers that wait look at why."""
+        """Wake waiting readers, because the consumer ended."""
         for done in self._busy.values():
             done.set()
 
     # --- for the reader -----------------------------------------------------------------------------------------------
 
     def is_ready(self, chunk: Chunk, *, records: bool = True) -> bool:
-        """Whether a chunk can be decoded in this turn of the loop; small ones are decompressed for it. Without
-        `records`, for columns, deserializers do not matter."""
+        """Return whether a chunk can be decoded in this turn of the loop; decompresses small ones. Without `records`,
+        for columns, deserializers do not matter."""
         if self._is_plain and chunk.is_short(self.part_records, PART_BYTES):
             if self._runs:
                 self._woken.set()  # there is room for the next
@@ -100,7 +100,7 @@ class Decoder:
         return not batch.is_longer_than(self.part_records, PART_BYTES)
 
     def decode(self, chunk: Chunk) -> bool:
-        """Decode a chunk that is ready and needs nothing else: no decompression, no deserializers. False for others.
+        """Decode a chunk that needs neither decompression nor deserializers. Returns False for others.
 
         Raises: CorruptRecord: the bytes are damaged.
         """
@@ -114,9 +114,9 @@ class Decoder:
         return True
 
     async def make_ready(self, chunk: Chunk, *, records: bool = True) -> None:
-        """Wait until something has become of a chunk for which `is_ready` returned False."""
+        """Wait until a chunk for which `is_ready` returned False was processed."""
         self._deserializes_ahead = records
-        self._set_part()  # a plain function may have turned out to return coroutines
+        self._set_part()  # a plain deserializer may have turned out to return coroutines
         done = self._busy.get(chunk)
         if done is None:
             done = self._demand(chunk)
@@ -139,7 +139,7 @@ class Decoder:
     # --- the tasks ----------------------------------------------------------------------------------------------------
 
     async def _run_ahead(self) -> None:
-        """Until cancelled: what readers wait for, else what they will ask for next."""
+        """Process the chunks that readers wait for, else those that are delivered next, until cancelled."""
         while True:
             self._woken = anyio.Event()
             chunk = self._next()
@@ -151,7 +151,7 @@ class Decoder:
             self._is_free = False
 
     async def _run_demanded(self) -> None:
-        """One chunk that a reader waits for, while the other task is at work."""
+        """Process one chunk that a reader waits for, while the other task is busy."""
         if self._demanded:
             await self._process(self._demanded.pop(0))
 
@@ -175,7 +175,7 @@ class Decoder:
         return (self._deserialization.is_async and self._deserializes_ahead) or self._is_long(batch)
 
     def on_add(self, chunk: Chunk) -> None:
-        """Chunks came, this one first."""
+        """Start work ahead: chunks were added, this one first."""
         if self._runs:
             self._woken.set()
         elif self._spawn is not None and self._wants_work(chunk):
@@ -192,7 +192,7 @@ class Decoder:
             self._busy.pop(chunk).set()
 
     async def _advance(self, chunk: Chunk) -> None:
-        """One step: unpack and split, or else deserialize."""
+        """Decompress and split a chunk, or deserialize it."""
         if not self._is_unpacked(chunk) or self._is_long(chunk.batch):
             parts = await run_in_thread(self._unpack, chunk.batch)
             if not chunk.dropped:
@@ -205,7 +205,7 @@ class Decoder:
                 self._on_deserialized(chunk, done)
 
     def _unpack(self, batch: RecordBatch) -> list[RecordBatch]:
-        """In a thread: decompress; the parts of a batch that has to be split."""
+        """Decompress a batch, in a thread; return its parts if it must be split."""
         batch.decompress()
         return batch.split(self.part_records, PART_BYTES) if self._is_long(batch) else []
 

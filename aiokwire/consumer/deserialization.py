@@ -1,14 +1,14 @@
-"""Deserializers, plain and async, and what becomes of a record that they refuse. No I/O of its own.
+"""Deserializers, plain and async, and the policy for records that they refuse. Performs no I/O of its own.
 
-Plain functions run where records are decoded. Async ones run in the decoder's task, some at a time; the order of the
-records stays.
+Plain functions run where records are decoded. Async functions run in the decoder's task, several at a time; the order
+of the records is kept.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ from aiokwire.records import DeserializedRecord, Record
 
 logger = logging.getLogger("aiokwire.consumer")
 
-# Records of one batch that async deserializers work on at the same time.
+# Records of one batch that async deserializers process concurrently.
 CONCURRENCY: Final = 16
 RAISE: Final = "raise"
 SKIP: Final = "skip"
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class DeserializationError(KafkaError):
     """A deserializer raised for a record; the position stays before it.
 
-    `record` has the bytes as they came (KIP-1036): look at them, then seek past `record.offset` or stop.
+    `record` holds the raw bytes (KIP-1036): inspect them, then seek past `record.offset` or stop.
     """
 
     def __init__(self, message: str, *, record: Record) -> None:
@@ -41,10 +41,10 @@ class DeserializationError(KafkaError):
         self.offset = record.offset
 
 
-# Returns the object that the bytes stand for, or an awaitable of it.
+# Returns the deserialized object, or an awaitable of it.
 Deserializer = Callable[[bytes], Awaitable[T] | T]
 AnyRecord = Record | DeserializedRecord[Any, Any]
-# Receives the raw record and the error; returns the record to hand over instead, or None to skip it.
+# Receives the raw record and the error; returns the record to deliver instead, or None to skip it.
 ErrorHandler = Callable[[Record, DeserializationError], AnyRecord | Awaitable[AnyRecord | None] | None]
 ErrorPolicy = Literal["raise", "skip"] | ErrorHandler
 
@@ -71,7 +71,7 @@ class Deserialization:
         self._on_error = on_error
         self.is_needed = key is not None or value is not None
         self.has_value = value is not None
-        # Whether records have to go through `apply_async`. Set later when a plain function returns a coroutine.
+        # Whether records need `apply_async`. Also set when a plain function turns out to return a coroutine.
         self.is_async = any(is_async_function(function) for function in (key, value, on_error))
 
     def apply(self, records: Sequence[Record]) -> Deserialized:
@@ -92,13 +92,15 @@ class Deserialization:
                 if value_of is not None and value is not None:
                     value = value_of(value)
             except Exception as error:  # whatever the user's function raises
-                failure = _failure(record, error)
-                replacement = self._handle(failure)
-                if isinstance(replacement, DeserializationError):
-                    failure = replacement
+                refused = _failure(record, error)
+                result = self._handle(refused)
+                if isinstance(result, DeserializationError):
+                    failure = result
                     break
-                _keep(replacement, failure, done, skipped)
-                failure = None
+                if result is None:
+                    skipped.append(refused)
+                else:
+                    done.append(result)
                 continue
             if value.__class__ is CoroutineType or key.__class__ is CoroutineType:
                 self._refuse(key, value)
@@ -109,58 +111,56 @@ class Deserialization:
     async def apply_async(self, records: Sequence[Record]) -> Deserialized:
         """Deserialize with any functions, up to `CONCURRENCY` records at a time; results are in the records' order."""
         results: list[AnyRecord | DeserializationError | None] = [None] * len(records)
-        handled: dict[int, DeserializationError] = {}  # failures that the policy replaced or skipped
-        failed = _Lowest(len(records))
+        refused: dict[int, DeserializationError] = {}
+        first_failed = len(records)  # the lowest index whose result is an error; nothing after it is needed
         pending = iter(enumerate(records))
+
+        async def work() -> None:
+            nonlocal first_failed
+            for index, record in pending:
+                if index > first_failed:
+                    return
+                try:
+                    key = await _resolved(self._key, record.key)
+                    results[index] = DeserializedRecord(record, key, await _resolved(self._value, record.value))
+                except Exception as error:  # whatever the user's function raises
+                    failure = refused[index] = _failure(record, error)
+                    results[index] = result = await self._handle_async(failure)
+                    if isinstance(result, DeserializationError):
+                        first_failed = min(first_failed, index)
+
         async with anyio.create_task_group() as tasks:
             for _ in range(min(CONCURRENCY, len(records))):
-                tasks.start_soon(self._work, pending, results, handled, failed)
-        done: list[AnyRecord] = []
-        for index in range(failed.index):
-            result = results[index]
-            if result is not None and not isinstance(result, DeserializationError):
-                done.append(result)
-        _log([handled[index] for index in sorted(handled) if index < failed.index and results[index] is None])
-        failure = results[failed.index] if failed.index < len(records) else None
-        return Deserialized(done, failure if isinstance(failure, DeserializationError) else None)
+                tasks.start_soon(work)
+        kept = [result for result in results[:first_failed] if isinstance(result, AnyRecord)]
+        _log([refused[index] for index in range(first_failed) if results[index] is None])
+        failure = results[first_failed] if first_failed < len(records) else None
+        return Deserialized(kept, failure if isinstance(failure, DeserializationError) else None)
 
-    async def _work(
-        self,
-        pending: Iterator[tuple[int, Record]],
-        results: list[AnyRecord | DeserializationError | None],
-        handled: dict[int, DeserializationError],
-        failed: _Lowest,
-    ) -> None:
-        for index, record in pending:
-            if index > failed.index:
-                return
-            try:
-                key = await _resolved(self._key, record.key)
-                results[index] = DeserializedRecord(record, key, await _resolved(self._value, record.value))
-                continue
-            except Exception as error:  # whatever the user's function raises
-                failure = handled[index] = _failure(record, error)
-            result = self._handle(failure, may_await=True)
-            results[index] = result if result is None or isinstance(result, AnyRecord) else await _settled(result)
-            if isinstance(results[index], DeserializationError):
-                failed.add(index)
-
-    def _handle(self, failure: DeserializationError, *, may_await: bool = False) -> Any:
-        """What takes a refused record's place: a record, None, or an error; with `may_await` perhaps an awaitable."""
+    def _handle(self, failure: DeserializationError) -> AnyRecord | DeserializationError | None:
+        """Return the record that replaces a refused one, None to skip it, or the error to raise."""
         if self._on_error == RAISE:
             return failure
-        if self._on_error == SKIP:
-            return None
-        assert callable(self._on_error)
         try:
-            result = self._on_error(failure.record, failure)
+            result = self._call_policy(failure)
         except Exception as error:  # whatever the user's function raises
             return _handler_failure(failure, f"raised {type(error).__name__}: {error}", error)
         if inspect.isawaitable(result):
-            if may_await:
-                return _Pending(result, failure)
             self._refuse(result)
         return _checked(result, failure)
+
+    async def _handle_async(self, failure: DeserializationError) -> AnyRecord | DeserializationError | None:
+        """As `_handle`, and awaits the policy."""
+        if self._on_error == RAISE:
+            return failure
+        try:
+            result = self._call_policy(failure)
+            return _checked(await result if inspect.isawaitable(result) else result, failure)
+        except Exception as error:  # whatever the user's function raises
+            return _handler_failure(failure, f"raised {type(error).__name__}: {error}", error)
+
+    def _call_policy(self, failure: DeserializationError) -> Any:
+        return self._on_error(failure.record, failure) if callable(self._on_error) else None
 
     def _refuse(self, *results: Any) -> None:
         for result in results:
@@ -168,32 +168,6 @@ class Deserialization:
                 result.close()  # it has not begun; `apply_async` calls its function again
         self.is_async = True
         raise CoroutineReturned
-
-
-class _Lowest:
-    """The lowest index that failed."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-    def add(self, index: int) -> None:
-        self.index = min(self.index, index)
-
-
-class _Pending(NamedTuple):
-    """The result of an async error handler, and for which failure."""
-
-    result: Awaitable[AnyRecord | None]
-    failure: DeserializationError
-
-
-async def _settled(pending: _Pending | DeserializationError) -> AnyRecord | DeserializationError | None:
-    if isinstance(pending, DeserializationError):
-        return pending
-    try:
-        return _checked(await pending.result, pending.failure)
-    except Exception as error:  # whatever the user's function raises
-        return _handler_failure(pending.failure, f"raised {type(error).__name__}: {error}", error)
 
 
 async def _resolved(function: Deserializer[Any] | None, data: bytes | None) -> Any:
@@ -218,7 +192,7 @@ def _handler_failure(failure: DeserializationError, what: str, cause: Exception 
 def _failure(record: Record, error: Exception) -> DeserializationError:
     failure = DeserializationError(
         f"{record.topic}[{record.partition}] at offset {record.offset}: the deserializer raised "
-        f"{type(error).__name__}: {error}; seek past the record to go on without it, or set on_deserialization_error",
+        f"{type(error).__name__}: {error}; seek past the record to skip it, or set on_deserialization_error",
         record=record,
     )
     failure.__cause__ = error
@@ -238,7 +212,7 @@ def _keep(
 
 
 def _log(skipped: Sequence[DeserializationError]) -> None:
-    """One line, however many records of a batch were skipped."""
+    """Log one line for all skipped records of a batch."""
     if not skipped:
         return
     first, last = skipped[0], skipped[-1]
@@ -259,7 +233,7 @@ def _log(skipped: Sequence[DeserializationError]) -> None:
 
 
 def is_async_function(function: object) -> bool:
-    """Whether calling an object returns a coroutine, as far as its declaration says."""
+    """Return whether an object is declared to return a coroutine when called."""
     call = getattr(type(function), "__call__", None)  # noqa: B004 - how it is declared
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
@@ -267,7 +241,7 @@ def is_async_function(function: object) -> bool:
 def require_error_policy(given: object) -> None:
     """Check the option `on_deserialization_error`.
 
-    Raises: ConfigurationError: it is neither a choice nor a function.
+    Raises: ConfigurationError: the value is neither a choice nor a function.
     """
     if given not in (RAISE, SKIP) and (isinstance(given, str) or not callable(given)):
         raise ConfigurationError(

@@ -1,6 +1,6 @@
-"""What happens to a consumer, for whoever listens: values. No I/O.
+"""The events of a consumer: plain values.
 
-Published by `ConsumerHooks`; nothing is made while nobody listens.
+Published by `ConsumerHooks` and `StallMonitor`, and created only while a stream listens.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ import dataclasses
 from typing import Final, TypeAlias
 
 from aiokwire.consumer.health import Reason
-from aiokwire.events import LIMIT, Events, EventStream, Throttled
-from aiokwire.group import CoordinatorFound, CoordinatorLost, GroupEvent, LoopBlocked, RebalanceEnded, RebalanceStarted
+from aiokwire.events import Throttled
+from aiokwire.group import GroupEvent
 from aiokwire.types import TopicPartition
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionStalled:
-    """A partition makes no progress though it should: told once, and again after it has gone on."""
+    """A partition makes no progress although it should. Reported once, and again only after it has resumed."""
 
     partition: TopicPartition
     seconds: float
-    """For so long."""
+    """Since its last progress."""
     reason: Reason
     detail: str
     position: int | None
@@ -29,16 +29,16 @@ class PartitionStalled:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionResumed:
-    """A partition that was told to be stalled goes on, or has no reason to any more."""
+    """A partition that was reported as stalled makes progress, or has no reason to any more."""
 
     partition: TopicPartition
     seconds: float
-    """It had stood for so long."""
+    """Without progress."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PositionReset:
-    """A position was looked up instead of followed: what lies between is skipped, or read again."""
+    """A position was set by a lookup: the records in between are skipped, or delivered again."""
 
     partition: TopicPartition
     before: int | None
@@ -49,7 +49,7 @@ class PositionReset:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionEnd:
-    """All that a partition had when it was last fetched is handed over, or is by the call that is just returning."""
+    """All records that the last fetch found were delivered, or are by the call that is just returning."""
 
     partition: TopicPartition
     offset: int
@@ -58,24 +58,5 @@ class PartitionEnd:
 ConsumerEvent: TypeAlias = PartitionStalled | PartitionResumed | PositionReset | PartitionEnd | Throttled | GroupEvent
 
 
-# What is left out unless it is asked for: a busy partition comes to its end many times a second.
+# Left out of a stream by default: a busy partition reaches its end many times a second.
 WITHOUT_ENDS: Final = (PartitionEnd,)
-
-
-__all__ = [
-    "LIMIT",
-    "WITHOUT_ENDS",
-    "ConsumerEvent",
-    "CoordinatorFound",
-    "CoordinatorLost",
-    "EventStream",
-    "Events",
-    "LoopBlocked",
-    "PartitionEnd",
-    "PartitionResumed",
-    "PartitionStalled",
-    "PositionReset",
-    "RebalanceEnded",
-    "RebalanceStarted",
-    "Throttled",
-]

@@ -1,8 +1,7 @@
-"""What was fetched and not yet handed over: batches per partition, within one count of bytes.
+"""Fetched batches that were not delivered yet, by partition, with one count of their bytes.
 
-Filled by the fetcher, drained by the reader. A response is one piece of memory which all its batches look into, so it
-counts as held until the last of them is gone. What a batch becomes in the meantime, decompressed bytes and records,
-counts too.
+Filled by the fetcher, drained by the reader. All batches of a response refer to its memory, so it counts as held until
+the last of them is released. Decompressed bytes and decoded records count, too.
 """
 
 from __future__ import annotations
@@ -17,23 +16,24 @@ import anyio
 from aiokwire.consumer._iterate import Chunk, Feed
 from aiokwire.consumer.hooks_adapter import ConsumerHooks
 from aiokwire.consumer.positions import PartitionState
+from aiokwire.errors import KafkaError
 from aiokwire.records import RecordBatch, Visible
 from aiokwire.types import TopicPartition
 
 Only = Container[TopicPartition] | None
 
-# A record object without its key and value, about; of fewer records than the second they are not counted.
+# The approximate size of a record object without its key and value; counted for COUNTED_FROM records or more.
 RECORD_BYTES: Final = 96
 COUNTED_FROM: Final = 1024
 
 
 class Lease:
-    """The memory of one response, or of what one of its batches became, shared by chunks."""
+    """The memory of one response, or of a decompressed or decoded batch, shared by chunks."""
 
     __slots__ = ("_buffer", "_holders", "_inner", "size")
 
     def __init__(self, buffer: FetchBuffer, size: int, inner: Lease | None = None) -> None:
-        """The maker holds it; `inner` is released together with it."""
+        """Its creator holds it; `inner` is released together with it."""
         self._buffer = buffer
         self._holders = 1
         self._inner = inner
@@ -52,7 +52,7 @@ class Lease:
 
 
 class FetchBuffer:
-    """The chunks of all partitions, taken in turns."""
+    """The chunks of all partitions, which take turns."""
 
     def __init__(
         self,
@@ -61,22 +61,22 @@ class FetchBuffer:
         on_room: Callable[[PartitionState], None],
         on_add: Callable[[Chunk], None],
     ) -> None:
-        """`on_room` is called when a partition has fewer bytes than before: it may be fetched again. `on_add` is called
-        with the first chunk of those that were added."""
-        self.held = 0  # bytes of all that chunks look into; written by Lease
+        """`on_room` is called when a partition has fewer bytes than before and may be fetched again, `on_add` with the
+        first chunk of each fetch."""
+        self.held = 0  # bytes that chunks refer to; written by Lease
         self.feed = feed
         self._hooks = hooks
         self._on_room = on_room
         self._on_add = on_add
         self._turns: deque[PartitionState] = deque()  # partitions with chunks, each once; the first has its turn
-        self._failed: list[PartitionState] = []  # partitions with an error that nobody was told
+        self._failed: list[PartitionState] = []  # partitions with an error that no reader has received
         self._changed = anyio.Event()
         self._waiting = 0
 
     # --- filling: the fetcher -----------------------------------------------------------------------------------------
 
     def add(self, state: PartitionState, visible: Visible, lease: Lease) -> None:
-        """Take what a fetch brought for a partition."""
+        """Add the batches that a fetch returned for a partition."""
         if visible.begin > state.cursor.fetch_offset:
             if state.chunks:
                 state.chunks[-1].extend(visible.begin)
@@ -95,14 +95,15 @@ class FetchBuffer:
             self._on_add(state.chunks[-len(visible.batches)])
             self.notify()
 
-    def report(self, state: PartitionState) -> None:
-        """A partition has an error: tell the next reader."""
+    def fail(self, state: PartitionState, error: KafkaError) -> None:
+        """Stop a partition; the next reader raises `error` once the records before it are delivered."""
+        state.fail(error)
         if state not in self._failed:
             self._failed.append(state)
         self.notify()
 
     def notify(self) -> None:
-        """Wake every reader that waits."""
+        """Wake every waiting reader."""
         if self._waiting:
             self._changed.set()
             self._changed = anyio.Event()
@@ -110,13 +111,13 @@ class FetchBuffer:
     # --- decoding -----------------------------------------------------------------------------------------------------
 
     def upcoming(self, limit: int) -> list[Chunk]:
-        """The chunks whose turn comes next, about in that order."""
+        """Return the chunks that are delivered next, approximately in that order."""
         states = [state for state in islice(self._turns, limit) if state.chunks and not state.paused]
         rounds = zip(*(_first(state.chunks, limit) for state in states), strict=True)
         return list(islice((chunk for turn in rounds for chunk in turn if chunk is not None), limit))
 
     def unpacked(self, chunk: Chunk, parts: Sequence[RecordBatch]) -> None:
-        """A chunk's batch was decompressed, if it was compressed, and split into `parts`, if there are any."""
+        """Account for a chunk whose batch was decompressed, and replace it by its `parts`, if there are any."""
         size = chunk.batch.decompressed_size
         if parts:
             self._split(chunk, parts, Lease(self, size) if size else None)
@@ -124,7 +125,7 @@ class FetchBuffer:
             chunk.lease = Lease(self, size, chunk.lease)
 
     def _split(self, chunk: Chunk, parts: Sequence[RecordBatch], lease: Lease | None) -> None:
-        """Put parts in a chunk's place; without a `lease` of their own they look into the response."""
+        """Replace a chunk by its parts; without a `lease` of their own they refer to the response."""
         state: PartitionState = chunk.partition
         ends = [part.base_offset for part in parts[1:]]
         kept = [(part, end) for part, end in zip(parts, [*ends, chunk.end], strict=True) if end >= chunk.start]
@@ -144,18 +145,18 @@ class FetchBuffer:
         state.chunks.rotate(index)
         chunk.lease.release()
         if lease is not None:
-            lease.release()  # its maker's
+            lease.release()  # its creator's hold
         chunk.drop()
 
     def loaded(self, chunk: Chunk) -> None:
-        """A chunk's records were decoded."""
+        """Account for a chunk whose records were decoded."""
         if chunk.count >= COUNTED_FROM:
             chunk.lease = Lease(self, chunk.count * RECORD_BYTES, chunk.lease)
 
     # --- draining: the reader -----------------------------------------------------------------------------------------
 
     def current(self, only: Only = None) -> Chunk | None:
-        """The chunk whose turn it is, of the partitions in `only`; None when there is none."""
+        """Return the next chunk of the partitions in `only`; None if there is none."""
         for _ in range(len(self._turns)):
             state = self._turns[0]
             if not state.chunks:
@@ -167,7 +168,7 @@ class FetchBuffer:
         return None
 
     def finish(self, chunk: Chunk) -> None:
-        """All of a chunk was handed over: the next partition has its turn."""
+        """Remove a chunk that was delivered; the next partition gets its turn."""
         if chunk.dropped:
             return
         state: PartitionState = chunk.partition
@@ -183,11 +184,11 @@ class FetchBuffer:
             self._hooks.progress(state)
 
     def drop(self, state: PartitionState) -> None:
-        """Forget a partition's chunks; its position stays at the first record that was not handed over."""
+        """Drop a partition's chunks; its position stays at the first record that was not delivered."""
         if not state.chunks:
             return
         position = state.committable
-        assert position is not None  # a chunk has one
+        assert position is not None  # a partition with chunks has a position
         state.cursor.advance(position.offset, position.leader_epoch)
         state.cursor.fetch_again_from(position.offset)
         chunks = list(state.chunks)
@@ -199,7 +200,7 @@ class FetchBuffer:
         self._on_room(state)
 
     def cut(self, chunk: Chunk, offset: int) -> None:
-        """Let a partition end with a chunk of it, at `offset`; what came behind is forgotten."""
+        """End a partition's chunks with this one, at `offset`, and drop those after it."""
         state: PartitionState = chunk.partition
         while state.chunks[-1] is not chunk:
             behind = state.chunks.pop()
@@ -209,20 +210,20 @@ class FetchBuffer:
         state.cursor.fetch_again_from(offset)
 
     def feed_from(self, chunk: Chunk | None) -> None:
-        """Hand records over from this chunk, which is decoded; None: from no chunk until the reader finds one."""
+        """Deliver records from this decoded chunk; None: from no chunk until the reader finds one."""
         self.feed.current = chunk
 
     def set_aside(self, state: PartitionState) -> None:
-        """A partition was paused: what is left of it waits."""
+        """Deliver nothing more of a partition that was paused."""
         current = self.feed.current
         if current is not None and current.partition is state:
             self.feed.current = None
 
     def failed(self, only: Only = None) -> PartitionState | None:
-        """A partition whose reader must be told why it does not go on, all before being handed over."""
+        """Return a partition whose error is due: all records before it were delivered. None if there is none."""
         for state in list(self._failed):
             if state.error is None:
-                self._failed.remove(state)  # a seek has settled it
+                self._failed.remove(state)  # a seek has cleared it
             elif not state.chunks and (only is None or state.tp in only):
                 self._failed.remove(state)
                 return state
@@ -242,7 +243,7 @@ class FetchBuffer:
         return self._waiting > 0
 
     def shed(self, states: Sequence[PartitionState], only: Only) -> bool:
-        """Drop what nobody wants now (paused, or not in `only`), when it keeps the memory from what is wanted."""
+        """Drop the chunks of partitions that are paused or not in `only`; return whether there were any."""
         unwanted = [s for s in states if s.chunks and (s.paused or (only is not None and s.tp not in only))]
         for state in unwanted:
             state.attempt.interrupt()

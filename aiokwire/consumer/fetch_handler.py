@@ -1,4 +1,4 @@
-"""Applies a fetch response to its partitions: one small method for each verdict."""
+"""Applies a fetch response to its partitions: one method for each verdict."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class FetchHandler:
         self._hooks = hooks
         self._on_reset = on_reset
         self._on_source = on_source
-        self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the present response (KIP-951)
+        self._addresses: dict[int, tuple[str | None, int]] = {}  # of new leaders, from the current response (KIP-951)
         self.largest_batch = 0  # bytes
         self._served = 0  # counts responses with data: the order in which partitions are fetched
 
     def handle(
         self, response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes], node: RespondingNode
     ) -> None:
-        """Apply a response; drops the data of partitions whose position was moved since the request."""
+        """Apply a response. Data of partitions whose position has moved since the request is dropped."""
         size = sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
         lease = Lease(self._buffer, size)
         self._addresses = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
@@ -78,7 +78,7 @@ class FetchHandler:
             lease.release()
         for asked in missing.values():
             if node.is_full and not asked.is_stale:
-                self.back_off(asked.state, f"{node.who} left it out of its answer")
+                self.back_off(asked.state, f"{node.who} left it out of its response")
 
     def _judge(self, answer: Answer, lease: Lease, node: RespondingNode) -> None:
         state = answer.asked.state
@@ -98,8 +98,7 @@ class FetchHandler:
             if answer.verdict is Verdict.CORRUPT:
                 offset = answer.asked.offset
                 error = damaged(state, f"the broker cannot read its log there: {error}", offset, offset + 1)
-            state.fail(error)
-            self._buffer.report(state)
+            self._buffer.fail(state, error)
 
     def _on_records(self, answer: Answer, lease: Lease, node: RespondingNode) -> None:
         asked, data = answer.asked, answer.data
@@ -122,8 +121,8 @@ class FetchHandler:
             if node.node_id != state.source.leader:
                 self.leave_replica([state], node.node_id, str(error))
                 return
-            state.fail(damaged(state, error, asked.offset, offset_behind(data.records, asked.offset)))
-            self._buffer.report(state)
+            behind = offset_behind(data.records, asked.offset)
+            self._buffer.fail(state, damaged(state, error, asked.offset, behind))
             return
         aborted = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
         visible = select_visible(batches, asked.offset, aborted if is_committed else None)
@@ -139,57 +138,54 @@ class FetchHandler:
         self._buffer.add(state, visible, lease)
 
     def _ask_for_more(self, state: PartitionState, limit: int) -> None:
-        """Not one whole batch came: an old broker cuts at the limit, whatever the batch's size (before KIP-74)."""
+        """Raise the limit after a response without a whole batch: brokers before KIP-74 cut batches at the limit."""
         most = self._config.receive_message_max_bytes - ENVELOPE_BYTES
-        if limit >= most:
-            topic, partition = state.tp
-            state.fail(
-                RecordRejected(
-                    f"{state.tp}: the batch at offset {state.cursor.fetch_offset} is larger than {limit} bytes; raise "
-                    f"receive_message_max_bytes, or seek past it",
-                    code=ErrorCode.MESSAGE_TOO_LARGE,
-                    topic=topic,
-                    partition=partition,
-                    request="Fetch",
-                )
-            )
-            self._buffer.report(state)
+        if limit < most:
+            state.attempt.set_limit(min(2 * limit, most))
             return
-        state.attempt.set_limit(min(2 * limit, most))
+        topic, partition = state.tp
+        error = RecordRejected(
+            f"{state.tp}: the batch at offset {state.cursor.fetch_offset} is larger than {limit} bytes; raise "
+            f"receive_message_max_bytes, or seek past it",
+            code=ErrorCode.MESSAGE_TOO_LARGE,
+            topic=topic,
+            partition=partition,
+            request="Fetch",
+        )
+        self._buffer.fail(state, error)
 
     def _on_preferred(self, state: PartitionState, node_id: int) -> None:
-        """The leader says who is closer to us (KIP-392)."""
+        """Fetch from the replica that the leader prefers for this client (KIP-392)."""
         if node_id not in self._client.cluster.brokers:
-            self._client.metadata.request_update(f"node {node_id}, from which to read {state.tp}, is not known")
+            self._client.metadata.request_update(f"node {node_id}, the preferred replica of {state.tp}, is not known")
             return
         now = asyncio.get_running_loop().time()
         if state.source.can_prefer(node_id, now):
-            state.source.prefer(node_id, now + self._config.metadata_max_age_ms / 1000)
-            logger.info("%s: reading from node %d, which is closer than the leader", state.tp, node_id)
+            state.source.prefer(node_id, now + self._config.metadata_max_age)
+            logger.info("%s: fetching from node %d, which is closer than the leader", state.tp, node_id)
             self._on_source()
 
     def _on_refused_by_replica(self, answer: Answer, node: RespondingNode) -> None:
-        """Only the leader is to be believed: no error, and no reset, comes from another node."""
+        """Ask the leader again: only the leader's response may cause an error or a reset."""
         reason = str(error_of(answer, node.who))
         if answer.verdict is Verdict.MOVED:
             self._client.metadata.request_update(reason)
         self.leave_replica([answer.asked.state], node.node_id, reason)
 
     def leave_replica(self, states: Iterable[PartitionState], node_id: int, reason: str) -> None:
-        """Go back to the leader with those that were read from this node without its being their leader."""
+        """Fetch the partitions for which this node is the preferred replica from their leaders again."""
         now = asyncio.get_running_loop().time()
         for state in states:
             if state.source.replica == node_id:
                 state.source.shun_replicas(now + SHUN_SECONDS)
-                logger.info("%s: back to its leader from node %d: %s", state.tp, node_id, reason)
+                logger.info("%s: fetching from its leader again, no longer from node %d: %s", state.tp, node_id, reason)
                 self._on_source()
 
     def _on_out_of_range(self, answer: Answer, who: str) -> None:
         state = answer.asked.state
         reset = self._config.reset
         if reset is OffsetReset.NONE:
-            state.fail(error_without_policy(state))
-            self._buffer.report(state)
+            self._buffer.fail(state, error_without_policy(state))
             return
         state.request_reset(reset, f"offset {answer.asked.offset} is out of range at {who}")
         self._on_reset()
@@ -205,9 +201,9 @@ class FetchHandler:
         self.back_off(state, str(error))
 
     def back_off(self, state: PartitionState, reason: str) -> None:
-        """Try a partition again after a while."""
+        """Retry a partition after its backoff."""
         backoff = state.attempt.backoff or self._client.new_backoff()
         delay = state.attempt.retry_after(backoff, reason, asyncio.get_running_loop().time())
         attempt = backoff.attempts
         level = logging.INFO if backoff.is_worth_logging else logging.DEBUG
-        logger.log(level, "%s: attempt %d, again in %.3f s: %s", state.tp, attempt, delay, reason)
+        logger.log(level, "%s: attempt %d failed, retrying in %.3f s: %s", state.tp, attempt, delay, reason)

@@ -1,12 +1,12 @@
 """What to fetch next from one broker: a decision without I/O.
 
-A broker answers the requests of one connection in order and keeps a fetch back until it has something, so a fetch that
-waits for idle partitions would hold up a busy one that is asked for a moment later. Hence two lanes, each a connection
-of its own: the main lane asks for whatever may be asked for and may wait long; the side lane takes what became
-fetchable in the meantime, and never waits long. When a fetch leaves out a partition that is not paused, it waits only
-briefly, so that the lanes come together again as soon as the load falls.
+A broker processes the requests of one connection in order and holds a fetch back until it has data, so a fetch that
+waits for idle partitions would delay a busy one that becomes fetchable a moment later. Hence two lanes, each with its
+own connection: the main lane fetches every fetchable partition and may wait long; the side lane fetches what became
+fetchable in the meantime, and never waits long. A fetch that leaves out a partition that is not paused waits only
+briefly, so that the lanes merge again as soon as the load falls.
 
-Memory: `fetch_memory` bounds what is held plus what is in flight. Every fetch reserves its `max_bytes` before it is
+Memory: `fetch_memory` bounds the bytes held plus those in flight. Every fetch reserves its `max_bytes` before it is
 sent.
 """
 
@@ -53,16 +53,16 @@ class Limits:
         )
 
     def share(self, brokers: int) -> int:
-        """The most that one fetch may reserve while `brokers` are fetched from, two fetches each."""
+        """Return the bytes that one fetch may reserve while `brokers` serve two fetches each."""
         return max(1, min(self.max_bytes, self.memory // (2 * max(1, brokers))))
 
     def enough(self, brokers: int, partitions: int) -> int:
-        """With more bytes than this held, a partition is not asked for: it has work for one more response's time."""
+        """Return the bytes held from which on a partition is not fetched: enough until the next response."""
         return min(self.partition_bytes, self.memory // (2 * max(1, brokers, partitions)))
 
 
 class Asked(NamedTuple):
-    """One partition of a fetch, as it was when the fetch was planned."""
+    """One partition of a fetch, at the time when the fetch was planned."""
 
     state: PartitionState
     generation: int
@@ -72,7 +72,7 @@ class Asked(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the position was moved since."""
+        """Whether the position has moved since."""
         return self.generation != self.state.attempt.generation
 
 
@@ -94,16 +94,16 @@ class FetchPlan:
 class Memory:
     """Bytes in use, when a fetch is planned."""
 
-    held: int  # responses with chunks that were not handed over
-    reserved: int  # fetches in flight
+    held: int  # by responses with chunks that were not delivered
+    reserved: int  # by fetches in flight
     share: int  # the most for one fetch
-    enough: int  # the most held by a partition that is asked for
-    batch: int = 0  # the largest batch that came so far: brokers send one whole, whatever the limit
+    enough: int  # the most held by a partition that is fetched
+    batch: int = 0  # the largest batch so far: brokers return a first batch whole, whatever the limit
 
     def grant(self, limits: Limits) -> int:
-        """The bytes that the next fetch may bring; 0 when it has to wait for room."""
+        """Return the bytes that the next fetch may return; 0 if it must wait for room."""
         if not self.held and not self.reserved:
-            return self.share  # nothing to wait for: even a budget that is too small makes progress
+            return self.share  # no memory will be released: even a budget that is too small makes progress
         room = min(self.share, limits.memory - self.held - self.reserved)
         needed = min(self.share, max(self.batch, min(limits.partition_bytes, SMALLEST_GRANT)))
         return room if room >= needed else 0
@@ -119,10 +119,10 @@ def plan_fetch(
     main: FetchPlan | None,
     bounded: bool,
 ) -> FetchPlan | None:
-    """The next fetch of a lane, or None when there is nothing to ask for or no room.
+    """Return the next fetch of a lane, or None if no partition is fetchable or there is no room.
 
-    `states` are the partitions that this broker leads, `main` what is in flight on the main lane, `bounded` whether
-    the broker keeps to a limit for the whole response (Fetch v3 and later).
+    `states` are the partitions that this broker serves, `main` is the fetch in flight on the main lane, `bounded`
+    whether the broker obeys a limit for the whole response (Fetch v3 and later).
     """
     candidates = []
     left_out = False
@@ -153,7 +153,7 @@ def plan_fetch(
 
 
 def _suits_side_lane(state: PartitionState, main: FetchPlan | None) -> bool:
-    """What has nothing to bring is left to the main lane, unless that one is away for long."""
+    """Return whether the side lane may fetch a partition: it has data, or the main lane waits long."""
     return main is not None and (state.has_backlog or not main.is_brief)
 
 
@@ -165,8 +165,8 @@ def _within(candidates: Sequence[PartitionState], grant: int, partition_bytes: i
     asked: list[Asked] = []
     total = 0
     for state in candidates:
-        # A limit that grew for one large record is not cut again: it would never come through. Where the whole response
-        # has a limit, a partition's stays what it is, or a fetch session would have to be told all the time.
+        # A limit that was raised for one large record is not reduced, or the record would never arrive. If the whole
+        # response has a limit, a partition's limit stays constant: a fetch session transfers each change.
         attempt = state.attempt
         limit = attempt.limit or (partition_bytes if bounded else min(partition_bytes, grant))
         total += limit
@@ -177,7 +177,7 @@ def _within(candidates: Sequence[PartitionState], grant: int, partition_bytes: i
 
 
 def next_retry(states: Iterable[PartitionState], now: float) -> float:
-    """When the next partition may be asked for again, on the loop's clock; infinity when none waits for time."""
+    """Return when the next retry is due, on the loop's clock; infinity if no partition waits for one."""
     attempts = (state.attempt for state in states if state.error is None)
     times = [attempt.retry_at for attempt in attempts if attempt.retry_at > now and not attempt.in_flight]
     return min(times, default=math.inf)

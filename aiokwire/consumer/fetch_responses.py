@@ -1,4 +1,4 @@
-"""A fetch on the wire, and what each partition of its answer means: one table, no I/O."""
+"""The fetch request, and the verdict on each partition of its response: one table, no I/O."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from aiokwire.types import IsolationLevel, TopicPartition
 class Verdict(enum.Enum):
     """What to do with a partition of a fetch response."""
 
-    RECORDS = enum.auto()  # take what came, also when that is nothing
-    MOVED = enum.auto()  # ask the metadata who leads it now, then again
-    RETRY = enum.auto()  # again after a while
-    OUT_OF_RANGE = enum.auto()  # the log does not hold the position: the reset policy decides
-    DENIED = enum.auto()  # not without other permissions; told to the reader
-    CORRUPT = enum.auto()  # the broker cannot read its own log there; told to the reader
-    REFUSED = enum.auto()  # anything else that retrying does not mend; told to the reader
+    RECORDS = enum.auto()  # take the records, if any
+    MOVED = enum.auto()  # refresh the metadata, then retry
+    RETRY = enum.auto()  # retry after the backoff
+    OUT_OF_RANGE = enum.auto()  # the log does not contain the position: the reset policy decides
+    DENIED = enum.auto()  # no permission; the reader raises it
+    CORRUPT = enum.auto()  # the broker cannot read its own log there; the reader raises it
+    REFUSED = enum.auto()  # any other error that a retry does not fix; the reader raises it
 
 
-# Only a code whose meaning differs from its flags in `error_codes` stands here. No transient one may lead to a reset.
+# Only codes whose meaning differs from their flags in `error_codes`. No transient error may cause a reset.
 _VERDICTS: Final = {
     ErrorCode.NONE: Verdict.RECORDS,
     ErrorCode.OFFSET_OUT_OF_RANGE: Verdict.OUT_OF_RANGE,
@@ -48,7 +48,7 @@ _VERDICTS: Final = {
 
 
 def verdict_for(code: int) -> Verdict:
-    """What an error code means for its partition."""
+    """Return what an error code means for its partition."""
     known = ErrorCode.of(code)
     verdict = _VERDICTS.get(known)
     if verdict is not None:
@@ -69,7 +69,7 @@ class Answer(NamedTuple):
 def fetch_request(
     plan: FetchPlan, turn: Turn, isolation: IsolationLevel, ids: Mapping[str, bytes], rack: str = ""
 ) -> fetch.FetchRequest:
-    """The request for a turn of a plan, good for every version; `ids` are the topics' ids as far as they are known."""
+    """Build the request for a turn of a plan, for every version; `ids` are the known ids of its topics."""
     topics: dict[str, fetch.FetchTopic] = {}
     for asked in turn.named:
         topic, partition = asked.state.tp
@@ -105,7 +105,7 @@ def _forgotten(topic: str | bytes, partitions: Sequence[int]) -> fetch.Forgotten
 
 
 def read_response(response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[str, bytes]) -> Iterator[Answer]:
-    """The answers to what was asked: what nobody asked for, or what comes twice, is left out."""
+    """Yield the partitions of a response, without those that were not requested, and without repetitions."""
     open_ = {asked.state.tp: asked for asked in plan.asked}
     names = {topic_id: name for name, topic_id in ids.items()}
     for topic in response.responses:
@@ -117,7 +117,7 @@ def read_response(response: fetch.FetchResponse, plan: FetchPlan, ids: Mapping[s
 
 
 def error_of(answer: Answer, broker: str) -> BrokerError:
-    """What the reader is told about a partition that cannot go on."""
+    """Return the error of a partition that cannot be read."""
     topic, partition = answer.asked.state.tp
     return error_for(
         answer.data.error_code,

@@ -1,10 +1,10 @@
-"""Fetch sessions (KIP-227): what a broker remembers of a lane's fetches, so that a request names only changes. No I/O.
+"""Fetch sessions (KIP-227): a broker remembers a lane's partitions, so that a request names only changes. No I/O.
 
-    session --plan_turn--> request ... answer --session_after--> session
+    session --plan_turn--> request ... response --session_after--> session
 
-After each request the broker's rows are exactly the partitions of the plan, so a partition that another lane took is
-forgotten here. A session is begun anew (a request with epoch 0, which names everything and closes the old session) as
-soon as it is uncertain what the broker remembers: an answer that never came, a new connection, a broker that says so.
+After each request the broker's rows are exactly the partitions of the plan, so a partition that the other lane took is
+removed here. A new session starts (a request with epoch 0, which names every partition and closes the old session) when
+the broker's rows are uncertain: after a missing response, on a new connection, or when the broker reports an error.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from aiokwire.protocol.messages import fetch
 FIRST_VERSION: Final = fetch.FetchRequest.FIRST_VERSION_WITH["session_id"]
 FIRST_VERSION_WITH_IDS: Final = fetch.FetchRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
 NO_SESSION: Final = 0
-INITIAL_EPOCH: Final = 0  # asks for a session
-FINAL_EPOCH: Final = -1  # wants none, and ends the one that is named
+INITIAL_EPOCH: Final = 0  # requests a session
+FINAL_EPOCH: Final = -1  # requests none, and closes the named one
 MAX_EPOCH: Final = 2**31 - 1
 
-# The broker answered nothing, because it and we do not agree about the session.
+# The response has no data, because broker and client disagree about the session.
 SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -36,12 +36,12 @@ SESSION_ERRORS: Final = frozenset(
 
 Key = tuple[str | bytes, int]  # a topic's name, or its id, and a partition
 
-Row = tuple[int, int, int]  # what a broker knows of one partition: offset, leader epoch, limit
+Row = tuple[int, int, int]  # a broker's state of one partition: offset, leader epoch, limit
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FetchSession:
-    """Where one lane stands with its broker."""
+    """The session of one lane with its broker."""
 
     session_id: int = NO_SESSION
     epoch: int = INITIAL_EPOCH  # of the next request
@@ -49,29 +49,29 @@ class FetchSession:
     rows: Mapping[Key, Row] = dataclasses.field(default_factory=dict)
 
     def restarted(self) -> FetchSession:
-        """The same after something went wrong: the next request names all, and lets the broker drop what it has."""
+        """Return the session after a failure: the next request names every partition and closes the old session."""
         return FetchSession(self.session_id)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Turn:
-    """What one request says of its session."""
+    """The session fields of one request."""
 
     session_id: int
     epoch: int
     by_id: bool
     named: Sequence[Asked]
     forgotten: Mapping[str | bytes, Sequence[int]]  # partitions by their topic
-    rows: Mapping[Key, Row]  # what the broker knows after it
+    rows: Mapping[Key, Row]  # the broker's rows after the request
 
     @property
     def is_full(self) -> bool:
-        """Whether the answer has every partition; else those without news are left out."""
+        """Whether the response contains every partition, not only those with changes."""
         return self.epoch <= INITIAL_EPOCH
 
 
 def plan_turn(session: FetchSession, asked: Sequence[Asked], ids: Mapping[str, bytes], version: int) -> Turn:
-    """The next request of a lane, for a version of Fetch; `ids` has the ids of all topics that have one."""
+    """Plan the next request of a lane, for a version of Fetch; `ids` are the known topic ids."""
     if version < FIRST_VERSION:
         return Turn(NO_SESSION, FINAL_EPOCH, False, asked, {}, {})
     by_id = version >= FIRST_VERSION_WITH_IDS
@@ -98,13 +98,13 @@ def _by_topic(keys: Iterable[Key]) -> dict[str | bytes, list[int]]:
 
 
 def session_after(session: FetchSession, turn: Turn, error_code: int, session_id: int) -> FetchSession:
-    """The session after an answer with this error (of the whole answer, not of a partition) and id."""
+    """Return the session after a response with this top-level error and session id."""
     if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
         return FetchSession()
     if error_code:
         return session.restarted()
     if session_id == NO_SESSION:
-        return FetchSession()  # it has no room for one, or did away with this one
+        return FetchSession()  # the broker has no slot for a session, or has evicted it
     if turn.is_full:
         return FetchSession(session_id, 1, turn.by_id, turn.rows)
     if session_id != turn.session_id:
@@ -112,8 +112,8 @@ def session_after(session: FetchSession, turn: Turn, error_code: int, session_id
     return FetchSession(session_id, 1 if turn.epoch == MAX_EPOCH else turn.epoch + 1, turn.by_id, turn.rows)
 
 
-def farewell(session: FetchSession) -> Turn | None:
-    """The request after which the broker has forgotten the session; None when there is nothing to forget."""
+def closing_turn(session: FetchSession) -> Turn | None:
+    """Return the request that closes the session at the broker; None if there is none."""
     if session.session_id == NO_SESSION:
         return None
     return Turn(session.session_id, FINAL_EPOCH, session.by_id, (), {}, {})

@@ -1,7 +1,7 @@
 """The tasks that fetch: two per broker, one for each lane, each with at most one fetch in flight.
 
 They own only the requests in flight. `fetch_plan` decides what to fetch, `fetch_handler` applies a response,
-`positions` has the state of each partition, and `fetch_buffer` holds what was fetched.
+`positions` has the state of each partition, and `fetch_buffer` holds the fetched batches.
 
     plan -> send -> handle -> plan ...        (run_lane)
 """
@@ -28,7 +28,7 @@ from aiokwire.consumer.fetch_session import (
     FIRST_VERSION_WITH_IDS,
     SESSION_ERRORS,
     FetchSession,
-    farewell,
+    closing_turn,
     plan_turn,
     session_after,
 )
@@ -38,7 +38,7 @@ from aiokwire.consumer.positions import PartitionState
 from aiokwire.consumer.preferred_replica import rack_for
 from aiokwire.consumer.reader import Reader
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
+from aiokwire.errors import KafkaError, RequestTimedOut, error_for, is_transient
 from aiokwire.net import Connection
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import fetch
@@ -46,58 +46,58 @@ from aiokwire.types import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# A fetch that is answered so much later than the broker was to wait at most is called unanswered (seconds).
-SLOW_ANSWER: Final = 5.0
+# A fetch counts as unanswered this long (seconds) after the broker should have sent its response.
+SLOW_RESPONSE: Final = 5.0
 # A response is overdue this long (seconds) after the broker should have sent it.
 OVERDUE: Final = 1.0
-FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a large batch comes through (KIP-74)
+FIRST_BOUNDED_VERSION: Final = 3  # the whole response has a limit, and a first batch is returned whole (KIP-74)
 
 
 class BrokerLane:
-    """One lane to one broker. Only its own task writes it, but for `wake`."""
+    """One lane to one broker. Only its own task writes it, except through `wake`."""
 
     def __init__(self, node_id: int, main: BrokerLane | None, backoff: Backoff) -> None:
         self.node_id = node_id
         self.lane = Lane.MAIN if main is None else Lane.SIDE
         self.main = self if main is None else main
-        self.ended = False  # the broker serves nothing of ours any more; written by `regroup`
-        self.plan: FetchPlan | None = None  # what is in flight
-        self.bounded = True  # see FIRST_BOUNDED_VERSION; what the last connection offered
+        self.ended = False  # the broker serves none of our partitions any more; written by `regroup`
+        self.plan: FetchPlan | None = None  # the fetch in flight
+        self.bounded = True  # see FIRST_BOUNDED_VERSION; by the versions of the last connection
         self.silent_until = 0.0  # after a failure, on the loop's clock
         self.backoff = backoff
         self.session = FetchSession()
-        self.connection: Connection | None = None  # where the session was begun
-        self.trouble = ""  # why the last fetch of either lane failed; empty when it did not; kept by the main lane
-        self.asked_at = 0.0  # when what is in flight was sent, on the loop's clock
-        self.is_overdue = False  # its answer should have come
+        self.connection: Connection | None = None  # on which the session started
+        self.last_error = ""  # why the last fetch of either lane failed; empty if it succeeded; kept by the main lane
+        self.asked_at = 0.0  # when the fetch in flight was sent, on the loop's clock
+        self.is_overdue = False  # the broker should have responded to it
         self._woken = anyio.Event()
 
     def wake(self) -> None:
-        """There may be something to fetch now."""
+        """Plan again: a partition may be fetchable now."""
         self._woken.set()
 
     async def sleep(self, until: float) -> None:
-        """Until woken, or until `until` on the loop's clock."""
+        """Sleep until woken, or until `until` on the loop's clock."""
         with anyio.CancelScope(deadline=until):
             await self._woken.wait()
 
     def begin(self) -> None:
-        """Whatever wakes from here on is noticed by the next `sleep`."""
+        """Reset the wake-up flag; a later `wake` ends the next `sleep`."""
         if self._woken.is_set():
             self._woken = anyio.Event()
 
 
 class OverdueTimer:
-    """A block that waits for a response; calls `act` when that is overdue, and every `OVERDUE` seconds after that.
+    """Calls `act` when the response that its block waits for is overdue, and every `OVERDUE` seconds after that.
 
     A broker that hangs, or whose network drops packets, keeps its connection open without a response while other
-    brokers take over its partitions. The request timeout is far too long to notice that.
+    brokers take over its partitions. The request timeout is far too long to detect that.
     """
 
     __slots__ = ("_act", "_loop", "_timer", "_wait")
 
     def __init__(self, wait: float, act: Callable[[], None]) -> None:
-        """`wait`: seconds that the request allows the broker to wait before it responds."""
+        """`wait`: seconds for which the request allows the broker to wait before it responds."""
         self._wait = wait
         self._act = act
         self._loop = asyncio.get_running_loop()
@@ -137,13 +137,13 @@ class Fetcher:
         self._limits = Limits.of(config)
         self._led: dict[int, list[PartitionState]] = {}  # by the node to fetch from; written by `regroup`
         self._lanes: dict[int, tuple[BrokerLane, BrokerLane]] = {}
-        self._reserved = 0  # bytes that the fetches in flight may bring
-        self._starved: set[BrokerLane] = set()  # that found no room, and sleep
+        self._reserved = 0  # bytes that the fetches in flight may return
+        self._starved: set[BrokerLane] = set()  # found no room, and sleep
 
-    # --- told by others -----------------------------------------------------------------------------------------------
+    # --- called by other parts ----------------------------------------------------------------------------------------
 
     def regroup(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Who is fetched from, or what is assigned, changed: start what is missing, wake the rest."""
+        """Match the lanes to the assignment and to the nodes to fetch from: end some, start others, wake the rest."""
         led: dict[int, list[PartitionState]] = {}
         for state in self._states.values():
             node_id = state.source.node_id
@@ -154,7 +154,7 @@ class Fetcher:
             for lane in self._lanes.pop(node_id):
                 lane.ended = True
                 lane.wake()
-                self._let_go(lane)
+                self._abandon_overdue(lane)
         for node_id in led:
             if node_id not in self._lanes:
                 main = BrokerLane(node_id, None, self._client.new_backoff())
@@ -164,7 +164,7 @@ class Fetcher:
         self.wake_all()
 
     def wake(self, state: PartitionState) -> None:
-        """A partition may have become fetchable."""
+        """Plan again for a partition that may have become fetchable."""
         self._offer_room()
         node_id = state.source.node_id
         if node_id is None or state.attempt.in_flight:
@@ -174,7 +174,7 @@ class Fetcher:
                 lane.wake()
 
     def _offer_room(self) -> None:
-        """Wake who waits for room, of whichever broker, when there is some: nobody else would."""
+        """Wake the lanes of any broker that wait for room, if there is some: nothing else would."""
         if self._starved and self._memory().grant(self._limits):
             for lane in self._starved:
                 lane.wake()
@@ -191,28 +191,28 @@ class Fetcher:
         return self._buffer.held + self._reserved
 
     def source_of(self, state: PartitionState) -> Source:
-        """What bears on the next fetch of a partition."""
+        """Return the state of the node that a partition is fetched from."""
         node_id = state.source.node_id
         lanes = () if node_id is None else self._lanes.get(node_id, ())
         asked = [lane.asked_at for lane in lanes if lane.plan is not None]
         return Source(
-            trouble=next((lane.trouble for lane in lanes if lane.trouble), ""),
+            last_error=next((lane.last_error for lane in lanes if lane.last_error), ""),
             throttled_until=0.0 if node_id is None else self._client.throttled_until(node_id),
             asked_at=min(asked, default=None),
-            patience=self._config.fetch_max_wait_ms / 1000 + SLOW_ANSWER,
+            patience=self._config.fetch_max_wait + SLOW_RESPONSE,
             has_room=self._memory().grant(self._limits) > 0,
         )
 
     # --- a lane -------------------------------------------------------------------------------------------------------
 
     async def run_lane(self, lane: BrokerLane) -> None:
-        """Fetch from one broker for as long as it serves a partition of ours."""
+        """Fetch from one broker while it serves one of our partitions."""
         try:
             await self._run_lane(lane)
         finally:
             self._starved.discard(lane)
             self._end_session(lane)
-            self.wake_all()  # what its last fetch had reserved may be what others waited for
+            self.wake_all()  # other lanes may wait for the memory that its last fetch had reserved
 
     async def _run_lane(self, lane: BrokerLane) -> None:
         clock = asyncio.get_running_loop().time
@@ -220,7 +220,7 @@ class Fetcher:
             lane.begin()
             throttled = self._client.throttled_until(lane.node_id)
             silent = max(lane.silent_until, throttled)
-            now = clock()  # one moment for plan and sleep: what falls due in between would be slept through
+            now = clock()  # the same for plan and sleep: a retry that falls due in between would be missed
             if throttled > now:
                 self._hooks.throttled(lane.node_id, throttled, now)
             if silent > now:
@@ -239,11 +239,11 @@ class Fetcher:
                 if connection is None:
                     with OverdueTimer(0.0, lambda: self._doubt(lane)):
                         connection = await self._client.connection(lane.node_id, lane.lane.value)
-                    self._learn(lane, connection)
-                    continue  # the world went on meanwhile: plan anew
+                    lane.bounded = connection.versions.pick(fetch.FetchRequest) >= FIRST_BOUNDED_VERSION
+                    continue  # the plan is outdated
                 await self._fetch(lane, connection, plan)
                 lane.backoff.reset()
-                lane.main.trouble = ""
+                lane.main.last_error = ""
             except KafkaError as error:
                 if not lane.ended:
                     self._on_failure(lane, plan, error, clock())
@@ -268,25 +268,20 @@ class Fetcher:
             batch=self._handler.largest_batch,
         )
 
-    def _learn(self, lane: BrokerLane, connection: Connection) -> None:
-        lane.bounded = connection.versions.pick(fetch.FetchRequest) >= FIRST_BOUNDED_VERSION
-
     def _on_failure(self, lane: BrokerLane, plan: FetchPlan, error: KafkaError, now: float) -> None:
         delay = lane.backoff.next()
-        lane.main.trouble = str(error)
+        lane.main.last_error = str(error)
         lane.silent_until = now + delay
         self._client.metadata.request_update(f"fetching from node {lane.node_id}: {error}")
-        transient = isinstance(error, (ConnectionFailed, RequestTimedOut))
-        if transient or (isinstance(error, BrokerError) and error.retriable):
+        if is_transient(error):
             self._handler.leave_replica([asked.state for asked in plan.asked], lane.node_id, str(error))
             level = failure_level(error)
             logger.log(level, "fetching from node %d failed, retrying in %.3f s: %s", lane.node_id, delay, error)
             return
-        # A broker that answers what cannot be read, or refuses for good: whoever reads must know.
+        # The response cannot be read, or the refusal is final: the reader raises the error.
         for asked in plan.asked:
             if not asked.is_stale:
-                asked.state.fail(error)
-                self._buffer.report(asked.state)
+                self._buffer.fail(asked.state, error)
 
     async def _fetch(self, lane: BrokerLane, connection: Connection, plan: FetchPlan) -> None:
         cluster = self._client.cluster
@@ -295,17 +290,17 @@ class Fetcher:
         version = connection.versions.pick(fetch.FetchRequest, FIRST_VERSION_WITH_IDS - 1 if by_name else None)
         session = lane.session if lane.connection is connection else lane.session.restarted()
         turn = plan_turn(session, plan.asked, ids, version)
-        lane.connection, lane.session = connection, session.restarted()  # as long as the answer is not there
+        lane.connection, lane.session = connection, session.restarted()  # until the response is there
         now = asyncio.get_running_loop().time()
         rack = rack_for((asked.state for asked in plan.asked), self._config.client_rack, now)
         request = fetch_request(plan, turn, self._isolation, ids, rack)
         response = await self._ask(lane, connection, plan, request, version)
         lane.session = session_after(session, turn, response.error_code, response.session_id)
         if response.error_code in SESSION_ERRORS and not turn.is_full:
-            logger.debug("%s: %s; beginning a new session", connection.who, ErrorCode.of(response.error_code).name)
+            logger.debug("%s: %s; starting a new session", connection.who, ErrorCode.of(response.error_code).name)
             return
         if response.error_code:
-            raise error_for(response.error_code, f"{connection.who} was asked to fetch", request="Fetch")
+            raise error_for(response.error_code, f"{connection.who} refused a fetch", request="Fetch")
         self._handler.handle(response, plan, ids, RespondingNode(lane.node_id, connection.who, turn.is_full))
         if lane.lane is Lane.SIDE:
             lane.main.wake()
@@ -313,14 +308,15 @@ class Fetcher:
     async def _ask(
         self, lane: BrokerLane, connection: Connection, plan: FetchPlan, request: fetch.FetchRequest, version: int
     ) -> fetch.FetchResponse:
-        timeout = self._config.request_timeout_ms / 1000 + plan.max_wait_ms / 1000
+        max_wait = plan.max_wait_ms / 1000
+        timeout = self._config.request_timeout + max_wait
         lane.plan = plan
         lane.asked_at = asyncio.get_running_loop().time()
         self._reserved += plan.max_bytes
         for asked in plan.asked:
             asked.state.attempt.start()
         try:
-            with OverdueTimer(plan.max_wait_ms / 1000, lambda: self._on_overdue(lane)):
+            with OverdueTimer(max_wait, lambda: self._on_overdue(lane)):
                 return await connection.request(request, version=version, timeout=timeout)
         finally:
             lane.plan = None
@@ -331,48 +327,50 @@ class Fetcher:
                 if not asked.is_stale:
                     asked.state.attempt.end()
                 if asked.state.source.node_id != lane.node_id:
-                    self.wake(asked.state)  # it was given to another node meanwhile, whose lanes waited for this end
+                    self.wake(asked.state)  # the lanes of its new node waited for the end of this fetch
 
     def _on_overdue(self, lane: BrokerLane) -> None:
-        """The node may hang: somebody else may lead its partitions by now."""
+        """Handle an overdue fetch: the node may hang, and another broker may already lead its partitions."""
         lane.is_overdue = True
-        if not self._let_go(lane):
+        if not self._abandon_overdue(lane):
             self._doubt(lane)
 
-    def _let_go(self, lane: BrokerLane) -> bool:
-        """End an overdue fetch that brings nothing for anybody: what it has reserved is wanted elsewhere, and no answer
-        to it may come any more."""
+    def _abandon_overdue(self, lane: BrokerLane) -> bool:
+        """Close the connection of an overdue fetch if all its partitions have moved; return whether it was closed.
+
+        The memory that it has reserved is needed elsewhere, and a response may never arrive.
+        """
         if lane.plan is None or not lane.is_overdue:
             return False
         if any(asked.state.source.node_id == lane.node_id for asked in lane.plan.asked):
             return False
         assert lane.connection is not None
         waited = asyncio.get_running_loop().time() - lane.asked_at
-        reason = f"{lane.connection.who} leads nothing of a fetch that it did not answer within {waited:.3f} s"
+        reason = f"{lane.connection.who} did not respond to a fetch within {waited:.3f} s, and its partitions moved"
         lane.connection.close(RequestTimedOut(reason))
         return True
 
     def _doubt(self, lane: BrokerLane) -> None:
-        self._client.metadata.request_update(f"node {lane.node_id} is silent: does it still lead what it is asked for?")
+        self._client.metadata.request_update(f"node {lane.node_id} does not respond to a fetch: it may lead no longer")
 
     def _end_session(self, lane: BrokerLane) -> None:
-        """Let the broker forget the lane's session: it has slots for so many. Nobody waits for its answer.
+        """Close the lane's session at the broker, whose session slots are limited; ignores the response.
 
-        The main connection takes it, since a fetch may still wait on the lane's own.
+        Sent on the main connection, since a fetch may still be in flight on the lane's own.
         """
-        turn = farewell(lane.session)
+        turn = closing_turn(lane.session)
         connection = self._client.connection_nowait(lane.node_id)
         if turn is None or connection is None:
             return
         nothing = FetchPlan(asked=(), max_bytes=0, max_wait_ms=0, min_bytes=0)
-        with contextlib.suppress(KafkaError):  # the connection may be lost, and with it our manners
+        with contextlib.suppress(KafkaError):  # best effort: the connection may already be gone
             version = connection.versions.pick(fetch.FetchRequest, None if turn.by_id else FIRST_VERSION_WITH_IDS - 1)
-            if version >= FIRST_VERSION:  # this connection may have been taken for one of an older broker
+            if version >= FIRST_VERSION:  # the main connection may have negotiated older versions
                 request = fetch_request(nothing, turn, self._isolation, {})
                 connection.send(request, version=version).add_done_callback(_settle)
 
     def _make_room(self) -> bool:
-        """Drop what nobody waits for, when a reader waits and memory is what keeps its records away."""
+        """Drop chunks that no waiting reader wants, if memory keeps the wanted ones away; return whether it did."""
         room = self._limits.memory - self.in_use
         needed = max(self._limits.partition_bytes, min(self._handler.largest_batch, self._limits.share(len(self._led))))
         reader = self._reader
@@ -385,6 +383,6 @@ class Fetcher:
 
 
 def _settle(answer: asyncio.Future[fetch.FetchResponse]) -> None:
-    """Nobody awaits it: an error that it has is no news."""
+    """Retrieve the error of a response that is not awaited, so that asyncio does not log it."""
     if not answer.cancelled():
         answer.exception()

@@ -1,52 +1,53 @@
-"""How a consumer is: a snapshot, and why a partition that does not go on does not. Plain values and functions.
+"""A consumer's health: a snapshot, and the reason why a partition makes no progress. Plain values and functions.
 
-`StallMonitor` looks at the partitions now and then and keeps what it saw; what it means is decided here.
+`StallMonitor` checks the partitions periodically and keeps its observations; the decisions are made here.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from aiokwire.cluster import Cluster
 from aiokwire.consumer.positions import FetchState, PartitionState
 from aiokwire.errors import KafkaError
-from aiokwire.group import MemberStatus
+from aiokwire.group import ClassicProtocolState, ConsumerProtocolState, MemberStatus
 from aiokwire.types import GroupMetadata, TopicPartition
 from aiokwire.watchdog import BlockedLoop
 
 
 class Reason(enum.Enum):
-    """What a partition waits for, the values for reading."""
+    """What a partition waits for; the values are the text of messages."""
 
     FETCHING = "its next fetch"
     AT_END = "records: it is at its end"
     NOT_READ = "the application to ask for the records that are held"
     PAUSED = "the end of its pause"
-    HELD_BACK = "its group: it is being given up, or the listener is at work"
-    ERROR = "the application to be told of an error"
+    HELD_BACK = "its group: it is being revoked, or the rebalance listener runs"
+    ERROR = "the application to read an error"
     GONE = "the partition, which the cluster does not have"
     NO_LEADER = "a leader"
-    THROTTLED = "the broker, which demanded silence"
+    THROTTLED = "the broker, which throttles this client"
     UNREACHABLE = "the broker, which cannot be reached"
-    UNANSWERED = "the broker, which does not answer"
-    RETRYING = "another attempt"
-    LOOKING_UP = "its position to be looked up"
+    UNANSWERED = "the broker, which does not respond"
+    RETRYING = "its next retry"
+    LOOKING_UP = "the lookup of its position"
     NO_MEMORY = "memory: other partitions hold all of fetch_memory"
 
 
-# Nothing is wrong with a partition that waits for these, however long.
+# A partition may wait for these without a limit; it is not stalled.
 HARMLESS: Final = frozenset({Reason.AT_END, Reason.NOT_READ, Reason.PAUSED, Reason.HELD_BACK, Reason.ERROR})
 
 
 class Source(NamedTuple):
-    """The node that a partition is fetched from, and what else bears on its next fetch. Times on the loop's clock."""
+    """The node that a partition is fetched from, and its state. Times are on the loop's clock."""
 
-    trouble: str = ""  # why the last fetches failed; empty when the last one did not
+    last_error: str = ""  # why the last fetch failed; empty if it succeeded
     throttled_until: float = 0.0
-    asked_at: float | None = None  # when the oldest fetch on its way was sent
-    patience: float = 10.0  # a fetch is answered within this many seconds
+    asked_at: float | None = None  # when the oldest fetch in flight was sent
+    patience: float = 10.0  # a fetch that has no response after this many seconds counts as unanswered
     has_room: bool = True  # in fetch_memory
 
 
@@ -56,17 +57,17 @@ class PartitionHealth:
 
     partition: TopicPartition
     position: int | None
-    """The offset of the next record to hand over; None while it is being looked up."""
+    """The offset of the next record to deliver; None while it is being looked up."""
     lag: int | None
-    """Offsets to the end, as the last fetch told it."""
+    """Offsets from the position to the end that the last fetch reported."""
     state: FetchState
     reason: Reason
-    """What it waits for, when it waits."""
+    """What it waits for, if it waits."""
     detail: str
     idle: float
-    """Seconds since the position moved, as far as was noticed: it is looked at every few seconds."""
+    """Seconds since the position moved, to within the few seconds between two checks."""
     stalled: bool
-    """It should go on, and has not for `stalled_after_ms`."""
+    """No progress for `stalled_after_ms`, although it should progress."""
 
     def __str__(self) -> str:
         detail = f" ({self.detail})" if self.detail else ""
@@ -75,28 +76,28 @@ class PartitionHealth:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GroupHealth:
-    """A member and its group. Times in seconds before now; None: not yet."""
+    """A member and its group. Times are seconds before now; None: not yet."""
 
     group_id: str
     state: str
-    """By the names of the state machines in docs/machines.md; "NOT_MEMBER" with partitions assigned by hand."""
+    """A state of the machines in docs/machines.md; "NOT_MEMBER" if partitions were assigned by hand."""
     member_id: str
     generation: int
-    """Or epoch; -1 while it is in none."""
+    """The generation or member epoch; -1 without one."""
     coordinator: int | None
-    """The node that answered last; None while none does."""
-    trouble: str
-    """Why none does."""
+    """The node that responded last as the coordinator; None while none does."""
+    last_error: str
+    """Why there is no coordinator."""
     heartbeat: float | None
-    """The last one that was answered."""
+    """The last response to a heartbeat."""
     rebalancing: float | None
-    """Since when a rebalance is going on; None when none is."""
+    """The start of the present rebalance; None without one."""
     rebalanced: float | None
-    """When the last one ended."""
+    """The end of the last rebalance."""
     rebalance_took: float | None
-    """How long that one took."""
+    """Its duration in seconds."""
     members: int | None = None
-    """Of the last generation; known to the leader of a classic group alone."""
+    """The members of the last generation; only the leader of a classic group knows their number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,26 +111,26 @@ class ConsumerHealth:
     """Whether the application waits for records now."""
     memory_in_use: int
     blocked: BlockedLoop | None
-    """The last time in which the event loop was blocked; only members of groups watch it."""
+    """The last block of the event loop; only members of groups watch for it."""
     blocked_ago: float | None
     """Seconds since then."""
     ended: KafkaError | None
-    """Why nothing is handed over any more: it was closed, or failed."""
+    """Why no more records are delivered: the consumer was closed, or failed."""
 
     @property
     def stalled(self) -> list[PartitionHealth]:
-        """The partitions that should go on and do not; `str` of one says why."""
-        return [each for each in self.partitions.values() if each.stalled]
+        """The stalled partitions; `str()` of each names its reason."""
+        return [health for health in self.partitions.values() if health.stalled]
 
     @property
     def ok(self) -> bool:
-        """Whether it reads what it should, or could: not ended, nothing stalled, its coordinator there."""
-        with_coordinator = self.group is None or self.group.coordinator is not None or not self.group.trouble
+        """Whether it works: it has not ended, no partition is stalled, and its coordinator is available."""
+        with_coordinator = self.group is None or self.group.coordinator is not None or not self.group.last_error
         return self.ended is None and with_coordinator and not self.stalled
 
 
 def reason_of(state: PartitionState, source: Source, now: float) -> tuple[Reason, str]:
-    """What a partition waits for, and the details."""
+    """Return what a partition waits for, and the details."""
     here = _reason_here(state)
     if here is not None:
         return here
@@ -137,17 +138,17 @@ def reason_of(state: PartitionState, source: Source, now: float) -> tuple[Reason
         return Reason.NO_LEADER, ""
     if source.throttled_until > now:
         return Reason.THROTTLED, f"node {state.source.node_id}, for {source.throttled_until - now:.1f} s more"
-    if source.trouble:
-        return Reason.UNREACHABLE, source.trouble
+    if source.last_error:
+        return Reason.UNREACHABLE, source.last_error
     if state.attempt.backoff is not None:
-        return Reason.RETRYING, state.attempt.trouble
+        return Reason.RETRYING, state.attempt.last_error
     if state.state is not FetchState.FETCHING:
         return Reason.LOOKING_UP, state.state.name
     return _reason_of_fetch(state, source, now)
 
 
 def _reason_here(state: PartitionState) -> tuple[Reason, str] | None:
-    """What no broker has to do with."""
+    """Return a reason on this side, independent of any broker."""
     position = state.position
     if state.error is not None:
         return Reason.ERROR, str(state.error)
@@ -164,26 +165,26 @@ def _reason_here(state: PartitionState) -> tuple[Reason, str] | None:
 
 def _reason_of_fetch(state: PartitionState, source: Source, now: float) -> tuple[Reason, str]:
     if state.attempt.in_flight and source.asked_at is not None and now - source.asked_at > source.patience:
-        return Reason.UNANSWERED, f"node {state.source.node_id} was asked {now - source.asked_at:.1f} s ago"
+        return Reason.UNANSWERED, f"no response from node {state.source.node_id} for {now - source.asked_at:.1f} s"
     if state.lag == 0:
         return Reason.AT_END, ""
     if not state.attempt.in_flight and not source.has_room:
         return Reason.NO_MEMORY, ""
-    return Reason.FETCHING, "" if state.attempt.in_flight else "none is on its way"
+    return Reason.FETCHING, "" if state.attempt.in_flight else "none is in flight"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """A partition as it was when it was looked at last. Times on the loop's clock."""
+    """The last check of a partition. Times are on the loop's clock."""
 
     position: int | None
-    moved_at: float  # the position was another one before
-    fine_at: float  # it moved, or had no reason to
-    told: bool = False  # that it is stalled
+    moved_at: float  # when the position was first seen here
+    fine_at: float  # when it last moved, or had no reason to
+    is_reported: bool = False  # as stalled
 
 
-def look_again(seen: Seen | None, position: int | None, reason: Reason, now: float) -> Seen:
-    """What is known of a partition after another look."""
+def check_again(seen: Seen | None, position: int | None, reason: Reason, now: float) -> Seen:
+    """Return a partition's record after another check."""
     if seen is None or seen.position != position:
         return Seen(position, now, now)
     if reason in HARMLESS:
@@ -192,14 +193,14 @@ def look_again(seen: Seen | None, position: int | None, reason: Reason, now: flo
 
 
 def group_health(status: MemberStatus, metadata: GroupMetadata | None, group_id: str, now: float) -> GroupHealth:
-    """What a status means now."""
+    """Return a member's health now."""
     return GroupHealth(
         group_id=group_id,
         state="NOT_MEMBER" if status.state is None else status.state.name,
         member_id="" if metadata is None else metadata.member_id,
         generation=-1 if metadata is None else metadata.generation,
         coordinator=status.coordinator,
-        trouble=status.last_error,
+        last_error=status.last_error,
         heartbeat=_ago(status.heartbeat_at, now),
         rebalancing=_ago(status.rebalancing_since, now),
         rebalanced=_ago(status.rebalanced_at, now),
@@ -210,3 +211,24 @@ def group_health(status: MemberStatus, metadata: GroupMetadata | None, group_id:
 
 def _ago(at: float | None, now: float) -> float | None:
     return None if at is None else max(0.0, now - at)
+
+
+def why_unassigned(topics: Collection[str], cluster: Cluster, group: GroupHealth | None, *, is_subscribed: bool) -> str:
+    """Explain why a consumer has no partitions yet. `group` is None without a group; `is_subscribed`: to topics, or to
+    a pattern."""
+    if not is_subscribed:
+        return "nothing is subscribed to or assigned: call subscribe or assign"
+    if group is not None and group.coordinator is None:
+        return f"the coordinator of group {group.group_id!r} was not found: {group.last_error or 'no response yet'}"
+    missing = sorted(name for name in topics if name not in cluster.topics or not cluster.topics[name].partitions)
+    if missing:
+        return f"these topics do not exist: {', '.join(map(repr, missing))}"
+    if group is None:
+        return "the partitions of the topics are not known yet"
+    if not topics:
+        return f"group {group.group_id!r}: no topic matches the pattern"
+    if group.state in (ClassicProtocolState.STABLE.name, ConsumerProtocolState.STABLE.name):
+        return f"group {group.group_id!r} assigned no partition to this member: it has as many members as partitions"
+    since = "" if group.rebalancing is None else f" for {group.rebalancing:.1f} s"
+    members = "" if group.members is None else f", {group.members} members in the last generation"
+    return f"group {group.group_id!r} has been rebalancing{since} (state {group.state}{members})"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 
 from aiokwire.consumer._iterate import Chunk
-from aiokwire.consumer.events import ConsumerEvent, Events, PartitionEnd, PositionReset, Throttled
+from aiokwire.consumer.events import ConsumerEvent, PartitionEnd, PositionReset
 from aiokwire.consumer.positions import UNKNOWN, PartitionState
+from aiokwire.events import Events, Throttled
 from aiokwire.hooks import HookCaller, Hooks
 
 
 class ConsumerHooks(HookCaller):
-    """Reports what the consumer's parts do. Hooks that are not overridden and events without a listener cost nothing.
+    """Reports to hooks and event streams. Hooks that are not overridden and events without a stream cost nothing.
 
     Owned by `Consumer`; called on its loop, between two awaits.
     """
@@ -21,12 +22,12 @@ class ConsumerHooks(HookCaller):
         self.events = Events[ConsumerEvent]() if events is None else events
         self.wants_resets = self.is_overridden("on_reset")
         self.wants_ends = self.is_overridden("on_partition_end")
-        self.reports_ends = self.wants_ends  # `progress` has to be called
+        self.reports_ends = self.wants_ends  # whether callers must call `progress`
         self.wants_batches = self.is_overridden("on_batch_read")
         self._throttles: dict[int, float] = {}  # by node: the deadline that was published last
 
     def report_ends(self) -> None:
-        """A listener wants `PartitionEnd` events."""
+        """Report ends from now on: a stream wants `PartitionEnd` events."""
         self.reports_ends = True
 
     def reset(self, state: PartitionState, before: int | None, after: int, reason: str) -> None:
@@ -37,7 +38,7 @@ class ConsumerHooks(HookCaller):
             self._call(self._hooks.on_reset, *state.tp, before, after, reason)
 
     def progress(self, state: PartitionState) -> None:
-        """Report that a partition's position has reached its end. Called when either moved, if `reports_ends`."""
+        """Report it if a partition's position has reached its end. Called when either has moved, if `reports_ends`."""
         if not self.wants_ends and not self.events.wanted:
             return
         position, ends = state.position, state.ends
@@ -51,7 +52,7 @@ class ConsumerHooks(HookCaller):
             self._call(self._hooks.on_partition_end, *state.tp, end)
 
     def batch_read(self, chunk: Chunk) -> None:
-        """Report that a batch, or part of one, was handed over as a whole."""
+        """Report that all of a batch, or of a part of one, was delivered."""
         state: PartitionState = chunk.partition
         self._call(self._hooks.on_batch_read, *state.tp, chunk.start, chunk.count, chunk.size)
 

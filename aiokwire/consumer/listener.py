@@ -1,4 +1,4 @@
-"""What a program may want to do when its partitions change."""
+"""The application's rebalance listener, and how it is called."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _METHODS: Final = ("assigned", "revoked", "lost")
 
 
 class RebalanceListener:
-    """Told when partitions come and go; make a subclass and give it to `subscribe`.
+    """Called when partitions are assigned, revoked or lost; pass an instance of a subclass to `subscribe`.
 
-    The methods run in a background task, one at a time, within `rebalance_listener_timeout_ms` each; the consumer can
-    be used in them: commit, seek, pause, resume, position, subscribe. `assign` and `close` raise InvalidArgument there:
-    they wait for the listener to return, so call them from another task. What the methods raise is raised at the
-    reader's next await; the rebalance continues.
+    The methods run in a background task, one at a time, within `rebalance_listener_timeout_ms` each. They may use the
+    consumer: commit, seek, pause, resume, position, subscribe. `assign` and `close` raise InvalidArgument there: they
+    wait for the listener to return, so call them from another task. An exception of a method is raised at the reader's
+    next await; the rebalance continues.
     """
 
     async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are new here. Nothing of them is handed over before this ends."""
+        """Called with newly assigned partitions. None of their records is delivered before this returns."""
 
     async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        """These go to another member when this ends. Nothing of them is handed over any more; what is finished was
-        committed, unless the automatic commit is off."""
+        """Called with partitions that go to another member once this returns. Their records are no longer delivered;
+        finished ones were committed, unless automatic commits are off."""
 
     async def lost(self, partitions: frozenset[TopicPartition]) -> None:
-        """These are gone, and another member may have them already: nothing can be committed. As `revoked`, unless it
-        is made otherwise."""
+        """Called with partitions that another member may already own: nothing can be committed. Calls `revoked` unless
+        overridden."""
         await self.revoked(partitions)
 
 
 def checked_listener(given: object) -> RebalanceListener | None:
-    """A listener, by its shape.
+    """Return a listener that has all methods.
 
     Raises: InvalidArgument: it lacks a method.
     """
@@ -50,7 +50,7 @@ def checked_listener(given: object) -> RebalanceListener | None:
         raise InvalidArgument(
             f"listener: {given!r} has no {', '.join(missing)}; make it a subclass of RebalanceListener"
         )
-    return given  # type: ignore[return-value]  # of that shape
+    return given  # type: ignore[return-value]  # it has the methods
 
 
 async def call_listener(
@@ -58,7 +58,7 @@ async def call_listener(
     partitions: frozenset[TopicPartition],
     timeout: float,
 ) -> KafkaError | None:
-    """Why the listener did not do its work; None when it did."""
+    """Call a method of the listener; return its failure, or None."""
     name = getattr(method, "__qualname__", repr(method))
     try:
         with anyio.move_on_after(timeout):
@@ -69,7 +69,7 @@ async def call_listener(
         failure = KafkaError(f"the rebalance listener {name} failed: {type(error).__name__}: {error}")
         failure.__cause__ = error
         return failure
-    logger.error("the rebalance listener %s did not end within %.1f s: going on without it", name, timeout)
+    logger.error("the rebalance listener %s did not end within %.1f s: continuing without it", name, timeout)
     return KafkaError(
         f"the rebalance listener {name} did not end within {timeout:.1f} s (rebalance_listener_timeout_ms)"
     )

@@ -1,7 +1,7 @@
-"""From a reset policy to an offset: what to look up, and what the answers mean. No I/O.
+"""Applies the reset policy to the results of lookups. No I/O.
 
-A reset happens only when a partition has no position, or when its leader says that the position lies outside of the
-log; never because of an error that passes. Each is logged with where it came from and where it went.
+A position is reset only if a partition has none, or if the leader reports that it is outside the log; never because of
+a transient error. Each reset is logged with both positions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def error_without_policy(state: PartitionState) -> NoOffset:
-    """The error of a partition whose policy is "none"."""
+    """Return the error of a partition whose policy is "none"."""
     topic, partition = state.tp
     position = state.cursor.fetch_offset
     advice = "seek, or choose another auto_offset_reset"
@@ -37,7 +37,7 @@ def error_without_policy(state: PartitionState) -> NoOffset:
 
 
 def settle(state: PartitionState, found: OffsetAndTimestamp, hooks: ConsumerHooks) -> None:
-    """Go on by what was found, or have something else looked up."""
+    """Move to the offset that was found, or request another lookup."""
     cursor = state.cursor
     target, before, reason = cursor.reset_to, cursor.reset_from, cursor.reset_reason
     if found.offset < 0:
@@ -53,14 +53,14 @@ def settle(state: PartitionState, found: OffsetAndTimestamp, hooks: ConsumerHook
 def _apply(state: PartitionState, offset: int, leader_epoch: int, hooks: ConsumerHooks) -> None:
     before = state.cursor.reset_from
     if state.chunks:
-        state.chunks[-1].extend(offset)  # what was fetched before is handed over before
+        state.chunks[-1].extend(offset)  # buffered records are delivered first
     state.move_to(offset, leader_epoch)
     report(state, before, offset, f"{describe(state.cursor.reset_to)}; {state.cursor.reset_reason}", hooks)
 
 
 def report(state: PartitionState, before: int | None, after: int, reason: str, hooks: ConsumerHooks) -> None:
-    """Tell that a position was set."""
-    # The first position of an assignment is no event; one that was lost is.
+    """Log and publish that a position was set."""
+    # The first position of an assignment is normal; the loss of a position is worth a warning.
     level = logging.INFO if before is None else logging.WARNING
     source = "none" if before is None else before
     logger.log(level, "%s: position reset from %s to %d (%s)", state.tp, source, after, reason)
@@ -68,11 +68,11 @@ def report(state: PartitionState, before: int | None, after: int, reason: str, h
 
 
 def begin(state: PartitionState, committed: OffsetAndMetadata | None, reset: ResetTarget) -> None:
-    """Go on where the group stands; where it has committed nothing, where the partition was told, or by the policy."""
+    """Start at the committed offset; without one, at the partition's fallback or by the policy."""
     target = committed or state.cursor.fallback
     if target is None:
         state.request_reset(reset, "the group has committed nothing")
         return
     state.move_to(target.offset, target.leader_epoch)
     if 0 <= target.leader_epoch < state.source.leader_epoch:
-        state.cursor.require_validation()  # does its log hold what was read then? (KIP-320)
+        state.cursor.require_validation()  # the log may have been truncated since (KIP-320)

@@ -1,4 +1,4 @@
-"""The collaborators of a consumer, and how they are connected."""
+"""The components of a consumer, and their connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from aiokwire.group import GroupOffsets
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConsumerParts:
-    """What every consumer has, with or without a group. Made once by `Consumer`, whose loop runs all of it."""
+    """The components of every consumer, with or without a group. Created once by `Consumer`; all run on its loop."""
 
     client: Client
     config: ConsumerConfig[Any, Any]
@@ -33,11 +33,11 @@ class ConsumerParts:
 def make_parts(
     client: Client, config: ConsumerConfig[Any, Any], offsets: GroupOffsets | None, hooks: ConsumerHooks
 ) -> ConsumerParts:
-    """Make the parts of a consumer. `offsets` has the start positions; None: the reset policy has them.
+    """Create the parts of a consumer. `offsets` has the start positions; None: the reset policy sets them.
 
-    The parts call each other in a circle: a partition that was drained is fetched again, and a response may need a
-    position lookup. The functions that close the circle are not methods of the consumer, because its background tasks
-    hold them: a consumer that its program has dropped can be collected, and warns then that it was not closed.
+    The parts call each other in a circle: a drained partition is fetched again, and a response may need a position
+    lookup. The functions that close the circle are not methods of the consumer, because background tasks hold them: a
+    consumer that the application dropped can be collected, and then warns that it was not closed.
     """
 
     def on_room(state: PartitionState) -> None:
@@ -46,7 +46,7 @@ def make_parts(
             updater.wake()
 
     def on_wait() -> None:
-        if reader.buffer.held:  # memory may be what keeps the reader's records away
+        if reader.buffer.held:  # other partitions may hold the memory that the reader's need
             fetcher.wake_all()
 
     def on_reset() -> None:
@@ -57,14 +57,7 @@ def make_parts(
 
     reader = Reader(config, hooks, on_room, on_wait)
     subscription = Subscription(config.reset if offsets is None else None, on_first=reader.buffer.notify)
-    handler = FetchHandler(
-        client,
-        config,
-        reader.buffer,
-        hooks,
-        on_reset=on_reset,
-        on_source=on_source,
-    )
+    handler = FetchHandler(client, config, reader.buffer, hooks, on_reset=on_reset, on_source=on_source)
     fetcher = Fetcher(client, config, subscription.states, reader, handler, hooks)
     updater = PositionUpdater(client, config, subscription, reader, fetcher, handler, offsets, hooks)
     return ConsumerParts(client, config, hooks, subscription, reader, fetcher, updater)

@@ -1,16 +1,16 @@
-"""The task that keeps partitions fetchable: it follows the metadata, looks positions up, and checks them.
+"""The task that keeps partitions fetchable: it follows the metadata, looks up positions, and validates them.
 
-metadata -> assignment and leaders -> look-ups (ListOffsets) and checks (OffsetForLeaderEpoch) -> wake the lanes
+metadata -> assignment and leaders -> lookups (ListOffsets) and validation (OffsetForLeaderEpoch) -> wake the lanes
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Final, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -30,36 +30,27 @@ from aiokwire.consumer.truncation import check_epochs
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, ClosedError, ConnectionFailed, KafkaError, RequestTimedOut, error_for
 from aiokwire.group import GroupOffsets
-from aiokwire.types import OffsetReset, TopicPartition
+from aiokwire.types import OffsetReset
 
 logger = logging.getLogger(__name__)
 
-# Longer than this the task never sleeps without a look at leaderless partitions.
-LEADERLESS_LOOK: Final = 1.0
+# While partitions have no leader, the metadata is refreshed after this time (seconds).
+LEADERLESS_PAUSE: Final = 1.0
 
 
-class _Asked:
-    """Partitions about which somebody is asked within the block; an answer is for those not moved meanwhile."""
+@contextlib.contextmanager
+def _request_for(states: Sequence[PartitionState]) -> Iterator[Callable[[], list[PartitionState]]]:
+    """End the attempts of `states` after the block; yields a function that returns those whose position has not moved
+    since, to which a response or failure applies."""
+    generations = [(state, state.attempt.generation) for state in states]
 
-    def __init__(self, states: Sequence[PartitionState]) -> None:
-        self._asked = [(state, state.attempt.generation) for state in states]
+    def current() -> list[PartitionState]:
+        return [state for state, generation in generations if state.attempt.generation == generation]
 
-    @property
-    def partitions(self) -> list[TopicPartition]:
-        return [state.tp for state, _ in self._asked]
-
-    @property
-    def current(self) -> list[PartitionState]:
-        """Those that the answer, or its failure, is for."""
-        return [state for state, generation in self._asked if state.attempt.generation == generation]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for state in self.current:
+    try:
+        yield current
+    finally:
+        for state in current():
             state.attempt.end()
 
 
@@ -83,34 +74,34 @@ class PositionUpdater:
         self._reader = reader
         self._fetcher = fetcher
         self._handler = handler
-        self._offsets = offsets  # where partitions begin; None: by the reset policy
+        self._offsets = offsets  # start positions; None: the reset policy
         self._hooks = hooks
         self._woken = anyio.Event()
-        self._followed = -1  # version of the snapshot that is in force here
-        self._regroup = True  # leaders or partitions changed since the lanes were told
+        self._followed = -1  # version of the snapshot that was applied last
+        self._regroup = True  # leaders or partitions changed since the last `Fetcher.regroup`
 
     def wake(self) -> None:
-        """A position has to be looked up, or the assignment changed."""
+        """Start what is due: a position must be looked up, or the assignment changed."""
         self._woken.set()
 
     def regroup(self) -> None:
-        """A partition is to be fetched from another node."""
+        """Match the lanes to the nodes to fetch from, one of which changed."""
         self._regroup = True
         self.wake()
 
     def on_metadata(self, cluster: Cluster) -> None:
-        """The metadata's listener."""
+        """Apply a new metadata snapshot in the task."""
         self.wake()
 
     def follow(self) -> None:
-        """The assignment was changed by its user: find partitions and leaders in what is known of the cluster."""
+        """Find partitions and leaders in the current snapshot after a change of the assignment."""
         self._followed = -1
         self._regroup = True
         self._follow(self._client.cluster)
         self.wake()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         self._client.metadata.add_listener(self.on_metadata)
         try:
             async with anyio.create_task_group() as tasks:
@@ -135,7 +126,7 @@ class PositionUpdater:
     # --- metadata -----------------------------------------------------------------------------------------------------
 
     def _follow(self, cluster: Cluster) -> None:
-        """Take over a new snapshot: partitions and leaders."""
+        """Apply a new snapshot: partitions and leaders."""
         if cluster.version == self._followed:
             return
         self._followed = cluster.version
@@ -157,16 +148,16 @@ class PositionUpdater:
             state.source.follow_epoch(known.leader_epoch)
 
     def _on_new_leader(self, state: PartitionState, leader: int | None) -> None:
-        """What is in flight to the old one is not waited for: it may be silent, and nobody would tell the new one's
-        lanes when it ends."""
+        """Fetch from a new leader without waiting for requests to the old one, which may be unresponsive: their
+        completion would not wake the new leader's lanes."""
         state.source.follow_leader(leader)
-        if state.state is not FetchState.INITIALIZING:  # what is asked of the group goes on
+        if state.state is not FetchState.INITIALIZING:  # the request to the coordinator remains valid
             state.attempt.interrupt()
         self._regroup = True
 
     def _notice_loss(self, state: PartitionState, cluster: Cluster, *, lost: bool) -> None:
-        """Tell the reader, once, that a partition is gone or may not be read any more. What a topic that was made anew
-        has no longer is taken away by the group that shares it out: nobody is told."""
+        """Fail a partition, once, that is gone or may no longer be read. With a group it does not fail if its topic was
+        recreated with fewer partitions: the group revokes it."""
         topic = cluster.topics.get(state.tp.topic)
         if not lost or (topic is not None and not topic.error_code and self._subscription.shared):
             if state.lost:
@@ -176,23 +167,23 @@ class PositionUpdater:
             code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             never_seen = state.source.leader is None and state.topic_id in NO_ID
             if never_seen and self._subscription.shared and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return  # the group's coordinator knows a new topic sooner than the metadata here
+                return  # the coordinator knows a new topic earlier than this client's metadata
             name, partition = state.tp
             state.set_lost(True)
-            state.fail(error_for(code, f"the cluster has no {state.tp} to read", topic=name, partition=partition))
-            self._reader.buffer.report(state)
+            error = error_for(code, f"the cluster has no {state.tp} to read", topic=name, partition=partition)
+            self._reader.buffer.fail(state, error)
 
     def forget(self, state: PartitionState) -> None:
-        """A partition is not ours any more: nothing that is held or comes for it is handed over."""
+        """Drop a partition that is no longer assigned: its buffered and later records are not delivered."""
         state.attempt.interrupt()
         state.clear_error()
         state.source.forget_leader()
         self._reader.buffer.drop(state)
 
-    # --- look-ups and checks ------------------------------------------------------------------------------------------
+    # --- lookups and validation ---------------------------------------------------------------------------------------
 
     def _look_up(self, tasks: anyio.abc.TaskGroup) -> float:
-        """Start what is due; returns when to look again."""
+        """Start the requests that are due; return when the next ones are."""
         now = asyncio.get_running_loop().time()
         until = math.inf
         resets: dict[int, list[PartitionState]] = {}
@@ -206,8 +197,7 @@ class PositionUpdater:
             if state.attempt.in_flight or state.error is not None:
                 continue
             if state.state is FetchState.AWAIT_RESET and state.cursor.reset_to is OffsetReset.NONE:
-                state.fail(error_without_policy(state))
-                self._reader.buffer.report(state)
+                self._reader.buffer.fail(state, error_without_policy(state))
                 continue
             kinds = {FetchState.AWAIT_RESET: resets, FetchState.AWAIT_VALIDATION: checks}.get(state.state)
             if state.state is not FetchState.INITIALIZING and (kinds is None or leader is None):
@@ -218,76 +208,77 @@ class PositionUpdater:
             state.attempt.start()
             (starts if kinds is None or leader is None else kinds.setdefault(leader, [])).append(state)
         if starts:
-            tasks.start_soon(self._ask_group, starts, name="find out where the group stands")
+            tasks.start_soon(self._fetch_committed, starts, name="fetch committed offsets")
         for leader, states in resets.items():
             tasks.start_soon(self._reset, leader, states, name=f"reset positions at {leader}")
         for leader, states in checks.items():
-            tasks.start_soon(self._check, leader, states, name=f"check positions at {leader}")
+            tasks.start_soon(self._validate, leader, states, name=f"validate positions at {leader}")
         if leaderless:
             self._client.metadata.request_update("a partition has no leader")
-            until = min(until, now + LEADERLESS_LOOK)
+            until = min(until, now + LEADERLESS_PAUSE)
         return until
 
     async def _reset(self, leader: int, states: Sequence[PartitionState]) -> None:
-        """Look positions up at one leader."""
+        """Look up positions at one leader."""
         times = {state.tp: time_of(state.cursor.reset_to) or 0 for state in states}
         epochs = {state.tp: state.source.leader_epoch for state in states}
         timeout = self._config.request_timeout
         isolation = self._config.isolation
         try:
-            with _Asked(states) as asked, OverdueTimer(0.0, lambda: self._doubt(leader)):
+            with _request_for(states) as current, OverdueTimer(0.0, lambda: self._doubt(leader)):
                 connection = await self._client.connection(leader)
                 answers = await ask_leader(connection, times, isolation=isolation, epochs=epochs, timeout=timeout)
         except KafkaError as error:
-            self._on_failure(asked.current, error)
+            self._on_failure(current(), error)
             return
-        for state in asked.current:
+        for state in current():
             if state.tp in answers.found:
                 settle(state, answers.found[state.tp], self._hooks)
             else:
                 self._on_error(state, answers.again.get(state.tp) or answers.refused[state.tp])
         self._done()
 
-    async def _ask_group(self, states: Sequence[PartitionState]) -> None:
-        """Have partitions begin where the group stands, which no open transaction may change any more (KIP-447)."""
-        assert self._offsets is not None  # without a group every partition begins with a reset
+    async def _fetch_committed(self, states: Sequence[PartitionState]) -> None:
+        """Start partitions at the committed offsets, once no open transaction can change them (KIP-447)."""
+        assert self._offsets is not None  # without a group every partition starts with a reset
         timeout = self._config.default_api_timeout
         try:
-            with _Asked(states) as asked:
-                found = await self._offsets.fetch(asked.partitions, stable=True, timeout=timeout, whole=False)
+            with _request_for(states) as current:
+                partitions = [state.tp for state in states]
+                found = await self._offsets.fetch(partitions, stable=True, timeout=timeout, whole=False)
         except BrokerError as error:
-            for state in asked.current:
+            for state in current():
                 self._on_error(state, error)
         except KafkaError as error:
-            self._on_failure(asked.current, error)
+            self._on_failure(current(), error)
         else:
-            for state in asked.current:
+            for state in current():
                 if state.tp in found:
                     begin(state, found[state.tp], self._subscription.first_reset(state.tp, self._config.reset))
                 else:
                     self._client.metadata.request_update(f"{state.tp}: the coordinator does not know it")
-                    self._handler.back_off(state, "the group's offset is not to be had now")
+                    self._handler.back_off(state, "the group's offset is not available yet")
         self._done()
 
-    async def _check(self, leader: int, states: Sequence[PartitionState]) -> None:
-        """Ask a new leader whether its log still holds our positions (KIP-320)."""
+    async def _validate(self, leader: int, states: Sequence[PartitionState]) -> None:
+        """Ask a new leader whether its log contains the positions (KIP-320)."""
         timeout = self._config.request_timeout
         try:
-            with _Asked(states) as asked, OverdueTimer(0.0, lambda: self._doubt(leader)):
+            with _request_for(states) as current, OverdueTimer(0.0, lambda: self._doubt(leader)):
                 connection = await self._client.connection(leader)
                 verdicts = await check_epochs(connection, states, timeout=timeout)
         except KafkaError as error:
-            self._on_failure(asked.current, error)
+            self._on_failure(current(), error)
             return
-        for state in asked.current:
-            self._on_checked(state, verdicts[state.tp])
+        for state in current():
+            self._on_validated(state, verdicts[state.tp])
         self._done()
 
     def _doubt(self, leader: int) -> None:
-        self._client.metadata.request_update(f"node {leader} is silent: does it still lead what it is asked about?")
+        self._client.metadata.request_update(f"node {leader} does not respond to a lookup: it may lead no longer")
 
-    def _on_checked(self, state: PartitionState, verdict: int | BrokerError) -> None:
-        """`verdict` is where the new leader's log of our epoch ends, or an error."""
+    def _on_validated(self, state: PartitionState, verdict: int | BrokerError) -> None:
+        """Apply a verdict: the offset at which the position's epoch ends in the new leader's log, or an error."""
         if isinstance(verdict, BrokerError):
             self._on_error(state, verdict)
         elif verdict < 0 or verdict >= state.cursor.fetch_offset:
@@ -297,15 +288,14 @@ class PositionUpdater:
             self._on_truncation(state, verdict)
 
     def _on_truncation(self, state: PartitionState, end: int) -> None:
-        """The new leader's log ends before our position: what came after `end` was lost with the old leader."""
+        """Move to `end`, where the new leader's log ends: the records after it were lost with the old leader."""
         self._reader.buffer.drop(state)
         before = state.cursor.fetch_offset
         if self._config.reset is OffsetReset.NONE:
             state.cursor.validated()
-            state.fail(error_without_policy(state))
-            self._reader.buffer.report(state)
+            self._reader.buffer.fail(state, error_without_policy(state))
             return
-        reason = f"the new leader's log of epoch {state.cursor.fetch_epoch} ends there"
+        reason = f"epoch {state.cursor.fetch_epoch} ends there in the new leader's log"
         after = min(before, end)
         state.move_to(after)
         if after < before:
@@ -318,11 +308,10 @@ class PositionUpdater:
                 self._handler.back_off(state, str(error))
             together = max((state.attempt.retry_at for state in states), default=0.0)
             for state in states:
-                state.attempt.postpone(together)  # one question for all of them again
+                state.attempt.postpone(together)  # one request for all of them
         else:
             for state in states:
-                state.fail(error)
-                self._reader.buffer.report(state)
+                self._reader.buffer.fail(state, error)
         self.wake()
 
     def _on_error(self, state: PartitionState, error: BrokerError) -> None:
@@ -330,8 +319,7 @@ class PositionUpdater:
             self._client.metadata.request_update(str(error))
             self._handler.back_off(state, str(error))
         else:
-            state.fail(error)
-            self._reader.buffer.report(state)
+            self._reader.buffer.fail(state, error)
 
     def _done(self) -> None:
         self._fetcher.wake_all()

@@ -28,20 +28,20 @@ UNKNOWN: Final = -1
 class FetchState(enum.Enum):
     """What a partition waits for."""
 
-    INITIALIZING = enum.auto()  # where to begin is asked of the group, if there is one
-    AWAIT_RESET = enum.auto()  # an offset has to be looked up by `reset_to`
-    AWAIT_VALIDATION = enum.auto()  # the leader changed: is our position still in its log? (KIP-320)
-    FETCHING = enum.auto()  # has a position
+    INITIALIZING = enum.auto()  # the group's committed offset, if there is a group
+    AWAIT_RESET = enum.auto()  # the lookup of an offset by `reset_to`
+    AWAIT_VALIDATION = enum.auto()  # the new leader, to confirm that its log contains the position (KIP-320)
+    FETCHING = enum.auto()  # records: it has a position
 
 
 class FetchEvent(enum.Enum):
     """What moves a partition."""
 
-    POSITION = enum.auto()  # a position was given (seek) or found (look-up)
-    RESET = enum.auto()  # the position is to be looked up
-    FORGET = enum.auto()  # where the group stands is to be asked again
-    NEW_LEADER = enum.auto()  # a later leader epoch than the one that the position was read under
-    VALIDATED = enum.auto()  # the new leader's log holds the position
+    POSITION = enum.auto()  # a position was set by a seek or found by a lookup
+    RESET = enum.auto()  # the position must be looked up
+    FORGET = enum.auto()  # the committed offset must be fetched again
+    NEW_LEADER = enum.auto()  # a later leader epoch than that of the position
+    VALIDATED = enum.auto()  # the new leader's log contains the position
 
 
 TRANSITIONS: Final = {
@@ -61,9 +61,9 @@ TRANSITIONS: Final = {
 
 
 class Position:
-    """What was handed over and what was fetched, and the state machine of both; only this class fires it.
+    """The delivered and the fetched offset, and their state machine, which only this class fires.
 
-    Everything before `offset` was handed over, everything before `fetch_offset` was fetched.
+    Everything before `offset` was delivered, everything before `fetch_offset` was fetched.
     """
 
     __slots__ = (
@@ -119,7 +119,7 @@ class Position:
         self.fallback = fallback
 
     def replaces(self, fetch_offset: int) -> None:
-        """Note where fetching stood in a deleted topic of the same name, for the report of the reset."""
+        """Keep the fetch offset of a deleted topic of the same name, for the report of the reset."""
         self.reset_from = fetch_offset
 
     def require_validation(self) -> None:
@@ -131,7 +131,7 @@ class Position:
         self.machine.fire(FetchEvent.VALIDATED)
 
     def forget(self) -> None:
-        """Make the position unknown, for example after a seek to an end that has to be looked up."""
+        """Make the position unknown, for example before a seek to an end that must be looked up."""
         self.offset = self.fetch_offset = UNKNOWN
         self.began = None
 
@@ -146,7 +146,7 @@ class Position:
         self.fetch_offset = offset
 
     def advance(self, offset: int, leader_epoch: int | None = None) -> None:
-        """Everything before `offset` was handed over or is not for the reader; `leader_epoch` is the last record's."""
+        """Everything before `offset` was delivered or is not for the reader; `leader_epoch` is the last record's."""
         self.offset = offset
         if leader_epoch is not None:
             self.offset_epoch = leader_epoch
@@ -182,14 +182,14 @@ class LogEnds:
 class FetchAttempt:
     """The requests for a partition: fetches and lookups, and their retries."""
 
-    __slots__ = ("backoff", "generation", "in_flight", "limit", "retry_at", "served", "trouble")
+    __slots__ = ("backoff", "generation", "in_flight", "last_error", "limit", "retry_at", "served")
 
     def __init__(self) -> None:
         self.generation = 0  # increases when the position is moved: earlier requests are stale then
         self.in_flight = False  # a fetch or lookup of this generation
         self.retry_at = 0.0  # not before this time on the loop's clock
         self.backoff: Backoff | None = None  # of retries; None after a success
-        self.trouble = ""  # the cause of the last retry
+        self.last_error = ""  # the cause of the last retry
         self.limit = 0  # bytes for one fetch if more than the configured limit is needed (old brokers)
         self.served = 0  # when it last returned data: the partition that has waited longest is fetched first
 
@@ -202,12 +202,12 @@ class FetchAttempt:
         self.in_flight = False
 
     def interrupt(self) -> None:
-        """Make requests in flight stale: their responses do not fit the position any more."""
+        """Make requests in flight stale: their responses no longer fit the position."""
         self.generation += 1
         self.in_flight = False
 
     def renew(self) -> None:
-        """Start over at a new position."""
+        """Start again at a new position."""
         self.interrupt()
         self.retry_at = 0.0
         self.limit = 0
@@ -218,7 +218,7 @@ class FetchAttempt:
     def retry_after(self, backoff: Backoff, reason: str, now: float) -> float:
         """Schedule a retry and return its delay. `backoff` is kept until a request succeeds."""
         self.backoff = backoff
-        self.trouble = reason
+        self.last_error = reason
         delay = backoff.next()
         self.retry_at = now + delay
         return delay
@@ -261,11 +261,11 @@ class ReadSource:
         self.leader_epoch = leader_epoch
 
     def forget_leader(self) -> None:
-        """The partition is not assigned any more."""
+        """The partition is no longer assigned."""
         self.leader = None
 
     def can_prefer(self, node_id: int, now: float) -> bool:
-        """Whether a preferred replica is another node than now, and replicas may be used."""
+        """Return whether a preferred replica is another node than the present one, and replicas may be used."""
         return self.shun_until <= now and node_id not in (self.replica, self.leader)
 
     def prefer(self, node_id: int, until: float) -> None:
@@ -274,7 +274,7 @@ class ReadSource:
         self.replica_until = until
 
     def end_preference(self) -> None:
-        """Fetch from the leader, which may name a replica again."""
+        """Fetch from the leader, which may name another replica."""
         self.replica = None
 
     def shun_replicas(self, until: float) -> None:
@@ -303,16 +303,16 @@ class PartitionState:
 
     def __init__(self, tp: TopicPartition, topic_id: bytes = b"") -> None:
         self.tp = tp
-        self.topic_id = topic_id  # a recreated topic has another one: the position means nothing there
+        self.topic_id = topic_id  # a recreated topic has another id: the position has no meaning there
         self.cursor = Position(tp)
         self.ends = LogEnds()
         self.attempt = FetchAttempt()
         self.source = ReadSource()
-        self.chunks: deque[Chunk] = deque()  # fetched, not handed over; changed by `FetchBuffer`
+        self.chunks: deque[Chunk] = deque()  # fetched, not delivered; changed by `FetchBuffer`
         self.buffered = 0  # bytes of `chunks`; assigned by `FetchBuffer`
         self.paused = False  # by the application
-        self.held_back = False  # by the group: not to be fetched yet, or not any more
-        self.lost = False  # the cluster has no such partition; the reader has the error, or the group takes it away
+        self.held_back = False  # by the group: must not be fetched yet, or no longer
+        self.lost = False  # the cluster has no such partition; the reader has the error, or the group revokes it
         self.error: KafkaError | None = None  # why it cannot be read; raised at the next await of a reader
 
     @property
@@ -321,7 +321,7 @@ class PartitionState:
 
     @property
     def position(self) -> int | None:
-        """The offset of the next record to hand over; None while that is unknown."""
+        """The offset of the next record to deliver; None while it is unknown."""
         if self.chunks:
             return self.chunks[0].position
         offset = self.cursor.offset
@@ -329,7 +329,7 @@ class PartitionState:
 
     @property
     def committable(self) -> OffsetAndMetadata | None:
-        """The position as it is committed: with the leader epoch of the record before it, if that is known."""
+        """The position to commit: with the leader epoch of the record before it, if known."""
         cursor = self.cursor
         if not self.chunks:
             return None if cursor.offset == UNKNOWN else OffsetAndMetadata(cursor.offset, "", cursor.offset_epoch)
@@ -344,7 +344,7 @@ class PartitionState:
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether a fetch could be sent for it, apart from memory and time."""
+        """Whether a fetch may be sent for it, memory and time aside."""
         return (
             self.cursor.machine.state is FetchState.FETCHING
             and not self.paused
@@ -354,7 +354,7 @@ class PartitionState:
 
     @property
     def lag(self) -> int | None:
-        """Offsets between the position and the end that a reader can reach; None while one of them is unknown."""
+        """Offsets between the position and the end that a reader can reach; None while either is unknown."""
         position = self.position
         if position is None or self.ends.end_offset == UNKNOWN:
             return None
@@ -368,17 +368,17 @@ class PartitionState:
         self._renew()
 
     def request_reset(self, target: ResetTarget, reason: str) -> None:
-        """Look the next position up; chunks that are held are handed over before it."""
+        """Look up the next position; chunks that are held are delivered before it."""
         self.cursor.request_reset(target, reason)
         self._renew()
 
     def request_committed(self, fallback: OffsetAndMetadata | None) -> None:
-        """Continue at the offset that the group has committed; `fallback` is used if there is none."""
+        """Continue at the group's committed offset; `fallback` is used if there is none."""
         self.cursor.request_committed(fallback)
         self._renew()
 
     def needs_validation(self, leader_epoch: int) -> bool:
-        """Whether a leader of `leader_epoch` has to confirm that its log still contains the position (KIP-320)."""
+        """Return whether a leader of `leader_epoch` must confirm that its log contains the position (KIP-320)."""
         return (
             self.cursor.fetch_epoch != UNKNOWN
             and leader_epoch > self.source.leader_epoch
@@ -410,11 +410,11 @@ class PartitionState:
         self.held_back = False
 
     def set_lost(self, lost: bool) -> None:
-        """Note whether the cluster has the partition."""
+        """Record whether the cluster has lost the partition."""
         self.lost = lost
 
     def fail(self, error: KafkaError) -> None:
-        """Stop here until a reader has received the error."""
+        """Stop until a reader has received the error."""
         self.error = error
 
     def clear_error(self) -> None:

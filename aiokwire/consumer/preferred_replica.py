@@ -1,8 +1,8 @@
 """Reading from the closest replica (KIP-392). No I/O.
 
-Only the leader is authoritative: whatever a replica refuses is requested from the leader again, and only the leader's
-response may lead to a reset. For a while after a refusal the leader does not receive our rack, because it would name
-the replica again.
+Only the leader is authoritative: a partition that a replica refuses is fetched from the leader, and only the leader's
+response may lead to a reset. For some time after a refusal the leader does not receive the client's rack, because it
+would name the same replica.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ SHUN_SECONDS: Final = 30.0  # how long a partition is read from its leader after
 
 
 def expire(states: Iterable[PartitionState], now: float) -> tuple[bool, float]:
-    """End preferences that are too old, so that the leader may choose again.
+    """End preferences that have expired, so that the leader chooses again.
 
-    Returns whether there were any, and when the next one is due.
+    Returns whether there were any, and when the next one expires.
     """
     is_changed = False
     due = math.inf
@@ -37,5 +37,5 @@ def expire(states: Iterable[PartitionState], now: float) -> tuple[bool, float]:
 
 
 def rack_for(states: Iterable[PartitionState], rack: str, now: float) -> str:
-    """The rack for a fetch of these partitions; empty while one of them shuns replicas."""
+    """Return the rack for a fetch of these partitions; empty while one of them shuns replicas."""
     return "" if not rack or any(state.source.shun_until > now for state in states) else rack

@@ -1,8 +1,8 @@
-"""From buffered batches to records in the user's hands: waiting, decoding, taking.
+"""Delivers buffered batches to the application: waiting, decoding, taking.
 
-Nothing is taken before it can be returned in the same turn of the event loop, so a cancelled call loses no record. The
-position of a partition moves when its records are taken. A timeout bounds the wait for records alone: what is ready in
-the buffer is returned whatever the timeout.
+Records are taken only in the turn of the event loop that returns them, so a cancelled call loses none. The position of
+a partition moves when its records are taken. A timeout bounds only the wait for records: those that are ready in the
+buffer are returned whatever the timeout.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from aiokwire.errors import ClosedError, CorruptRecord, KafkaError, RequestTimed
 from aiokwire.records import Columns
 from aiokwire.types import K, TopicPartition, V
 
-# A list, or columns, with as many records as a part has take no further batch after this time (seconds).
+# A list or columns with at least a part's records take no further batch after this time (seconds).
 TURN: Final = 0.005
-# What columns take in one go, and a batch beyond it: filling them blocks the loop for some milliseconds.
+# Columns take no further batch from this size on: filling them blocks the loop for some milliseconds.
 ARROW_BYTES: Final = 8 * 1024 * 1024
 
-# Records by partition, in the order in which the partitions came.
+# Records by partition, in the order in which the partitions had their turns.
 Groups = dict[TopicPartition, list[Any]]
 
 
 class AnyOf:
-    """What is in one of several containers."""
+    """The union of several containers."""
 
     def __init__(self, choices: list[Only]) -> None:
         self._choices = choices
@@ -63,12 +63,12 @@ class Share:
         return tp in self.partitions and self._locks.get(tp, self) is self
 
     def take(self, held: Held) -> None:
-        """Lock the partition of the record that is handed over."""
+        """Lock the partition of the record that is delivered."""
         self._held = held
         self._locks[held.state.tp] = self
 
     def put_back(self) -> Held | None:
-        """Unlock and return the record that the stream was processing; None if there was none."""
+        """Unlock the partition and return the record that the stream was processing; None if there was none."""
         held, self._held = self._held, None
         if held is not None:
             del self._locks[held.state.tp]
@@ -85,8 +85,8 @@ class Reader:
         on_room: Callable[[PartitionState], None],
         on_wait: Callable[[], None],
     ) -> None:
-        """`on_room` is called when a partition may be fetched again: it was drained, or its error was told; `on_wait`
-        when a reader finds nothing and begins to wait."""
+        """`on_room` is called when a partition may be fetched again, because it was drained or its error was raised;
+        `on_wait` when a reader finds no record and starts to wait."""
         self.feed = Feed(self._advance)
         self.buffer = FetchBuffer(self.feed, hooks, on_room, self._on_add)
         self._on_room = on_room
@@ -97,12 +97,12 @@ class Reader:
         self._decoder = Decoder(
             self.buffer, self._deserialization, config.fetch_memory, self._on_deserialized, self._on_unreadable
         )
-        self._ended: KafkaError | None = None  # closed, or failed for good
-        self._closed = False  # by its user
+        self._ended: KafkaError | None = None  # closed, or failed
+        self._closed = False  # by the application
         self.processed = ProcessedTracker(self.feed)
         self._clock: Callable[[], float] = _not_started
-        self._notice: KafkaError | None = None  # to be raised once, whatever is read
-        self._wants: list[Only] = []  # what each reader that waits was asked for
+        self._notice: KafkaError | None = None  # raised once, by the next read of any partition
+        self._wants: list[Only] = []  # the partitions of each waiting reader
 
     def start(self, spawn: Spawn) -> None:
         """Bind to the running loop; `spawn` starts a background task of the client."""
@@ -111,44 +111,44 @@ class Reader:
         self._decoder.start(spawn)
 
     def close(self) -> None:
-        """The user closed the consumer: loops over it end, other calls fail."""
+        """End loops over the consumer, which the application has closed; other calls fail."""
         self._closed = True
         self.end(ClosedError("the consumer was closed"))
 
     def end(self, error: KafkaError) -> None:
-        """Hand nothing over any more: every reader gets `error`, those that wait now and those that come later."""
+        """Deliver no more records: waiting and later readers raise `error`."""
         if self._ended is None:
             self._ended = error
         self.buffer.feed_from(None)
         self.buffer.notify()
         self._decoder.release()
 
-    def tell(self, error: KafkaError) -> None:
-        """Have the next await of a reader raise `error`, once."""
+    def raise_once(self, error: KafkaError) -> None:
+        """Have the next await of a reader raise `error`."""
         self._notice = error
         self.buffer.feed_from(None)
         self.buffer.notify()
 
     @property
     def wanted(self) -> Only:
-        """What the readers that wait were asked for, together: what memory is for when it is full."""
+        """The partitions that the waiting readers want; memory is reserved for them when it is full."""
         if len(self._wants) == 1:
             return self._wants[0]
         return None if any(want is None for want in self._wants) else AnyOf(list(self._wants))
 
     @property
     def ended(self) -> KafkaError | None:
-        """Why nothing is handed over any more."""
+        """Why no more records are delivered."""
         return self._ended
 
     # --- the ways to read ---------------------------------------------------------------------------------------------
 
     async def one(self, timeout: float | None = None) -> Any:
-        """The next record.
+        """Return the next record.
 
-        Raises: RequestTimedOut: none came within `timeout` seconds.
+        Raises: RequestTimedOut: no record arrived within `timeout` seconds.
         """
-        self.processed.came_back()
+        self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
         chunk = self._find(None)
@@ -156,13 +156,13 @@ class Reader:
             with anyio.move_on_after(timeout):
                 chunk = await self._ready(None)
         if chunk is None:
-            raise RequestTimedOut(f"no record came within {timeout} s")
+            raise RequestTimedOut(f"no record arrived within {timeout} s")
         return self._take_one(chunk)
 
     async def many(self, limit: int, timeout: float | None, only: Only, groups: Groups | None = None) -> list[Any]:
-        """Up to `limit` records: what is ready, else the first within `timeout` seconds. `groups`: put them there, by
-        partition, and return an empty list."""
-        self.processed.came_back()
+        """Return up to `limit` records: those that are ready, else the first within `timeout` seconds. With `groups`
+        they are added there, by partition, and the list is empty."""
+        self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
         self._raise_if_stopped(only)
@@ -174,8 +174,8 @@ class Reader:
         return self._take_many(limit, only, groups)
 
     async def columns(self, limit: int, timeout: float | None, only: Only) -> Columns:
-        """Up to `limit` records as columns, undecoded otherwise; as `many`, but by whole batches."""
-        self.processed.came_back()
+        """Return up to `limit` records as columns, without decoding them; as `many`, but by whole batches."""
+        self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
         self._raise_if_stopped(only)
@@ -189,8 +189,8 @@ class Reader:
         return columns
 
     async def batch(self) -> Batch[Any, Any] | None:
-        """The next batch, decompressed; what was already handed over of it is left out. None: the user closed."""
-        self.processed.came_back()
+        """Return the next batch, decompressed, without records that were delivered. None: the consumer was closed."""
+        self.processed.on_read()
         if self.feed.due:
             await self._take_turn()
         while True:
@@ -208,11 +208,11 @@ class Reader:
                 return batch
 
     async def next_of(self, share: Share) -> Any:
-        """The next record of a stream."""
+        """Return the next record of a stream."""
         held = share.put_back()
-        self.processed.stream_came_back(held)
+        self.processed.on_stream_read(held)
         if held is not None and held.state.tp not in share.partitions:
-            self.buffer.notify()  # whoever has it now could not go on
+            self.buffer.notify()  # the stream that owns the partition now waits for it
         try:
             chunk = await self._ready(share)
         except ClosedError:
@@ -221,9 +221,9 @@ class Reader:
             raise
         state: PartitionState = chunk.partition
         position = state.committable
-        assert position is not None  # it has a chunk
+        assert position is not None  # a partition with chunks has a position
         if (other := share.put_back()) is not None:
-            self.processed.put_back(other)  # two tasks share the stream: what the other has is not looked after
+            self.processed.put_back(other)  # two tasks use the stream: the other task's record is not tracked
         held = Held(state, position)
         share.take(held)
         self.processed.took_for_stream(held)
@@ -231,27 +231,27 @@ class Reader:
         return chunk.take_one()
 
     async def position(self, state: PartitionState) -> int:
-        """A partition's position, as soon as it has one."""
+        """Return a partition's position, once it has one."""
         while True:
             position = state.position
-            if self._ended is None or position is None:  # a listener may ask for it while the consumer is closed
+            if self._ended is None or position is None:  # a rebalance listener may ask while the consumer closes
                 self._raise_if_stopped((state.tp,))
             if position is not None:
                 return position
             await self.buffer.changed()
 
     async def until_assigned(self, states: Collection[TopicPartition]) -> None:
-        """Wait until there is a partition; whoever adds one notifies the buffer.
+        """Wait until a partition is assigned; `Subscription` notifies the buffer then.
 
-        Raises: what a reader would.
+        Raises: as a reader.
         """
         while not states:
             self._raise_if_stopped(None)
             await self.buffer.changed()
 
     async def _advance(self) -> Any:
-        """What `async for` waits for when no record is at hand."""
-        self.processed.came_back()
+        """Return the next record of `async for` when the current chunk has none."""
+        self.processed.on_read()
         try:
             chunk = await self._ready(None)
         except ClosedError:
@@ -281,7 +281,7 @@ class Reader:
     def _take_many(self, limit: int, only: Only, groups: Groups | None) -> list[Any]:
         taken: list[Any] = []
         room = limit
-        timed = limit - self._decoder.part_records  # with this much room or less, for a limited time
+        timed = limit - self._decoder.part_records  # with this much room or less the time is limited
         size = 0
         until = self._clock() + TURN if timed > 0 else 0.0
         while room > 0 and self._ended is None:
@@ -336,7 +336,7 @@ class Reader:
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     async def _ready(self, only: Only) -> Chunk:
-        """A decoded chunk with something left, at the latest when one comes."""
+        """Return a decoded chunk with records left; waits for one."""
         if self.feed.due:
             await self._take_turn()
         while True:
@@ -348,7 +348,7 @@ class Reader:
                 await self._make_ready(chunk)
 
     def _find(self, only: Only) -> Chunk | None:
-        """A decoded chunk with something left, if there is one now."""
+        """Return a decoded chunk with records left, if there is one now."""
         while True:
             self._raise_if_stopped(only)
             chunk = self.buffer.current(only)
@@ -379,9 +379,9 @@ class Reader:
             self.feed.rested()
 
     async def _take_turn(self) -> None:
-        """Give the loop the turn that it is due: sockets are read then, and other tasks run.
+        """Give the loop the turn that is due, to read sockets and run other tasks.
 
-        Not within the scope of a timeout: one of 0 would cancel it every time, and nothing would be handed over.
+        Not within the scope of a timeout: a timeout of 0 would cancel it every time, and no record would be delivered.
         """
         await anyio.lowlevel.checkpoint()
         self.feed.rested()
@@ -391,7 +391,7 @@ class Reader:
         self.feed.rested()
 
     def _raise_if_stopped(self, only: Only) -> None:
-        """Tell the reader why it, or one of its partitions, cannot go on."""
+        """Raise the error that stops the reader or one of its partitions, if there is one."""
         if self._ended is not None:
             raise self._ended
         if isinstance(only, Share) and only.closed:
@@ -404,8 +404,8 @@ class Reader:
             return
         error = state.error
         state.clear_error()
-        # Told once; then it is tried again, in case that the cause went away.
-        state.attempt.postpone(asyncio.get_running_loop().time() + self._config.retry_backoff_ms / 1000)
+        # Raised once; then fetching is retried, in case the cause was fixed.
+        state.attempt.postpone(asyncio.get_running_loop().time() + self._config.retry_backoff)
         self._on_room(state)
         raise error
 
@@ -415,8 +415,8 @@ class Reader:
         self._decoder.on_add(chunk)
 
     def _load(self, chunk: Chunk) -> bool:
-        """Decode a chunk. False when it is not ready, or its records must go through async deserializers after all, or
-        it is damaged: then it is dropped, and its partition has the error."""
+        """Decode a chunk. False if it is not ready, if its records turn out to need async deserializers, or if it is
+        damaged: then it is dropped, and its partition fails."""
         try:
             if self._decoder.decode(chunk):
                 return True
@@ -442,15 +442,14 @@ class Reader:
         chunk.load(done.records)
         self.buffer.loaded(chunk)
         if done.failure is not None:
-            # The rest is read again when the reader has been told.
+            # The remaining records are fetched again after the reader has raised the error.
             state: PartitionState = chunk.partition
             state.attempt.interrupt()
             self.buffer.cut(chunk, done.failure.offset)
-            state.fail(done.failure)
-            self.buffer.report(state)
+            self.buffer.fail(state, done.failure)
 
     def _on_unreadable(self, chunk: Chunk, error: KafkaError) -> None:
-        """A chunk cannot be decoded: the position stays before it."""
+        """Fail the partition of a chunk that cannot be decoded; its position stays before the chunk."""
         if chunk.dropped:
             return
         state: PartitionState = chunk.partition
@@ -458,12 +457,11 @@ class Reader:
         self.buffer.drop(state)
         if isinstance(error, CorruptRecord):
             error = damaged(state, error, chunk.start, chunk.batch.next_offset)
-        state.fail(error)
-        self.buffer.report(state)
+        self.buffer.fail(state, error)
 
 
 class BatchIterator(Generic[K, V]):
-    """Batch by batch. May be dropped at any time: it holds nothing."""
+    """Iterates over batches. May be dropped at any time: it holds no data."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader

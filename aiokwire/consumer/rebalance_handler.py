@@ -1,6 +1,6 @@
-"""A consumer's side of its group: what becomes of partitions that come and go, and who is told.
+"""Applies a group's rebalances to the consumer: its partitions, commits, and the user's rebalance listener.
 
-subscription --> membership (joins) --> assign, revoke, lose --> partitions, commits, the user's listener
+subscription --> membership (joins) --> assign, revoke, lose --> partitions, commits, listener
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import anyio
 
 from aiokwire.cluster import Client, Cluster
 from aiokwire.consumer.commits import Commits
-from aiokwire.consumer.config import ConsumerConfig, new_strategy
+from aiokwire.consumer.config import ConsumerConfig
 from aiokwire.consumer.listener import RebalanceListener, call_listener
 from aiokwire.consumer.parts import ConsumerParts
 from aiokwire.consumer.positions import PartitionState
-from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError
+from aiokwire.errors import InvalidArgument, KafkaError
 from aiokwire.group import (
     AutoMember,
     ClassicMember,
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class Pattern:
-    """A subscription by pattern: all topics whose whole name matches, but for the internal ones."""
+    """A subscription by pattern: all topics whose whole name matches, except internal ones."""
 
     def __init__(self, wanted: re.Pattern[str], unwanted: re.Pattern[str] | None) -> None:
         self._wanted = wanted
@@ -54,9 +54,9 @@ class Pattern:
 def checked_pattern(
     topics: tuple[str | re.Pattern[str] | BrokerPattern, ...], exclude: re.Pattern[str] | None
 ) -> Pattern | None:
-    """The pattern that was given instead of names; None for names.
+    """Return the pattern that was given instead of names; None for names.
 
-    Raises: InvalidArgument: one beside names, or of bytes; something to exclude without one.
+    Raises: InvalidArgument: a pattern beside names, or of bytes; `exclude` without a pattern.
     """
     given = [topic for topic in topics if isinstance(topic, re.Pattern)]
     if exclude is not None and not isinstance(exclude, re.Pattern):
@@ -68,41 +68,25 @@ def checked_pattern(
     if len(topics) > 1:
         raise InvalidArgument("subscribe to names, or to one pattern (join several with '|')")
     if any(isinstance(each.pattern, bytes) for each in (*given, *([] if exclude is None else [exclude]))):
-        raise InvalidArgument("a pattern for topics is one of str, not of bytes")
+        raise InvalidArgument("a topic pattern must be a pattern of str, not of bytes")
     return Pattern(given[0], exclude)
 
 
-def member_options(config: ConsumerConfig) -> MemberOptions:
-    """What a member of a group needs to know."""
-    if config.group_id is None:
-        raise ConfigurationError("a member of a group needs a group_id")
-    return MemberOptions(
-        group_id=config.group_id,
-        strategy=new_strategy(config.partition_assignment_strategy),
-        instance_id=config.group_instance_id,
-        rack_id=config.client_rack or None,
-        session_timeout=config.session_timeout_ms / 1000,
-        heartbeat_interval=config.heartbeat_interval_ms / 1000,
-        max_poll_interval=config.max_poll_interval_ms / 1000,
-        remote_assignor=config.group_remote_assignor,
-    )
-
-
 def new_member(client: Client, config: ConsumerConfig, host: Host, status: MemberStatus) -> Membership:
-    """By the protocol that was asked for."""
+    """Create a member of the configured protocol."""
     kinds: dict[GroupProtocol, Callable[[Client, MemberOptions, Host, MemberStatus], Membership]] = {
         GroupProtocol.CLASSIC: ClassicMember,
         GroupProtocol.CONSUMER: ConsumerProtocolMember,
         GroupProtocol.AUTO: AutoMember,
     }
-    return kinds[config.protocol](client, member_options(config), host, status)
+    return kinds[config.protocol](client, config.new_member_options(), host, status)
 
 
 class RebalanceHandler:
-    """The `Host` of a membership, which it makes when there is something to subscribe to."""
+    """The `Host` of a membership, which it creates when the consumer has a subscription."""
 
     def __init__(self, parts: ConsumerParts, commits: Commits, status: MemberStatus) -> None:
-        self.status = status  # of the present membership, and of those before
+        self.status = status  # of the current membership and its predecessors
         self._client = parts.client
         self._config = parts.config
         self._subscription = parts.subscription
@@ -118,7 +102,7 @@ class RebalanceHandler:
         self._is_committing = False  # the automatic commit's task runs
         self._listening: int | None = None  # the task that runs the listener now
 
-    # --- told by the consumer -----------------------------------------------------------------------------------------
+    # --- called by the consumer ---------------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None) -> None:
         """Share these topics with the group."""
@@ -127,9 +111,9 @@ class RebalanceHandler:
         self._choose(frozenset(topics))
 
     def subscribe_broker_pattern(self, pattern: BrokerPattern, listener: RebalanceListener | None) -> None:
-        """Share what the coordinator finds to match.
+        """Share the topics that the coordinator finds to match.
 
-        Raises: InvalidArgument: the protocol has no such patterns.
+        Raises: InvalidArgument: the protocol does not support such patterns.
         """
         if self._config.protocol is not GroupProtocol.CONSUMER:
             raise InvalidArgument('a BrokerPattern needs group_protocol="consumer"; a compiled pattern works with all')
@@ -140,7 +124,7 @@ class RebalanceHandler:
         self._choose(frozenset(), broker_pattern=pattern.pattern)
 
     def subscribe_pattern(self, pattern: Pattern, listener: RebalanceListener | None) -> None:
-        """Share what matches now, and what will."""
+        """Share the topics that match now, and later ones that match."""
         self._listener = listener
         self._look_for(pattern)
         self._choose(pattern.topics(self._client.cluster))
@@ -173,19 +157,19 @@ class RebalanceHandler:
         self._pattern = pattern
 
     def start(self) -> None:
-        """Join, in the background. The client has started, and knows the topics."""
+        """Join in the background. The client must have started and have the topics' metadata."""
         if self._pattern is not None:
             self._choose(self._pattern.topics(self._client.cluster))
         membership = new_member(self._client, self._config, self, self.status)
         self._membership = membership
-        self._commits.start_membership(membership)
+        self._commits.set_membership(membership)
         self._reader.processed.report_reads(membership.record_poll)
         self._subscribe(membership)
         self._client.spawn(self._run, membership, name=f"member of group {self._config.group_id}")
         if not self._is_committing:
             self._is_committing = True
             self._client.spawn(self._commits.run, name=f"commits of group {self._config.group_id}")
-            self._client.spawn(self._look_around, name=f"topics of group {self._config.group_id}")
+            self._client.spawn(self._refresh_topics, name=f"topics of group {self._config.group_id}")
 
     @property
     def is_member(self) -> bool:
@@ -202,19 +186,19 @@ class RebalanceHandler:
             self._membership.rejoin(reason)
 
     def polled(self) -> None:
-        """The application waits for partitions: a member that is out of the group joins again."""
+        """Record that the application waits for partitions: a member that has left the group rejoins."""
         if self._membership is not None:
             self._membership.record_poll()
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether the group is asked for partitions: of topics, or of those that match a pattern."""
+        """Whether there is a subscription, to topics or to a pattern."""
         return bool(self._subscription.topics) or self._pattern is not None or self._broker_pattern is not None
 
     def check_outside_listener(self, call: str) -> None:
-        """Refuse a `call` that ends the membership, which waits for the listener, which would wait for the call.
+        """Refuse a `call` that ends the membership if the listener makes it: each would wait for the other.
 
-        Raises: InvalidArgument: the rebalance listener makes it.
+        Raises: InvalidArgument: the call is made in the rebalance listener.
         """
         if self._listening == anyio.get_current_task().id:
             raise InvalidArgument(
@@ -224,18 +208,18 @@ class RebalanceHandler:
             )
 
     def settle(self) -> None:
-        """The consumer is being closed: what is finished now is what is committed."""
+        """Fix the finished positions, because the consumer is being closed: later reads no longer count."""
         self._commits.settle(self._subscription.states)
 
     async def stop(self, timeout: float, *, reason: str) -> None:
-        """Give up what is owned and leave, within `timeout` seconds."""
+        """Revoke the partitions and leave, within `timeout` seconds."""
         membership, self._membership = self._membership, None
         self._look_for(None)
         if membership is not None:
             self.settle()
             await membership.leave(timeout, reason=reason)
             self._reader.processed.report_reads(None)
-            self._commits.end_membership()
+            self._commits.set_membership(None)
 
     async def _run(self, membership: Membership) -> None:
         try:
@@ -256,21 +240,21 @@ class RebalanceHandler:
         self._hold_back(partitions)
         left = max(0.0, deadline - anyio.current_time())
         await self._commits.commit_last(partitions, timeout=min(left / 2, self._config.default_api_timeout))
-        await self._tell("revoked", partitions, max(0.0, deadline - anyio.current_time()))
+        await self._call_listener("revoked", partitions, max(0.0, deadline - anyio.current_time()))
         self._drop(partitions)
 
     async def lose(self, partitions: Collection[TopicPartition]) -> None:
         """See `Host`."""
         logger.warning("group %r: lost %s", self._config.group_id, ", ".join(map(str, sorted(partitions))))
         self._hold_back(partitions)
-        await self._tell("lost", partitions)
+        await self._call_listener("lost", partitions)
         self._drop(partitions)
 
     async def assign(self, partitions: Collection[TopicPartition]) -> None:
         """See `Host`."""
         taken = self._subscription.take(sorted(partitions), self._client.cluster)
         logger.info(
-            "group %r: reads %d partition(s), new: %s",
+            "group %r: assigned %d partition(s), added: %s",
             self._config.group_id,
             len(self._subscription.states),
             ", ".join(str(state.tp) for state in taken) or "none",
@@ -282,7 +266,7 @@ class RebalanceHandler:
             if self._listener is not None:
                 state.hold_back()
         self._updater.follow()
-        await self._tell("assigned", partitions)
+        await self._call_listener("assigned", partitions)
         for state in taken:
             state.release()
             self._fetcher.wake(state)
@@ -292,7 +276,7 @@ class RebalanceHandler:
         if final:
             self._reader.end(error)
         else:
-            self._reader.tell(error)
+            self._reader.raise_once(error)
 
     def progressed_at(self, now: float) -> float:
         """See `Host`."""
@@ -303,7 +287,7 @@ class RebalanceHandler:
         return [states[tp] for tp in partitions if tp in states]
 
     def _hold_back(self, partitions: Collection[TopicPartition]) -> None:
-        """From now on nothing of them is handed over."""
+        """Deliver no more records of these partitions."""
         for state in self._states(partitions):
             state.hold_back()
             state.attempt.interrupt()
@@ -315,11 +299,13 @@ class RebalanceHandler:
         self._commits.forget(partitions)
         self._updater.follow()
 
-    async def _tell(self, method: str, partitions: Collection[TopicPartition], limit: float | None = None) -> None:
-        """Call the user's listener; what it fails with, the reader is told."""
+    async def _call_listener(
+        self, method: str, partitions: Collection[TopicPartition], limit: float | None = None
+    ) -> None:
+        """Call the user's listener; the reader raises its failure."""
         if self._listener is None or not partitions:
             return
-        timeout = self._config.rebalance_listener_timeout_ms / 1000
+        timeout = self._config.rebalance_listener_timeout
         call: Callable[[frozenset[TopicPartition]], Awaitable[object]] = getattr(self._listener, method)
         self._listening = anyio.get_current_task().id
         try:
@@ -327,12 +313,12 @@ class RebalanceHandler:
         finally:
             self._listening = None
         if error is not None:
-            self._reader.tell(error)
+            self._reader.raise_once(error)
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
     def _on_metadata(self, cluster: Cluster) -> None:
-        """Topics may match now that did not exist before."""
+        """Subscribe to topics that match the pattern now."""
         if self._pattern is None or self._membership is None:
             return
         topics = self._pattern.topics(cluster)
@@ -340,9 +326,10 @@ class RebalanceHandler:
         if topics != before:
             self._choose(topics, later=topics - before)
 
-    async def _look_around(self) -> None:
+    async def _refresh_topics(self) -> None:
+        """Refresh the metadata of all topics periodically while there is a pattern."""
         while True:
             await self._patterned.wait()
             await anyio.sleep(metadata_refresh_interval(len(self._client.cluster.topics)))
             if self._pattern is not None:
-                self._client.metadata.request_update("a subscription by pattern looks for topics")
+                self._client.metadata.request_update("a subscription by pattern looks for new topics")

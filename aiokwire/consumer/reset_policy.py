@@ -1,4 +1,4 @@
-"""Where a consumer without a position, or with one out of range, goes on: what users write, what it means. No I/O."""
+"""Parses `auto_offset_reset`: where a consumer without a position, or with one out of range, continues. No I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_DURATION: Final = "by_duration:"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ByDuration:
-    """So long before the moment of the reset (KIP-1106)."""
+    """A duration before the time of the reset (KIP-1106)."""
 
     milliseconds: int
     text: str
@@ -25,12 +25,12 @@ class ByDuration:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AtMost:
-    """Here, or at the log's end if it does not reach so far: what "nearest" means behind the log's start."""
+    """This offset, or the end of the log if that is lower: "nearest" for a position after the log's start."""
 
     offset: int
 
 
-# What other tools call the policies.
+# The names of the policies in other tools.
 _OTHERWISE: Final = {
     "beginning": "earliest", "smallest": "earliest", "start": "earliest", "end": "latest", "largest": "latest",
     "error": "none",
@@ -41,9 +41,9 @@ ResetTarget = OffsetReset | int | ByDuration | AtMost
 
 
 def parse_reset(given: object) -> ResetTarget:
-    """What an option says.
+    """Parse the option.
 
-    Raises: ConfigurationError: it says nothing of the kind.
+    Raises: ConfigurationError: the value is not a policy, a time or a duration.
     """
     if isinstance(given, datetime.datetime):
         if given.tzinfo is None:
@@ -78,7 +78,7 @@ def _by_duration(given: str) -> ByDuration:
 
 
 def time_of(target: ResetTarget) -> int | None:
-    """What ListOffsets is asked for; None when the policy is to have none."""
+    """Return the timestamp for ListOffsets; None for the policy "none"."""
     if target in (OffsetReset.EARLIEST, OffsetReset.NEAREST):
         return EARLIEST
     if target is OffsetReset.LATEST or isinstance(target, AtMost):
@@ -89,7 +89,7 @@ def time_of(target: ResetTarget) -> int | None:
 
 
 def describe(target: ResetTarget) -> str:
-    """For messages."""
+    """Return a target's name for messages."""
     if isinstance(target, OffsetReset):
         return target.value
     if isinstance(target, ByDuration):

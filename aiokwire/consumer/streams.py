@@ -1,9 +1,9 @@
 """Several streams of records from one consumer, each partition in exactly one of them.
 
-    assignment --share_out--> shares --Reader--> streams, each in the hands of a task of its own
+    assignment --share_out--> shares --Reader--> streams, one per task
 
-Records of one partition are worked on one after the other, also when it goes from one stream to another. A stream that
-is dropped counts as closed.
+Records of a partition are processed one after the other, even when it moves to another stream. A stream that is dropped
+counts as closed.
 """
 
 from __future__ import annotations
@@ -13,25 +13,14 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import Any, Generic, Self
 
 from aiokwire.consumer.batches import ConsumerRecord
 from aiokwire.consumer.processed import Held
 from aiokwire.consumer.reader import Reader, Share
 from aiokwire.consumer.subscription import Subscription
 from aiokwire.errors import InvalidArgument
-from aiokwire.types import TopicPartition
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K = TypeVar("K")
-    V = TypeVar("V")
+from aiokwire.types import K, TopicPartition, V
 
 
 def share_out(
@@ -53,27 +42,25 @@ def share_out(
 
 
 class Streams:
-    """The streams of one consumer: which of them has what."""
+    """The streams of one consumer, and the partitions of each."""
 
-    def __init__(self, subscription: Subscription, reader: Reader, again: Callable[[Held], None]) -> None:
-        """`again` has a record handed over once more that was in the hands of a stream that ended."""
+    def __init__(self, subscription: Subscription, reader: Reader, redeliver: Callable[[Held], None]) -> None:
+        """`redeliver` delivers again a record that a stream was processing when it ended."""
         self._subscription = subscription
         self._reader = reader
-        self._again = again
+        self._redeliver = redeliver
         self._locks: dict[TopicPartition, Share] = {}
         self._shares: dict[Share, weakref.ref[RecordStream[Any, Any]]] = {}
 
     def open(self, count: int) -> list[RecordStream[Any, Any]]:
-        """So many streams over all that is assigned, now and later.
+        """Open `count` streams over the assigned partitions.
 
-        Raises: InvalidArgument: less than one, or there are streams already.
+        Raises: InvalidArgument: `count` is less than 1, or there are open streams.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise InvalidArgument(f"the number of streams must be at least 1, not {count!r}")
         if self._shares:
-            raise InvalidArgument(
-                f"this consumer has {len(self._shares)} streams: close them before you ask for others"
-            )
+            raise InvalidArgument(f"this consumer has {len(self._shares)} open streams: close them first")
         loop = asyncio.get_running_loop()
         streams: list[RecordStream[Any, Any]] = []
         for _ in range(count):
@@ -86,14 +73,14 @@ class Streams:
         return streams
 
     def end(self, share: Share) -> None:
-        """A stream was closed: the others have its partitions, and its record, from now on."""
+        """Distribute the partitions of a closed stream, and its record, to the other streams."""
         if self._shares.pop(share, None) is None:
             return
         share.closed = True
         share.partitions = frozenset()
         held = share.put_back()
         if held is not None and self._reader.processed.put_back(held) and self._is_assigned(held):
-            self._again(held)
+            self._redeliver(held)
         self._share_out()
         self._reader.buffer.notify()
 
@@ -101,27 +88,27 @@ class Streams:
         return self._reader.ended is None and self._subscription.states.get(held.state.tp) is held.state
 
     def _on_drop(self, loop: asyncio.AbstractEventLoop, share: Share) -> Callable[[object], None]:
-        def on_drop(_stream: object) -> None:  # wherever, and in whichever thread, the last reference went
+        def on_drop(_stream: object) -> None:  # runs in whichever thread drops the last reference
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self.end, share)
 
         return on_drop
 
     def _share_out(self) -> None:
-        """What is assigned changed, or who takes from it."""
+        """Distribute the partitions after a change of the assignment or of the streams."""
         shares = list(self._shares)
         if not shares:
             return  # the last one was closed
         given = share_out(self._subscription.states, [share.partitions for share in shares])
         for share, partitions in zip(shares, given, strict=True):
             share.partitions = partitions
-        self._reader.buffer.notify()  # what is held may be somebody else's now
+        self._reader.buffer.notify()  # buffered chunks may belong to another stream now
 
 
 class RecordStream(Generic[K, V]):
     """Records of some of a consumer's partitions, for one task; ends when the consumer is closed.
 
-    When it is closed or dropped, its partitions go to the other streams; so does the record that it has in hand, unless
+    When it is closed or dropped, the other streams receive its partitions, and the record that it is processing, unless
     that was acked or committed.
     """
 
@@ -132,26 +119,26 @@ class RecordStream(Generic[K, V]):
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that it has now."""
+        """The partitions of this stream now."""
         return self._share.partitions
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ConsumerRecord[K, V]:
-        """The next record; what this stream handed over before is finished. A call that is cancelled takes none.
+        """Return the next record; the previous one of this stream is finished. A call that is cancelled takes none.
 
-        Raises: what keeps one of its partitions from going on.
+        Raises: the error of a partition that cannot be read.
         """
         record: ConsumerRecord[K, V] = await self._reader.next_of(self._share)
         return record
 
     def close(self) -> None:
-        """Hand over to the others."""
+        """End this stream; the others receive its partitions."""
         self._streams.end(self._share)
 
     async def aclose(self) -> None:
-        """As `close`, for `contextlib.aclosing`."""
+        """Close it; for `contextlib.aclosing`."""
         self.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Which partitions a consumer reads: chosen by topic or one by one, kept true as the metadata changes. No I/O."""
+"""The assigned partitions, chosen by topic or one by one, and updated when the metadata changes. No I/O."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ NO_ID: Final = (b"", ZERO_UUID)
 
 @dataclasses.dataclass(slots=True)
 class Changes:
-    """What a new metadata snapshot means for the assignment."""
+    """The changes of the assignment by a new metadata snapshot."""
 
     added: list[PartitionState] = dataclasses.field(default_factory=list)
     removed: list[PartitionState] = dataclasses.field(default_factory=list)
 
 
 class Subscription:
-    """The assigned partitions and where they came from: given one by one, all of the topics subscribed to, or, when
-    those are `shared`, what a group assigned of them."""
+    """The assigned partitions and their origin: given one by one, all of the subscribed topics, or, if those are
+    `shared`, the ones that the group assigned."""
 
     def __init__(self, reset: ResetTarget | None, on_first: Callable[[], None] | None = None) -> None:
         """`reset`: where partitions start; None: at the committed offsets. `on_first` is called when partitions are
         assigned after there were none."""
         self._reset = reset
         self.topics: frozenset[str] = frozenset()  # subscribed to; empty when partitions were given one by one
-        self.shared = False  # members of a group share the topics out
+        self.shared = False  # the group distributes the partitions of the topics
         self.states: dict[TopicPartition, PartitionState] = {}
         self._on_first = on_first
         self._listeners: list[Callable[[], None]] = []
-        self._is_empty = True  # when `_changed` was called last
-        self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: others are new
+        self._is_empty = True  # at the last call of `_changed`
+        self._seen: dict[str, int] = {}  # partitions of each topic when it was first seen: later ones are new
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever the assignment changes; one that was added before is not called twice."""
+        """Call `listener` whenever the assignment changes; has no effect if it was added before."""
         if listener not in self._listeners:
             self._listeners.append(listener)
 
@@ -53,25 +53,25 @@ class Subscription:
         return self.topics.union(tp.topic for tp in self.states)
 
     def subscribe(self, topics: Iterable[str]) -> list[PartitionState]:
-        """Read all partitions of `topics`, found by `follow`. Returns the partitions that fall away."""
+        """Read all partitions of `topics`, found by `follow`. Returns the removed partitions."""
         self.shared = False
         self._choose(topics)
-        fallen = self._keep(tp for tp in self.states if tp.topic in self.topics)
+        removed = self._keep(tp for tp in self.states if tp.topic in self.topics)
         self._changed()
-        return fallen
+        return removed
 
     def share(self, topics: Iterable[str], *, later: Iterable[str] = ()) -> list[PartitionState]:
-        """Read what a group assigns of `topics`. Returns the partitions that fall away, none when they were shared
-        before: those are the group's to take. `later` are topics that did not exist when they were subscribed to."""
-        fallen = [] if self.shared else self._keep(())
+        """Read the partitions of `topics` that a group assigns. Returns the removed partitions, none if topics were
+        shared before: then the group revokes them. `later` are topics that did not exist at their subscription."""
+        removed = [] if self.shared else self._keep(())
         self.shared = True
         self._choose(topics)
-        self._seen.update((name, 0) for name in later if name not in self._seen)
+        self.expect(later)
         self._changed()
-        return fallen
+        return removed
 
     def expect(self, topics: Iterable[str]) -> None:
-        """These topics do not exist yet: their partitions are read from the start when they come."""
+        """Read the partitions of topics that do not exist yet from their start once they appear."""
         self._seen.update((name, 0) for name in topics if name not in self._seen)
 
     def _choose(self, topics: Iterable[str]) -> None:
@@ -79,7 +79,7 @@ class Subscription:
         self._seen = {name: count for name, count in self._seen.items() if name in self.topics}
 
     def assign(self, partitions: Iterable[TopicPartition]) -> tuple[list[PartitionState], list[PartitionState]]:
-        """Read these partitions and no other; returns those that are new and those that fall away."""
+        """Read these partitions and no others; returns the added and the removed ones."""
         self.shared = False
         self.topics = frozenset()
         self._seen.clear()
@@ -90,32 +90,32 @@ class Subscription:
         return added, removed
 
     def take(self, partitions: Iterable[TopicPartition], cluster: Cluster) -> list[PartitionState]:
-        """The group assigned these, too; returns those that are new."""
+        """Add partitions that the group assigned; returns the new ones."""
         new = [tp for tp in partitions if tp not in self.states]
         taken = [self._add(tp, cluster.topic_id(tp.topic) or b"", None, "") for tp in new]
         self._changed()
         return taken
 
     def give_up(self, partitions: Iterable[TopicPartition]) -> list[PartitionState]:
-        """The group took these; returns those that were there."""
+        """Remove partitions that the group revoked; returns those that were assigned."""
         given_up = [self.states.pop(tp) for tp in partitions if tp in self.states]
         self._changed()
         return given_up
 
     def first_reset(self, tp: TopicPartition, policy: ResetTarget) -> ResetTarget:
-        """Where a partition begins of which its group has committed nothing: one that was added after the subscription
-        at its start, since "latest" would skip what was written before it was noticed."""
+        """Return the start of a partition without a committed offset. One that was added after the subscription starts
+        at its first record: "latest" would skip the records written before the client noticed it."""
         seen = self._seen.get(tp.topic)
         return OffsetReset.EARLIEST if seen is not None and tp.partition >= seen else policy
 
     def follow(self, cluster: Cluster) -> Changes:
-        """Take over what a snapshot says: new partitions, topics made anew.
+        """Apply a snapshot: new partitions, recreated topics.
 
-        A topic that is missing from the snapshot keeps its partitions and positions: it may come back, and a broker
-        that has just started may not know it yet.
+        A topic that is missing from the snapshot keeps its partitions and positions: it may reappear, and a broker that
+        has just started may not know it yet.
         """
         changes = Changes()
-        before: dict[TopicPartition, int] = {}  # positions in topics that were made anew
+        before: dict[TopicPartition, int] = {}  # positions in recreated topics
         for state in list(self.states.values()):
             topic_id = cluster.topic_id(state.tp.topic) or b""
             if topic_id in NO_ID or topic_id == state.topic_id:
@@ -123,12 +123,12 @@ class Subscription:
             if state.topic_id in NO_ID:
                 state.follow_topic(topic_id)
                 continue
-            logger.warning("%s: the topic was deleted and made anew; reading the new one from its start", state.tp)
+            logger.warning("%s: the topic was deleted and recreated; restarting at its beginning", state.tp)
             changes.removed.append(self.states.pop(state.tp))
             if state.cursor.fetch_offset != UNKNOWN:
                 before[state.tp] = state.cursor.fetch_offset
             if self.shared or not self.topics:
-                changes.added.append(self._add(state.tp, topic_id, OffsetReset.EARLIEST, "the topic was made anew"))
+                changes.added.append(self._add(state.tp, topic_id, OffsetReset.EARLIEST, "the topic was recreated"))
         for name in sorted(self.topics):
             self._follow_topic(name, cluster, changes)
         for state in changes.added:
@@ -142,7 +142,7 @@ class Subscription:
         topic = cluster.topics.get(name)
         if topic is None or not topic.partitions:
             return
-        # "latest" for a partition that appears later would skip what was written before it was noticed
+        # "latest" for a partition that appears later would skip the records written before the client noticed it.
         target, reason = (OffsetReset.EARLIEST, "new partition") if name in self._seen else (self._reset, "subscribed")
         topic_id = cluster.topic_id(name) or b""
         for partition in () if self.shared else topic.partitions:

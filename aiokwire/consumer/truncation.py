@@ -1,4 +1,4 @@
-"""Whether a new leader's log still holds a position (KIP-320): the question and its answers."""
+"""Detects whether a new leader's log was truncated before a position (KIP-320, OffsetForLeaderEpoch)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from aiokwire.protocol import ApiKey
 from aiokwire.protocol.messages import offset_for_leader_epoch as messages
 from aiokwire.types import TopicPartition
 
-# Before, only brokers had the permission to ask (KIP-320).
+# Earlier versions need a broker's permissions (KIP-320).
 FIRST_VERSION_FOR_CONSUMERS: Final = 3
 CONSUMER_REPLICA: Final = -1
 
 
 def epoch_request(states: Sequence[PartitionState]) -> messages.OffsetForLeaderEpochRequest:
-    """Where does the log of the epoch end that each position was read under?"""
+    """Ask for the end of the epoch under which each position was read."""
     topics: dict[str, messages.OffsetForLeaderTopic] = {}
     for state in states:
         name, partition = state.tp
@@ -37,7 +37,7 @@ def epoch_request(states: Sequence[PartitionState]) -> messages.OffsetForLeaderE
 def read_epochs(
     response: messages.OffsetForLeaderEpochResponse, states: Sequence[PartitionState], who: str
 ) -> dict[TopicPartition, int | BrokerError]:
-    """The end of the epoch by partition (negative when the leader knows none: no loss can be told), or an error."""
+    """Return each partition's end of the epoch, negative if the leader does not know it, or its error."""
     ends: dict[TopicPartition, int | BrokerError] = {}
     for topic in response.topics:
         for data in topic.partitions:
@@ -45,21 +45,21 @@ def read_epochs(
             ends[tp] = data.end_offset if not data.error_code else _error(tp, data.error_code, who)
     for state in states:
         if state.tp not in ends:
-            ends[state.tp] = _error(state.tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{who} left it out of its answer")
+            ends[state.tp] = _error(state.tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, who)
     return ends
 
 
 def _error(tp: TopicPartition, code: int, who: str) -> BrokerError:
-    context = f"{who} was asked where an epoch of {tp} ends"
+    context = f"{who} could not return the end of an epoch of {tp}"
     return error_for(code, context, topic=tp.topic, partition=tp.partition, request="OffsetForLeaderEpoch")
 
 
 async def check_epochs(
     connection: Connection, states: Sequence[PartitionState], *, timeout: float
 ) -> dict[TopicPartition, int | BrokerError]:
-    """Ask the leader of `states`. A broker that is too old to be asked by a consumer counts as knowing no epoch.
+    """Ask the leader of `states`. Brokers that do not support this for consumers count as knowing no epoch.
 
-    Raises: ConnectionFailed, RequestTimedOut: no answer came.
+    Raises: ConnectionFailed, RequestTimedOut: there was no response.
     """
     offered = connection.versions.range(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     if offered is None or offered.max < FIRST_VERSION_FOR_CONSUMERS:

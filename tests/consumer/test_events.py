@@ -9,19 +9,17 @@ import anyio
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.consumer import Consumer
-from aiokwire.consumer.events import (
-    WITHOUT_ENDS,
+from aiokwire.consumer import (
+    Consumer,
     ConsumerEvent,
     CoordinatorFound,
-    Events,
-    EventStream,
     PartitionEnd,
     PositionReset,
     RebalanceEnded,
     RebalanceStarted,
-    Throttled,
 )
+from aiokwire.consumer.events import WITHOUT_ENDS
+from aiokwire.events import Events, EventStream, Throttled
 from aiokwire.types import TopicPartition
 from tests.consumer.groups import assigned, fill, member, until
 

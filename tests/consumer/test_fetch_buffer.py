@@ -233,8 +233,7 @@ def test_an_error_is_reported_after_the_records_before_it() -> None:
     recorder = Recorder()
     one = state()
     recorder.add(one, encoded(0, 1))
-    one.fail(KafkaError("no"))
-    recorder.buffer.report(one)
+    recorder.buffer.fail(one, KafkaError("no"))
     assert recorder.buffer.failed() is None
     recorder.buffer.finish(load(recorder.buffer.current()))
     assert recorder.buffer.failed() is one
@@ -244,8 +243,7 @@ def test_an_error_is_reported_after_the_records_before_it() -> None:
 def test_an_error_cleared_by_a_seek_is_not_reported() -> None:
     recorder = Recorder()
     one = state()
-    one.fail(KafkaError("no"))
-    recorder.buffer.report(one)
+    recorder.buffer.fail(one, KafkaError("no"))
     one.move_to(3)
     assert recorder.buffer.failed() is None
 

@@ -18,7 +18,7 @@ from aiokwire.consumer.fetch_session import (
     SESSION_ERRORS,
     FetchSession,
     Turn,
-    farewell,
+    closing_turn,
     plan_turn,
     session_after,
 )
@@ -129,8 +129,8 @@ def test_the_epoch_increases_and_wraps_to_one() -> None:
 
 
 def test_only_an_existing_session_is_ended_on_close() -> None:
-    assert farewell(FetchSession()) is None
-    turn = farewell(after(asked()))
+    assert closing_turn(FetchSession()) is None
+    turn = closing_turn(after(asked()))
     assert turn is not None
     assert (turn.session_id, turn.epoch, turn.named) == (77, FINAL_EPOCH, ())
 

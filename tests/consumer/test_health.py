@@ -16,8 +16,8 @@ from aiokwire.consumer.health import (
     Reason,
     Seen,
     Source,
+    check_again,
     group_health,
-    look_again,
     reason_of,
 )
 from aiokwire.consumer.positions import FetchState, PartitionState
@@ -79,11 +79,11 @@ def at_end(state: PartitionState) -> None:
     [
         (in_flight, WELL, Reason.FETCHING, ""),
         (in_flight, Source(asked_at=95.0), Reason.FETCHING, ""),
-        (in_flight, Source(asked_at=80.0), Reason.UNANSWERED, "node 1 was asked 20.0 s ago"),
+        (in_flight, Source(asked_at=80.0), Reason.UNANSWERED, "no response from node 1 for 20.0 s"),
         (at_end, WELL, Reason.AT_END, ""),
         (at_end, Source(has_room=False), Reason.AT_END, ""),
-        (at_end, Source(trouble="refused"), Reason.UNREACHABLE, "refused"),
-        (paused, Source(trouble="refused"), Reason.PAUSED, ""),
+        (at_end, Source(last_error="refused"), Reason.UNREACHABLE, "refused"),
+        (paused, Source(last_error="refused"), Reason.PAUSED, ""),
         (failed, WELL, Reason.ERROR, "damaged"),
         (lost, WELL, Reason.GONE, ""),
         (held_back, WELL, Reason.HELD_BACK, ""),
@@ -93,7 +93,7 @@ def at_end(state: PartitionState) -> None:
         (retrying, WELL, Reason.RETRYING, "not yet"),
         (looked_up, WELL, Reason.LOOKING_UP, "AWAIT_RESET"),
         (lambda _state: None, Source(has_room=False), Reason.NO_MEMORY, ""),
-        (lambda _state: None, WELL, Reason.FETCHING, "none is on its way"),
+        (lambda _state: None, WELL, Reason.FETCHING, "none is in flight"),
     ],
 )
 def test_the_reason_names_what_a_partition_waits_for(
@@ -105,18 +105,18 @@ def test_the_reason_names_what_a_partition_waits_for(
 
 
 def test_a_position_that_advances_is_progress() -> None:
-    seen = look_again(None, 5, Reason.FETCHING, 1.0)
+    seen = check_again(None, 5, Reason.FETCHING, 1.0)
     assert seen == Seen(5, 1.0, 1.0)
-    assert look_again(seen, 6, Reason.NO_LEADER, 4.0) == Seen(6, 4.0, 4.0)
+    assert check_again(seen, 6, Reason.NO_LEADER, 4.0) == Seen(6, 4.0, 4.0)
 
 
 def test_a_harmless_reason_for_waiting_is_not_a_stall() -> None:
-    seen = look_again(Seen(5, 1.0, 1.0, told=True), 5, Reason.AT_END, 7.0)
+    seen = check_again(Seen(5, 1.0, 1.0, is_reported=True), 5, Reason.AT_END, 7.0)
     assert seen == Seen(5, 1.0, 7.0)
 
 
 def test_a_stall_counts_from_the_last_time_without_a_problem() -> None:
-    seen = look_again(Seen(5, 1.0, 7.0), 5, Reason.UNREACHABLE, 9.0)
+    seen = check_again(Seen(5, 1.0, 7.0), 5, Reason.UNREACHABLE, 9.0)
     assert seen == Seen(5, 1.0, 7.0)
     assert Reason.UNREACHABLE not in HARMLESS
 

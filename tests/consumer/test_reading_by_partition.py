@@ -65,7 +65,7 @@ async def test_a_wrong_number_of_records_is_refused(broker: Broker, wrong: Any) 
 async def test_wrong_partitions_are_refused(broker: Broker) -> None:
     async with reader_of(broker) as reader:
         for wrong in (T0, "t", 3):
-            with pytest.raises(InvalidArgument, match="partitions is a collection"):
+            with pytest.raises(InvalidArgument, match="partitions must be a collection"):
                 await reader.getmany(timeout=0, partitions=wrong)  # type: ignore[arg-type]  # the mistake
 
 

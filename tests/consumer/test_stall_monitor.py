@@ -118,7 +118,7 @@ async def test_a_lost_and_a_found_coordinator_are_events() -> None:
         assert found.node_id == broker.faults.coordinator("g") != old
         group = reader.health().group
         assert group is not None
-        assert (group.coordinator, group.trouble) == (found.node_id, "")
+        assert (group.coordinator, group.last_error) == (found.node_id, "")
 
 
 async def test_throttling_by_a_broker_is_an_event(make_peer: Callable[..., Any]) -> None:
@@ -160,11 +160,11 @@ async def test_ten_thousand_partitions_are_checked_in_short_turns() -> None:
     partitions = [TopicPartition("t", number) for number in range(10_000)]
     reader = Consumer(partitions=partitions, bootstrap_servers="127.0.0.1:1")
     with Turns() as turns:
-        await reader._stall_monitor._look_around()
+        await reader._stall_monitor._check_all()
     assert turns.longest < 0.020
     assert len(reader.health().partitions) == 10_000
     await reader.assign(partitions[:10])
-    await reader._stall_monitor._look_around()
+    await reader._stall_monitor._check_all()
     assert len(reader._stall_monitor._seen) == 10
 
 
@@ -177,8 +177,8 @@ async def test_partitions_that_stall_for_one_reason_are_logged_in_one_line(caplo
 
     with anyio.fail_after(5):
         while not logged():
-            await reader._stall_monitor._look_around()
-    await reader._stall_monitor._look_around()
+            await reader._stall_monitor._check_all()
+    await reader._stall_monitor._check_all()
     lines = logged()
     assert len(lines) == 1
     assert "waits for a leader" in lines[0]

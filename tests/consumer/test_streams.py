@@ -170,7 +170,7 @@ async def test_there_is_one_set_of_streams_at_a_time(broker: Broker) -> None:
         with pytest.raises(InvalidArgument, match="at least 1"):
             reader.streams(0)
         streams = reader.streams(2)
-        with pytest.raises(InvalidArgument, match="2 streams"):
+        with pytest.raises(InvalidArgument, match="2 open streams"):
             reader.streams(2)
         for stream in streams:
             stream.close()

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokwire.consumer.events import ConsumerEvent, EventStream, LoopBlocked
+from aiokwire.consumer import ConsumerEvent, EventStream, LoopBlocked
 from aiokwire.watchdog import BlockedLoop
 from tests.consumer.groups import RecordingListener, assigned, fill, member, t, until
 from tests.group.aside import broker_aside
