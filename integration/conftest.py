@@ -1,7 +1,7 @@
-"""Where the scenarios' brokers come from, each started once a session, and what each of them can do.
+"""The scenarios' brokers, each started once per session, and the features of each release.
 
-In this order: `AIOKWIRE_BOOTSTRAP`; Docker where an engine answers; a JVM. What is missing fails where CI=true and is a
-named skip elsewhere. `--brokers embedded,kafka-4.3.1` limits a run.
+A broker comes from `AIOKWIRE_BOOTSTRAP`, from Docker if an engine is available, or from a JVM. A missing requirement
+fails where CI=true, and is a skip that names it elsewhere. `--brokers embedded,kafka-4.3.1` limits a run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from integration.embedded import EmbeddedProcess
 from integration.kafka import VERSIONS, JavaTools, KafkaServer, MissingPrerequisite, real_kafka
 from integration.kafka.metadata import create_by_asking
 
-PARTITIONS = 4  # num.partitions of every broker here
+PARTITIONS = 4  # num.partitions of every broker
 EXTERNAL = os.environ.get("AIOKWIRE_BOOTSTRAP")
 REAL = ["external"] if EXTERNAL else [f"kafka-{version}" for version in VERSIONS]
 ALL = ["embedded", *REAL]
@@ -32,7 +32,7 @@ _ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True)
 class BrokerUnderTest:
-    """A running broker and what its release can do."""
+    """A running broker and the features of its release."""
 
     name: str
     server: KafkaServer | None
@@ -43,7 +43,7 @@ class BrokerUnderTest:
 
     @property
     def codecs(self) -> tuple[str, ...]:
-        """The codecs that its message format and its broker know."""
+        """The codecs that its message format and release support."""
         return _CODECS.get(self.name, _ALL_CODECS)
 
     @property
@@ -68,13 +68,13 @@ class BrokerUnderTest:
 
     @property
     def may_be_killed(self) -> KafkaServer:
-        """Its server, for scenarios that end it; a broker that was only named is left alone."""
+        """Its server, for scenarios that kill it; an external broker is never killed."""
         if self.server is None:
             pytest.skip("a broker named by AIOKWIRE_BOOTSTRAP is not ours to kill")
         return self.server
 
     def create(self, prefix: str = "t") -> str:
-        """A new topic with `PARTITIONS` partitions, each with a leader."""
+        """Create a topic with `PARTITIONS` partitions, each with a leader."""
         name = f"{prefix}-{uuid.uuid4().hex[:10]}"
         create_by_asking(self.bootstrap_servers, name, PARTITIONS)
         return name
@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`broker` runs a scenario on every broker; `modern_broker` on those that current clients speak to."""
+    """Run tests with `broker` on every broker, and with `modern_broker` on those that current clients support."""
     chosen = metafunc.config.getoption("--brokers").split(",")
     for fixture, names in (("broker", ALL), ("modern_broker", MODERN)):
         if fixture in metafunc.fixturenames:
@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
-        if "interop" in item.path.parts:  # what the other clients warn of is theirs
+        if "interop" in item.path.parts:  # ignore warnings of other clients
             item.add_marker(pytest.mark.filterwarnings("ignore::DeprecationWarning"))
 
 
@@ -135,7 +135,7 @@ def _server(name: str, settings: Mapping[str, object] | None = None) -> KafkaSer
 
 @contextmanager
 def broker_with(config: pytest.Config, name: str, settings: Mapping[str, object]) -> Iterator[KafkaServer]:
-    """A broker of a module's own, with settings in snake_case; skips where `--brokers` leaves it out."""
+    """Start a broker for one module, with settings in snake_case; skip it unless `--brokers` names it."""
     if name not in config.getoption("--brokers").split(","):
         pytest.skip("left out by --brokers")
     with closing(_server(name, settings)) as server:
@@ -151,13 +151,13 @@ def _lacking(what: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest, _brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
-    """One broker after the other."""
+    """Each broker in turn."""
     return _brokers(request.param)
 
 
 @pytest.fixture(scope="session")
 def modern_broker(request: pytest.FixtureRequest, _brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
-    """The same, without the old releases."""
+    """Each broker in turn, without the old releases."""
     return _brokers(request.param)
 
 
@@ -169,7 +169,7 @@ def embedded(_brokers: Callable[[str], BrokerUnderTest]) -> BrokerUnderTest:
 
 @pytest.fixture(scope="session")
 def java() -> Callable[[BrokerUnderTest], JavaTools]:
-    """Kafka's own tools for a broker; they come from the newest release."""
+    """Kafka's tools of the newest release, for a broker."""
     from integration.kafka import java as launcher
     from integration.kafka import libs
 

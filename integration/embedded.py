@@ -1,4 +1,4 @@
-"""The embedded broker as a process of its own, `aiokwire broker`, so that it can be killed and judged from outside."""
+"""The embedded broker in its own process, `aiokwire broker`, so that it can be killed and its files checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STOP_SECONDS = 20.0
 
 
 class EmbeddedProcess:
-    """`aiokwire broker` on a data directory of its own; it has the shape of a `KafkaServer`."""
+    """`aiokwire broker` with its own data directory and the interface of `KafkaServer`."""
 
     version = "embedded"
 
@@ -35,7 +35,7 @@ class EmbeddedProcess:
 
     @property
     def data_dir(self) -> Path:
-        """Where its log lives."""
+        """Its data directory."""
         if self._given is not None:
             return self._given
         if self._home is None:
@@ -43,22 +43,22 @@ class EmbeddedProcess:
         return self._home
 
     def files_of(self, topic: str) -> list[Path]:
-        """Every file of a topic's partitions that Kafka's DumpLogSegments can judge."""
+        """Return the files of a topic's partitions that Kafka's DumpLogSegments can check."""
         suffixes = {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}
         return sorted(path for path in self.data_dir.glob(f"{topic}-*/*") if path.suffix in suffixes)
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The broker's process id."""
         if self._process is None:
             raise ServerFailed("the embedded broker was not started")
         return self._process.pid
 
     def start(self) -> None:
-        """Starts it and waits for the line that says it serves.
+        """Start it and wait until it reports that it is listening.
 
         Raises:
-            ServerFailed: it ended instead.
+            ServerFailed: it ended before.
         """
         command = [sys.executable, "-m", "aiokwire", "broker", "--listen", self.bootstrap_servers]
         command += ["--data-dir", str(self.data_dir)]
@@ -78,27 +78,27 @@ class EmbeddedProcess:
                 raise ServerFailed(f"aiokwire broker ended with {status}: {errors.read()[-1500:]}")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM, as a service manager ends it; returns its exit status."""
+        """Send SIGTERM, as a service manager does; return the exit status."""
         return self._end(signal.SIGTERM)
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         os.kill(self.pid, signal.SIGCONT)
 
     def restart(self) -> None:
-        """Starts it again on the same port and data."""
+        """Start it again on the same port and data."""
         self.start()
 
     def close(self) -> None:
-        """Ends it and removes its data."""
+        """Stop it and delete its data."""
         self._end(signal.SIGKILL)
         if self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
@@ -119,7 +119,7 @@ class EmbeddedProcess:
 
 @contextmanager
 def at_full_speed(name: str, *, settings: Mapping[str, object] | None = None) -> Iterator[KafkaServer]:
-    """`embedded`, or a release of Kafka by its number, running: for programs that measure."""
+    """Start `embedded`, or a release of Kafka by its number, for measurements."""
     server: KafkaServer = (
         EmbeddedProcess(settings=settings)
         if name == "embedded"

@@ -1,9 +1,9 @@
-"""`make soak`: a producer that lives for long, and what it holds while it does.
+"""`make soak`: memory, objects and tasks of a producer over a long time.
 
-Phases take turns until the time is over: steady records, a broker that is stopped (deliveries fail at their deadline),
-idleness, awaited sends and waits that are cancelled. After each phase the producer is flushed and the process is
-measured: resident memory, objects that the garbage collector knows, tasks. A table says how the last quarter compares
-with the first one after a warm-up, a plot goes to build/soak.png, and growth ends the run with status 1.
+Phases alternate until the time is over: steady records, a stopped broker (deliveries fail at their timeout), idle time,
+awaited sends and cancelled waits. After each phase the producer is flushed and the process is measured: resident
+memory, objects of the garbage collector, tasks. A table compares the last quarter with the first one after a warm-up, a
+plot is written to build/soak.png, and growth ends the run with status 1.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from integration.embedded import EmbeddedProcess
 _OUTPUT = Path(__file__).resolve().parents[1] / "build"
 _TOPIC = "soak"
 _CHECK_SECONDS = 0.25
-# How much the last quarter may lie above the first: an allocator's crumbs, not a leak of one object per request.
+# The allowed growth from the first to the last quarter: fragmentation, but not a leak of one object per request.
 _MIB_ALLOWED = 4.0
 _OBJECTS_ALLOWED = 400
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at the process after a phase."""
+    """The measurements of the process after a phase."""
 
     phase: str
     seconds: float
@@ -68,7 +68,7 @@ class Soak:
         self.samples: list[Sample] = []
 
     async def run(self) -> None:
-        """Phase after phase until the time is over."""
+        """Run the phases in turn until the time is over."""
         phases: list[tuple[str, Callable[[float], Awaitable[None]]]] = [
             ("success", self._success),
             ("awaited", self._awaited),
@@ -88,12 +88,12 @@ class Soak:
         mib = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
         seconds = anyio.current_time() - self._began
         held = self._producer.buffered
-        objects = len(gc.get_objects()) - len(self.samples)  # without what is kept here
+        objects = len(gc.get_objects()) - len(self.samples)  # without the samples
         tasks = len(asyncio.all_tasks())
         self.samples.append(Sample(phase, seconds, mib, objects, tasks, self.sent, self.failed, held))
 
     async def _success(self, end: float) -> None:
-        """Bursts, as a service has them: 5,000 records, then a breath."""
+        """Send bursts of 5,000 records with pauses, as a service does."""
         while anyio.current_time() < end:
             for number in range(5000):
                 await self._producer.submit(_TOPIC, b"x" * 100, b"%d" % number)
@@ -112,7 +112,7 @@ class Soak:
                 group.start_soon(sender)
 
     async def _errors(self, end: float) -> None:
-        """The broker is away: every record fails at its deadline."""
+        """Send while the broker is down: every record fails at its delivery timeout."""
         await run_in_thread(self._broker.stop)
         try:
             while anyio.current_time() < end:
@@ -127,7 +127,7 @@ class Soak:
         await self._work_again()
 
     async def _work_again(self) -> None:
-        """Until the producer has found the broker."""
+        """Send until the producer has reached the broker."""
         while True:
             try:
                 await self._producer.send(_TOPIC, b"again")
@@ -139,7 +139,7 @@ class Soak:
         await anyio.sleep_until(end)
 
     async def _cancelled(self, end: float) -> None:
-        """Calls that give up before their answer comes."""
+        """Cancel calls before their response arrives."""
         while anyio.current_time() < end:
             for _ in range(100):
                 with anyio.move_on_after(0):
@@ -148,7 +148,7 @@ class Soak:
 
 
 def growth(samples: list[Sample]) -> tuple[float, float]:
-    """MiB and objects by which the last quarter lies above the first one after the warm-up, by medians per phase."""
+    """Return the growth in MiB and objects from the first quarter after the warm-up to the last, by phase medians."""
     mib: list[float] = []
     objects: list[float] = []
     for phase in {sample.phase for sample in samples}:
@@ -162,7 +162,7 @@ def growth(samples: list[Sample]) -> tuple[float, float]:
 
 
 def show(console: Console, samples: list[Sample]) -> None:
-    """The table: first, middle and last sample of each phase."""
+    """Print the first, middle and last sample of each phase."""
     table = Table("phase", "at, s", "RSS, MiB", "gc objects", "tasks", "sent", "failed", "bytes held")
     for phase in dict.fromkeys(sample.phase for sample in samples):
         mine = [sample for sample in samples if sample.phase == phase]
@@ -176,7 +176,7 @@ def show(console: Console, samples: list[Sample]) -> None:
 
 
 def plot(samples: list[Sample], path: Path) -> None:
-    """Memory and objects over time."""
+    """Plot memory and objects over time."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -200,7 +200,7 @@ def plot(samples: list[Sample], path: Path) -> None:
 
 
 async def soak(broker: EmbeddedProcess, minutes: float, phase: float) -> list[Sample]:
-    """Run it; gives what was measured."""
+    """Run the phases and return the samples."""
     async with Admin(broker.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic(_TOPIC, 4)])
     options: dict[str, Any] = {"delivery_timeout_ms": 500, "reconnect_backoff_max_ms": 100, "retry_backoff_max_ms": 50}
@@ -211,12 +211,12 @@ async def soak(broker: EmbeddedProcess, minutes: float, phase: float) -> list[Sa
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m integration.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--phase", type=float, default=3.0, help="seconds of one phase")
     given = parser.parse_args()
-    logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # a broker that goes away is the point here
+    logging.getLogger("aiokwire").setLevel(logging.CRITICAL)  # outages of the broker are expected
     settings: dict[str, object] = {"log.retention.bytes": 64 << 20, "log.segment.bytes": 16 << 20}
     broker = EmbeddedProcess(settings=settings)
     broker.start()

@@ -1,7 +1,7 @@
-"""Does the wheel work where the checkout is not?
+"""Check that the wheel works without the checkout.
 
-`python integration/wheel.py DIST` installs the newest wheel of DIST into an environment of its own and sends records
-through its broker; `make wheel` calls it. The dependencies are taken from this interpreter's environment.
+`python integration/wheel.py DIST` installs the newest wheel of DIST into a new environment and sends records through
+its broker; `make wheel` calls it. The dependencies come from this interpreter's environment.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
         install = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", str(wheel)]
         subprocess.run(install, check=True)
         site = next((environment / "lib").glob("python*/site-packages"))
-        # After the wheel's own directory, and without its .pth files: the checkout's editable install stays invisible.
+        # Behind the wheel's own directory, and without .pth files: the checkout's editable install is not visible.
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
         subprocess.run([str(python), "-c", TRIAL, str(checkout)], check=True, cwd=directory, timeout=60)
 

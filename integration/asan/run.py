@@ -1,8 +1,8 @@
-"""Runs the fuzz tests of the record kernel once under AddressSanitizer.
+"""Run the fuzz tests of the record kernel under AddressSanitizer.
 
-Builds the kernel with `-fsanitize=address` into a directory of its own (default: `build/asan`), so that the checkout's
-build stays as it is, and runs the tests there with Python's own allocator switched off: a read or write of one
-byte too many ends the run with a report. Needs gcc and its libasan.
+Builds the kernel with `-fsanitize=address` in a separate directory (default: `build/asan`), so that the checkout's
+build stays as it is, and runs the tests there without Python's own allocator: an out-of-bounds read or write ends the
+run with a report. Needs gcc and its libasan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sysconfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FLAGS = ["-fsanitize=address", "-fno-omit-frame-pointer", "-g", "-O1", "-fPIC", "-fno-strict-aliasing"]
-# As in tests/conftest.py, which needs the whole package: a slow machine must not fail a test of bytes.
+# As in tests/conftest.py, which needs the whole package: a slow machine must not fail these tests.
 CONFTEST = """
 from hypothesis import HealthCheck, settings
 
@@ -29,7 +29,7 @@ MODULES = ("_hash", "_record", "_columns", "_arrow_c", "_message_set", "_builder
 
 
 def copy_sources(target: pathlib.Path) -> None:
-    """The package and the tests of the kernel, without what was built for ordinary use."""
+    """Copy the package and the tests of the kernel, without compiled modules."""
     shutil.rmtree(target, ignore_errors=True)
     skipped = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
     (target / "aiokwire").mkdir(parents=True)
@@ -43,7 +43,7 @@ def copy_sources(target: pathlib.Path) -> None:
 
 
 def build(target: pathlib.Path) -> None:
-    """Compiles each module in place under the sanitizer."""
+    """Compile each module in place with the sanitizer."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     include = "-I" + sysconfig.get_path("include")
     for name in MODULES:
@@ -53,7 +53,7 @@ def build(target: pathlib.Path) -> None:
 
 
 def run_tests(target: pathlib.Path, tests: list[str]) -> int:
-    """The tests' exit status; anything but 0 is a failed test or a sanitizer's report."""
+    """Run the tests; a nonzero exit status is a failed test or a report of the sanitizer."""
     libasan = subprocess.run(
         ["gcc", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -62,7 +62,7 @@ def run_tests(target: pathlib.Path, tests: list[str]) -> int:
         "LD_PRELOAD": libasan,
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(target),
-        # Python itself leaves memory behind at its end; a huge allocation must fail as it does elsewhere
+        # Python itself leaks memory at exit; a huge allocation must fail as without the sanitizer
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(target)]

@@ -1,4 +1,4 @@
-"""One blocking connection that shows the bytes of each exchange; a broken one is opened again."""
+"""A blocking connection that returns the bytes of each exchange, and is opened again when it breaks."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from aiokwire.protocol.messages import api_versions
 R = TypeVar("R", bound=Response)
 
 _SECONDS = 20
-# Kafka 0.8.2 cannot be asked what it serves; this it does (its own RequestKeys).
+# Kafka 0.8.2 has no ApiVersions; it supports these (its own RequestKeys).
 SERVED_BY_0_8 = {
     0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0),
 }  # fmt: skip
 
 
 class NoAnswer(Exception):
-    """The broker closed the connection, or kept silent."""
+    """The broker closed the connection, or did not respond."""
 
 
 class Asker:
-    """Asks one broker."""
+    """Sends requests to one broker."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -43,10 +43,10 @@ class Asker:
         self._close()
 
     def exchange(self, request: Request, version: int) -> tuple[bytes, bytes]:
-        """The frames of the request and of its response, without their sizes.
+        """Send a request; return its frame and that of its response, without their sizes.
 
         Raises:
-            NoAnswer: none came.
+            NoAnswer: there was no response.
         """
         self._correlation_id += 1
         frame = b"".join(encode_request(request, version, self._correlation_id, "golden"))
@@ -62,12 +62,12 @@ class Asker:
         return frame[4:], answer
 
     def ask(self, request: Request[R], version: int) -> R:
-        """The decoded answer."""
+        """Send a request and return the decoded response."""
         kind: type[R] = request.RESPONSE  # type: ignore[assignment]  # each request names its own response
         return decode_response(self.exchange(request, version)[1], kind, version)
 
     def newest(self, kind: type[Request]) -> int:
-        """The newest version that both sides know."""
+        """Return the newest version that both sides support."""
         return min(self.served[kind.API][1], kind.VERSIONS.max)
 
     def _ask_what_is_served(self) -> dict[int, tuple[int, int]]:

@@ -1,11 +1,11 @@
-"""Captures what a real broker reads and answers: every API in every version that it serves, as bytes in hex files.
+"""Capture requests and responses of a broker: every API in every version that it supports, as hex files.
 
     python -m integration.golden.capture RELEASE... [--into DIRECTORY]
 
-Starts each release in turn (see `integration.kafka`), asks it everything that it advertises, and writes
+Starts each release in turn (see `integration.kafka`), sends every request that it advertises, and writes
 `DIRECTORY/RELEASE/<Api>_v<N>_{request,response}.hex`: frames without their size. `tests/protocol/test_golden.py` reads
-them. Only requests that our own encoder made are sent, so their bytes prove something by the broker's answer: it closes
-the connection on a request that it cannot parse.
+them. The requests come from our own encoder; the response validates them, because a broker closes the connection on a
+request that it cannot parse.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from integration.golden.requests import Requests
 from integration.kafka.server import RealKafka
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "protocol" / "golden"
-# They come last: they take away what the others ask about.
+# Sent last, because they delete what the other requests need.
 LAST = (ApiKey.DELETE_RECORDS, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS, ApiKey.DELETE_TOPICS)
 
 
 def capture(host: str, port: int, directory: Path, *, hide: str) -> list[str]:
-    """Writes the files of one broker and returns what it left unanswered.
+    """Write the files of one broker and return the requests without a response.
 
-    Each occurrence of the path `hide` (the broker's data directory) is replaced by as many neutral bytes.
+    Each occurrence of the path `hide` (the broker's data directory) is replaced by neutral bytes of the same length.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Sensible requests for any API: fields get values by their names, and what has to exist before is made before."""
+"""Valid requests for any API: fields get values by their names, and their topics and groups are created first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPIC = "golden"
 _ATTEMPTS, _PAUSE_SECONDS = 100, 0.1
 _MAGIC_1, _MAGIC_2 = 2, 3  # the first Produce versions that carry these message formats
 
-# What fields hold, by their name or by "Class.name".
+# The values of fields, by name or by "Class.name".
 VALUES: dict[str, Any] = {
     "topic": TOPIC,
     "topic_name": TOPIC,
@@ -77,7 +77,7 @@ VALUES: dict[str, Any] = {
     "response_partition_limit": 10,
     "principal_type": "User",
     "host": "localhost",
-    # Names that mean a topic here, and something else elsewhere.
+    # Names that mean a topic here, and other things elsewhere.
     "TopicProduceData.name": TOPIC,
     "ListOffsetsTopic.name": TOPIC,
     "MetadataRequestTopic.name": TOPIC,
@@ -139,7 +139,7 @@ _NEEDS_PRODUCER = {ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiK
 
 
 class Requests:
-    """Makes the requests for one broker, and beforehand what they ask about."""
+    """Creates the requests for one broker, and the topics, groups and producers that they need."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -149,7 +149,7 @@ class Requests:
         self._values["group_id"] = self._values["group"] = self._find_group_coordinator()
 
     def make(self, kind: type[Request], version: int) -> Request:
-        """A request that this version can carry."""
+        """Return a request with the fields of this version."""
         self._count += 1
         api = kind.API
         values = self._values | {
@@ -178,7 +178,7 @@ class Requests:
         return _request(kind, version, values)
 
     def _make_topic(self) -> bytes:
-        """Creates the topic, waits for its leader, and gives its id."""
+        """Create the topic, wait for its leader, and return its id."""
         if ApiKey.CREATE_TOPICS in self._asker.served:
             create = create_topics.CreateTopicsRequest(
                 topics=[create_topics.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)],
@@ -195,7 +195,7 @@ class Requests:
         raise TimeoutError(f"the topic has no leader: {topic!r}")
 
     def _find_group_coordinator(self) -> str:
-        """Waits until the coordinators serve; gives the group that the others ask about."""
+        """Wait until the coordinators are available; return the group that other requests name."""
         kinds = (0, 1) if ApiKey.INIT_PRODUCER_ID in self._asker.served else (0,)
         version = self._asker.newest(find_coordinator.FindCoordinatorRequest)
         for kind in kinds:
@@ -212,7 +212,7 @@ class Requests:
         return TOPIC
 
     def _member(self, *, synced: bool) -> dict[str, Any]:
-        """A group of its own with one member in it."""
+        """Create a group with one member."""
         if ApiKey.JOIN_GROUP not in self._asker.served:  # 0.8: a commit without a membership
             return {"generation_id_or_member_epoch": -1, "generation_id": -1}
         group = f"golden-{self._count}"
@@ -235,7 +235,7 @@ class Requests:
         raise TimeoutError(f"no member: {joined!r}")
 
     def _producer(self, api: ApiKey) -> dict[str, Any]:
-        """A producer id of its own, within a transaction where the request needs one."""
+        """Allocate a producer id, in a transaction if the request needs one."""
         name = f"golden-{self._count}"
         made = self._initialized(name)
         values = {
@@ -261,7 +261,7 @@ class Requests:
         return values
 
     def _initialized(self, name: str) -> init_producer_id.InitProducerIdResponse:
-        """The producer id of a transactional id, once its coordinator gives one."""
+        """Return the producer id of a transactional id, once its coordinator is available."""
         request = init_producer_id.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=10_000)
         for _ in range(_ATTEMPTS):
             made = self._asker.ask(request, 4)
@@ -272,7 +272,7 @@ class Requests:
 
 
 def _records(version: int) -> bytes:
-    """One record in the message format that a Produce version carries."""
+    """Return one record in the message format of a Produce version."""
     builder = BatchBuilder(magic=2 if version >= _MAGIC_2 else 1 if version >= _MAGIC_1 else 0, size_limit=1 << 16)
     builder.append(int(time.time() * 1000), b"key", b"value", ())  # noqa: TID251 - the broker's clock is this one
     return bytes(builder.seal())
@@ -283,7 +283,7 @@ def _request(kind: type[Q], version: int, values: dict[str, Any]) -> Q:
 
 
 def _filled(kind: type[Message], version: int, values: dict[str, Any]) -> Message:
-    """A message with the values that its version carries, and one item in each list of structs."""
+    """Return a message with the fields of its version, and one item in each list of structs."""
     made = kind()
     for name, hint in typing.get_type_hints(kind.__init__).items():
         if name in ("return", "unknown_tags"):
@@ -305,7 +305,7 @@ def _value(kind: type[Message], name: str, hint: Any, version: int, values: dict
     item = typing.get_args(hint)[0]
     if issubclass(item, Message):
         return [_filled(item, version, values)]
-    # Lists of plain values: partitions, mostly.
+    # Lists of plain values, mostly partitions.
     return [0] if item is int and "partition" in name else getattr(kind(), name)
 
 

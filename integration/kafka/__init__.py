@@ -1,4 +1,4 @@
-"""Real Kafka for the scenarios and the benchmark: jars, servers and command-line tools, by version."""
+"""Kafka for the scenarios and the benchmark: jars, servers and command-line tools, by version."""
 
 from integration.kafka.fetch import MissingPrerequisite, java, libs
 from integration.kafka.server import DockerKafka, KafkaServer, RealKafka, real_kafka

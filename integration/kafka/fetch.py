@@ -1,6 +1,6 @@
 """Kafka's jars: Maven copies them into the checkout once, later runs need no network.
 
-`python -m integration.kafka.fetch [VERSION...]` gets them ahead of the tests.
+`python -m integration.kafka.fetch [VERSION...]` downloads them before the tests.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _MAVEN_SECONDS = 600
 
 
 class MissingPrerequisite(Exception):
-    """Something that the machine lacks: a failure where CI=true, a named skip elsewhere."""
+    """The machine lacks a requirement: a failure where CI=true, otherwise a skip that names it."""
 
 
 def java() -> str:
-    """The Java launcher.
+    """Return the path of the Java launcher.
 
     Raises:
-        MissingPrerequisite: neither JAVA_HOME nor the path has one.
+        MissingPrerequisite: there is none in JAVA_HOME and PATH.
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else None
@@ -36,10 +36,10 @@ def java() -> str:
 
 
 def libs(version: str) -> Path:
-    """The directory with the jars of one Kafka release, filled by Maven when it is not complete yet.
+    """Return the directory with the jars of a Kafka release, which Maven downloads if they are missing.
 
     Raises:
-        MissingPrerequisite: Maven is absent, or it could not get the jars.
+        MissingPrerequisite: Maven is missing, or it could not download the jars.
     """
     pom = _HERE / f"pom-{version}.xml"
     if not pom.exists():
@@ -65,7 +65,7 @@ def libs(version: str) -> Path:
 
 
 def known() -> list[str]:
-    """The releases that have a pom here."""
+    """Return the releases with a pom in this directory."""
     return sorted(path.stem.removeprefix("pom-") for path in _HERE.glob("pom-*.xml"))
 
 

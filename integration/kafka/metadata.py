@@ -1,4 +1,4 @@
-"""A Metadata v0 exchange by hand: the one request that every release answers, used to wait for brokers and topics."""
+"""A hand-written Metadata v0 exchange, which every release supports, to wait for brokers and topics."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What matters of a Metadata answer: how many brokers there are, and each partition's leader."""
+    """The content of a Metadata response: the number of brokers, and the leader of each partition."""
 
     brokers: int
     leaders: dict[int, int]
 
 
 def ask(host: str, port: int, topic: str | None = None) -> Answer:
-    """One exchange; naming a topic creates it where the broker creates topics by itself.
+    """Send one request; naming a topic creates it if the broker creates topics automatically.
 
     Raises:
-        OSError: nobody listens, or the connection was lost.
+        OSError: the connection was refused or lost.
     """
     named = b"" if topic is None else struct.pack(">h", len(topic)) + topic.encode()
     request = struct.pack(">hhihi", 3, 0, 7, -1, int(topic is not None)) + named
@@ -35,10 +35,10 @@ def ask(host: str, port: int, topic: str | None = None) -> Answer:
 
 
 def create_by_asking(bootstrap: str, topic: str, partitions: int, *, timeout: float = 30.0) -> None:
-    """Lets the broker create the topic and waits until each of its partitions has a leader.
+    """Let the broker create the topic, and wait until each of its partitions has a leader.
 
     Raises:
-        TimeoutError: it did not come to be.
+        TimeoutError: the topic was not created in time.
     """
     host, port = bootstrap.rsplit(":", 1)
     deadline = time.perf_counter() + timeout

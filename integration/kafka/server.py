@@ -1,4 +1,4 @@
-"""Real Kafka for tests and benchmarks: on a JVM or in Docker, on loopback, ended by the id that started it."""
+"""Kafka servers for tests and benchmarks: on a JVM or in Docker, on loopback, stopped by their process ids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ log4j.appender.file.layout.ConversionPattern=%d %p %m (%c)%n
 
 
 class KafkaServer(Protocol):
-    """What a scenario needs of a real broker, wherever it runs."""
+    """A broker in another process or container, as scenarios need it."""
 
     version: str
 
@@ -55,42 +55,42 @@ class KafkaServer(Protocol):
         """`host:port`, the same after a restart."""
 
     def start(self) -> None:
-        """Returns when the broker answers."""
+        """Start the broker; return when it responds."""
 
     def kill(self) -> None:
-        """SIGKILL: no farewell, no flush."""
+        """Send SIGKILL: no clean shutdown, no flush."""
 
     def stop(self) -> int:
-        """SIGTERM: it ends in order; returns its exit status."""
+        """Send SIGTERM for a clean shutdown; return the exit status."""
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay, nothing is answered until `thaw()`."""
+        """Send SIGSTOP: connections stay open, without responses until `thaw()`."""
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
 
     def restart(self) -> None:
-        """Starts it again after `kill()` or `stop()`, on the same port and data."""
+        """Start it again after `kill()` or `stop()`, on the same port and data."""
 
     def close(self) -> None:
-        """Ends it and removes its data."""
+        """Stop it and delete its data."""
 
 
 class ServerFailed(Exception):
-    """A server did not come up; the message ends with what it logged last."""
+    """A server did not start; the message ends with the last lines of its log."""
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on at this moment."""
+    """Return a free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def answers(host: str, port: int, topic: str | None = None) -> bool:
-    """Whether a broker there names itself.
+    """Whether the metadata of a broker contains a broker.
 
-    Kafka 0.8 knows no broker, not even itself, before the first topic: asking for one creates it.
+    The metadata of Kafka 0.8 is empty before the first topic, which a request for `topic` creates.
     """
     try:
         return ask(host, port, topic).brokers > 0
@@ -99,10 +99,10 @@ def answers(host: str, port: int, topic: str | None = None) -> bool:
 
 
 class RealKafka:
-    """Kafka of one release on a JVM, with a ZooKeeper of its own where the release needs one.
+    """Kafka of one release on a JVM, with its own ZooKeeper if the release needs one.
 
-    `full_speed` gives it the heap and the compiler of a production broker, for benchmarks; otherwise it starts fast and
-    stays small.
+    `full_speed` gives it the heap and the compiler of a production broker, for benchmarks; otherwise it starts fast
+    with little memory.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class RealKafka:
 
     @property
     def data_dir(self) -> Path:
-        """Where the broker keeps its log directories."""
+        """The directory of the broker's data."""
         return self._home / "data"
 
     @property
@@ -145,11 +145,11 @@ class RealKafka:
         return self._directory
 
     def start(self) -> None:
-        """Starts the servers and waits until the broker answers.
+        """Start the servers and wait until the broker responds.
 
         Raises:
-            MissingPrerequisite: no Java, or no jars.
-            ServerFailed: it ended, or did not answer in time.
+            MissingPrerequisite: Java or the jars are missing.
+            ServerFailed: it ended, or did not respond in time.
         """
         libs(self.version)
         try:
@@ -164,34 +164,34 @@ class RealKafka:
             raise
 
     def kill(self) -> None:
-        """Ends the broker with SIGKILL; its ZooKeeper lives on."""
+        """Kill the broker with SIGKILL; its ZooKeeper keeps running."""
         if self._broker is not None:
             self._broker.send_signal(signal.SIGKILL)
             self._broker.wait(_STOP_SECONDS)
 
     def stop(self) -> int:
-        """Ends the broker with SIGTERM, as a service manager does; returns its exit status."""
+        """Stop the broker with SIGTERM, as a service manager does; return its exit status."""
         if self._broker is None:
             return 0
         self._broker.terminate()
         return self._broker.wait(_STOP_SECONDS)
 
     def freeze(self) -> None:
-        """Stops the broker's process where it stands, until `thaw()`."""
+        """Suspend the broker's process until `thaw()`."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Lets the broker's process go on."""
+        """Resume the broker's process."""
         os.kill(self.pid, signal.SIGCONT)
 
     def restart(self) -> None:
-        """Starts the broker again on the same port and data."""
+        """Start the broker again on the same port and data."""
         if self._zookeeper is not None:
             self._await_unregistered()
         self._start_broker()
 
     def close(self) -> None:
-        """Ends what was started and removes the data."""
+        """Stop the servers and delete their data."""
         for process in (self._broker, self._zookeeper):
             if process is not None and process.poll() is None:
                 process.kill()
@@ -210,7 +210,7 @@ class RealKafka:
     ) -> None:
         self.close()
 
-    # how it is started
+    # processes
 
     def _jvm(self, *arguments: str, heap_mb: int, log: str) -> list[str]:
         if self._kraft:
@@ -228,7 +228,7 @@ class RealKafka:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
 
     def _format(self) -> None:
-        # a first byte of 0 makes it begin with "A": the tool takes an id with a leading dash for an option
+        # a first byte of 0 makes the id start with "A": the tool parses a leading dash as an option
         cluster_id = base64.urlsafe_b64encode(bytes(1) + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._home / "server.properties"))
         command = self._jvm(*tool, heap_mb=128, log="format.log")
@@ -260,11 +260,11 @@ class RealKafka:
         self._await(self._broker, self.port, f"Kafka {self.version}", self._answers)
 
     def _await_unregistered(self) -> None:
-        """Waits until ZooKeeper has dropped a killed broker's session: Kafka 0.8 never gets over finding it alive."""
+        """Wait until ZooKeeper has expired a killed broker's session, without which Kafka 0.8 fails to start."""
         deadline = time.perf_counter() + _START_SECONDS
         while b"/brokers/ids/0" in self._ask_zookeeper(b"dump"):
             if time.perf_counter() > deadline:
-                raise ServerFailed(f"ZooKeeper keeps the registration of the killed broker: {self._last_words()}")
+                raise ServerFailed(f"ZooKeeper keeps the registration of the killed broker: {self._end_of_logs()}")
             time.sleep(_POLL_SECONDS)
 
     def _ask_zookeeper(self, word: bytes) -> bytes:
@@ -277,22 +277,22 @@ class RealKafka:
         deadline = time.perf_counter() + _START_SECONDS
         while not check("127.0.0.1", port):
             if process.poll() is not None:
-                raise ServerFailed(f"{name} ended with {process.returncode} while starting: {self._last_words()}")
+                raise ServerFailed(f"{name} ended with {process.returncode} while starting: {self._end_of_logs()}")
             if time.perf_counter() > deadline:
-                raise ServerFailed(f"{name} did not answer on port {port} in {_START_SECONDS} s: {self._last_words()}")
+                raise ServerFailed(f"{name} did not answer on port {port} in {_START_SECONDS} s: {self._end_of_logs()}")
             time.sleep(_POLL_SECONDS)
 
     def _answers(self, host: str, port: int) -> bool:
         return answers(host, port, "first-topic" if self.version.startswith("0.8.") else None)
 
-    def _last_words(self) -> str:
+    def _end_of_logs(self) -> str:
         parts = []
         for path in sorted([*self._home.glob("*.log"), *self._home.glob("*.out")]):
             with contextlib.suppress(OSError):
                 parts.append(f"{path.name}: {path.read_text(errors='replace')[-1200:]}")
         return "\n".join(parts)
 
-    # what it is told
+    # settings
 
     def _write(self, name: str, settings: Mapping[str, object], *, text: str | None = None) -> Path:
         path = self._home / name
@@ -319,7 +319,7 @@ class RealKafka:
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
-            # a broker that was killed may register again only when its old session has ended
+            # a killed broker can register again only after its old session has expired
             "broker.session.timeout.ms": 4000,
             "broker.heartbeat.interval.ms": 1000,
             **self._settings,
@@ -350,7 +350,7 @@ def _listens(host: str, port: int) -> bool:
 
 
 class DockerKafka:
-    """Kafka from its project's image, where a Docker engine answers; the host's port is chosen before the start."""
+    """Kafka in a container of its official image; the host's port is chosen before the start."""
 
     def __init__(self, version: str = "4.3.1", *, settings: Mapping[str, object] | None = None) -> None:
         self.version = version
@@ -363,10 +363,10 @@ class DockerKafka:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Starts the container and waits until the broker answers.
+        """Start the container and wait until the broker responds.
 
         Raises:
-            ServerFailed: it did not answer in time.
+            ServerFailed: it did not respond in time.
         """
         from testcontainers.core.container import DockerContainer
 
@@ -427,7 +427,7 @@ class DockerKafka:
 
 
 def docker_answers() -> bool:
-    """Whether a Docker engine can be used from here."""
+    """Whether a Docker engine is available."""
     client = shutil.which("docker")
     if client is None:
         return False
@@ -439,10 +439,10 @@ def docker_answers() -> bool:
 
 
 def real_kafka(version: str, *, settings: Mapping[str, object] | None = None) -> KafkaServer:
-    """A server of this release, not yet started: in Docker where an engine answers and has an image, else on a JVM.
+    """Return a server of this release, not started: in Docker if engine and image are available, else on a JVM.
 
     Raises:
-        MissingPrerequisite: neither is possible here.
+        MissingPrerequisite: neither is available.
     """
     if int(version.split(".", maxsplit=1)[0]) >= _KRAFT_FROM and docker_answers():
         return DockerKafka(version, settings=settings)

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, run by their main classes: the other side and the judge of the interop tests."""
+"""Kafka's command-line tools, run by their main classes: peers and checks of the interop tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from integration.kafka.fetch import java, libs
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _SECONDS = 90.0
 
-# what DumpLogSegments prints about a damaged segment: it ends with 0 all the same
+# what DumpLogSegments prints about a damaged segment; its exit status is still 0
 _FAULTS = (
     "isvalid: false",
     "Mismatches in :",
@@ -30,12 +30,12 @@ _FAULTS = (
 
 
 class ToolFailed(Exception):
-    """A tool ended with an error; the message has its last lines."""
+    """A tool failed; the message has its last lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool printed, and how it ended."""
+    """The output and the exit status of a tool."""
 
     command: str
     returncode: int
@@ -43,10 +43,10 @@ class ToolResult:
     stderr: str
 
     def checked(self) -> ToolResult:
-        """Itself.
+        """Return itself if the tool succeeded.
 
         Raises:
-            ToolFailed: the tool did not end with 0.
+            ToolFailed: the exit status was not 0.
         """
         if self.returncode:
             raise ToolFailed(f"{self.command} ended with {self.returncode}: {(self.stdout + self.stderr)[-1500:]}")
@@ -61,23 +61,23 @@ class JavaTools:
         self._version = version
 
     def command(self, main: str, *arguments: str) -> list[str]:
-        """The command line of a tool, for a caller that runs it as a process of its own."""
+        """Return the command line of a tool, for callers that run it themselves."""
         return [java(), *_JVM, "-cp", f"{libs(self._version)}/*", main, *arguments]
 
     def run(self, main: str, *arguments: str, text: str | None = None, timeout: float = _SECONDS) -> ToolResult:
-        """Runs a tool to its end with `text` as its standard input."""
+        """Run a tool to its end with `text` as its standard input."""
         done = subprocess.run(
             self.command(main, *arguments), input=text, capture_output=True, text=True, timeout=timeout, check=False
         )
         return ToolResult(f"{main} {shlex.join(arguments)}", done.returncode, done.stdout, done.stderr)
 
     def topics(self, *arguments: str) -> str:
-        """kafka-topics."""
+        """Run kafka-topics."""
         main = "org.apache.kafka.tools.TopicCommand"
         return self.run(main, "--bootstrap-server", self._bootstrap, *arguments).checked().stdout
 
     def console_producer(self, topic: str, lines: Iterable[str], *arguments: str) -> None:
-        """kafka-console-producer with these lines as its input."""
+        """Run kafka-console-producer with these lines as its input."""
         main = "org.apache.kafka.tools.ConsoleProducer"
         text = "".join(f"{line}\n" for line in lines)
         result = self.run(
@@ -87,21 +87,21 @@ class JavaTools:
             raise ToolFailed(f"{result.command}: {result.stderr[-1500:]}")
 
     def console_consumer(self, topic: str, partition: int, count: int, *arguments: str) -> list[str]:
-        """kafka-console-consumer without a group: the first `count` records of one partition, as it prints them."""
+        """Run kafka-console-consumer without a group; return `count` records of one partition as printed."""
         main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
         fixed = ("--bootstrap-server", self._bootstrap, "--topic", topic, "--partition", str(partition))
         ends = ("--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "30000")
         return self.run(main, *fixed, *ends, *arguments).checked().stdout.splitlines()
 
     def producer_performance(self, topic: str, count: int, size: int, *properties: str) -> str:
-        """kafka-producer-perf-test without throttling; its last line of figures."""
+        """Run kafka-producer-perf-test without throttling; return its last line of figures."""
         main = "org.apache.kafka.tools.ProducerPerformance"
         fixed = ("--topic", topic, "--num-records", str(count), "--record-size", str(size), "--throughput", "-1")
         given = ("--producer-props", f"bootstrap.servers={self._bootstrap}", *properties)
         return self.run(main, *fixed, *given).checked().stdout.strip().splitlines()[-1]
 
     def dump(self, files: Sequence[Path], *arguments: str) -> str:
-        """kafka-dump-log over segment files and their indexes, every record decoded."""
+        """Run kafka-dump-log over segment files and their indexes, decoding every record."""
         main = "org.apache.kafka.tools.DumpLogSegments"
         listed = ",".join(str(path) for path in files)
         result = self.run(main, "--deep-iteration", *arguments, "--files", listed).checked()
@@ -109,9 +109,9 @@ class JavaTools:
 
 
 def dump_faults(output: str) -> list[str]:
-    """The lines of a dump that tell of a fault.
+    """Return the lines of a dump that report a fault.
 
-    Pairs of non-consecutive offsets count, except that the tool takes -1 for the offset before a file's first record.
+    Pairs of non-consecutive offsets count, except with -1, which the tool uses before a file's first record.
     """
     faults = [line for line in output.splitlines() if any(fault in line for fault in _FAULTS)]
     gaps = re.findall(r"^\s*(-?\d+ is followed by -?\d+)$", output, re.MULTILINE)

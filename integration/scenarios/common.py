@@ -1,4 +1,4 @@
-"""Small steps that the scenarios share."""
+"""Helpers that the scenarios share."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import anyio
 from aiokwire import Consumer, ConsumerRecord, Producer, RecordMetadata, TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
 
-PATIENCE = 30.0  # seconds that any one step may take
+PATIENCE = 30.0  # the timeout of a step, in seconds
 
 Numbered = tuple[int, int]
 
 
 def partitions(topic: str) -> list[TopicPartition]:
-    """All partitions of a topic."""
+    """Return all partitions of a topic."""
     return [TopicPartition(topic, number) for number in range(PARTITIONS)]
 
 
 def consumer(broker: BrokerUnderTest, assigned: Sequence[TopicPartition], **options: Any) -> Consumer:
-    """A consumer of these partitions that reads from the earliest record, unless told otherwise."""
+    """Create a consumer of these partitions, which starts at the earliest record by default."""
     options.setdefault("auto_offset_reset", "earliest")
     return Consumer(partitions=assigned, bootstrap_servers=broker.bootstrap_servers, **options)
 
 
 async def take(reader: Consumer, count: int) -> list[ConsumerRecord[bytes, bytes]]:
-    """The next `count` records, no more.
+    """Return the next `count` records.
 
     Raises:
-        TimeoutError: they did not come.
+        TimeoutError: they did not arrive in time.
     """
     records: list[ConsumerRecord[bytes, bytes]] = []
     with anyio.fail_after(PATIENCE):
@@ -42,7 +42,7 @@ async def take(reader: Consumer, count: int) -> list[ConsumerRecord[bytes, bytes
 async def write(
     broker: BrokerUnderTest, partition: TopicPartition, values: Sequence[bytes | None], **options: Any
 ) -> list[RecordMetadata]:
-    """Sends values to one partition and waits for their acknowledgements."""
+    """Send values to one partition and wait for their acknowledgements."""
     async with Producer(broker.bootstrap_servers, **options) as producer:
         deliveries = [await producer.submit(partition.topic, value, partition=partition.partition) for value in values]
         with anyio.fail_after(PATIENCE):

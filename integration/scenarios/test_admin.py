@@ -1,4 +1,4 @@
-"""Administration: topics come, grow and go; configs; the cluster. On the brokers whose release has the request."""
+"""Administration of topics, partitions, configs and offsets, on the brokers whose release has the requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_a_topic_is_created_listed_described_used_and_deleted(broker: Brok
             await admin.delete_topic(name, timeout=PATIENCE)
 
 
-async def test_of_several_topics_each_has_its_own_result(broker: BrokerUnderTest) -> None:
+async def test_each_of_several_topics_has_its_own_result(broker: BrokerUnderTest) -> None:
     if not broker.has_admin:
         pytest.skip(f"{broker.name} has no request that creates topics")
     good, taken = fresh(), broker.create("admin")
@@ -55,7 +55,7 @@ async def test_of_several_topics_each_has_its_own_result(broker: BrokerUnderTest
         await admin.delete_topic(good, timeout=PATIENCE)
 
 
-async def test_a_topic_grows(broker: BrokerUnderTest) -> None:
+async def test_partitions_are_added_to_a_topic(broker: BrokerUnderTest) -> None:
     if not broker.has_configs:
         pytest.skip(f"{broker.name} has no request that adds partitions")
     name = broker.create("admin")
@@ -68,7 +68,7 @@ async def test_a_topic_grows(broker: BrokerUnderTest) -> None:
         assert (await producer.send(name, b"new", partition=PARTITIONS + 1)).offset == 0
 
 
-async def test_configs_are_given_described_changed_and_reset(broker: BrokerUnderTest) -> None:
+async def test_configs_are_set_described_changed_and_reset(broker: BrokerUnderTest) -> None:
     if not broker.has_configs:
         pytest.skip(f"{broker.name} has no requests for configs")
     name = fresh()
@@ -127,9 +127,9 @@ async def test_a_groups_offsets_are_written_read_reset_and_shown(broker: BrokerU
         assert {tp.partition: one.offset for tp, one in (await admin.list_group_offsets(group)).items()} == {
             0: 0, 1: 10, 2: 0, 3: 0,
         }  # fmt: skip
-        with pytest.raises(InvalidRequestError) as nobody:
+        with pytest.raises(InvalidRequestError) as unknown:
             await admin.describe_group(fresh())
-        assert nobody.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+        assert unknown.value.code is ErrorCode.GROUP_ID_NOT_FOUND
         if broker.has_configs:
             await admin.delete_group(group)
             assert await admin.list_group_offsets(group) == {}

@@ -1,4 +1,4 @@
-"""What a program can get wrong: each a clear typed error, and nothing that was accepted before is lost."""
+"""Mistakes of programs: each is a clear typed error, and no accepted record is lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CLIENTS = [
 
 @asynccontextmanager
 async def stranger(answer: bytes | None) -> AsyncIterator[str]:
-    """A server of another protocol: says `answer` to whoever speaks, or nothing at all."""
+    """Run a server of another protocol, which responds with `answer` or not at all."""
 
     async def serve(link: SocketStream) -> None:
         async with link:
@@ -71,14 +71,14 @@ async def stranger(answer: bytes | None) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("make", CLIENTS)
-async def test_an_address_where_nobody_listens(make: Any) -> None:
+async def test_an_address_without_a_listener_is_an_error(make: Any) -> None:
     address = f"127.0.0.1:{free_port()}"
     with anyio.fail_after(PATIENCE), pytest.raises(ConnectionFailed, match=address):
         await make(address).start()
 
 
 @pytest.mark.parametrize("make", CLIENTS)
-async def test_a_host_that_does_not_exist(make: Any) -> None:
+async def test_an_unknown_host_is_an_error(make: Any) -> None:
     with anyio.fail_after(PATIENCE), pytest.raises(ConnectionFailed, match=r"no-such-host\.invalid:9092"):
         await make("no-such-host.invalid:9092").start()
 
@@ -93,14 +93,14 @@ async def test_a_host_that_does_not_exist(make: Any) -> None:
         pytest.param(None, id="silent"),
     ],
 )
-async def test_a_port_of_another_protocol(make: Any, answer: bytes | None) -> None:
+async def test_a_port_of_another_protocol_is_an_error(make: Any, answer: bytes | None) -> None:
     async with stranger(answer) as address:
         with anyio.fail_after(PATIENCE), pytest.raises(ConnectionFailed, match=address):
             await make(address).start()
 
 
 @pytest.mark.parametrize("address", ["", "host:port", "host:99999", ":9092", 9092, []])
-async def test_something_that_is_no_address(address: Any) -> None:
+async def test_an_invalid_address_is_refused(address: Any) -> None:
     for make in (Producer, Admin, lambda given: Consumer("topic", bootstrap_servers=given)):
         with pytest.raises(ConfigurationError, match="bootstrap_servers"):
             make(address)
@@ -109,7 +109,7 @@ async def test_something_that_is_no_address(address: Any) -> None:
 # --- options and arguments -----------------------------------------------------------------------------------------
 
 
-def test_an_unknown_option_names_the_nearest() -> None:
+def test_an_unknown_option_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(ConfigurationError, match="linger_ms"):
         Producer("localhost:9092", lingerms=5)  # type: ignore[call-arg]  # on purpose
     with pytest.raises(ConfigurationError, match="auto_offset_reset"):
@@ -124,7 +124,7 @@ def test_options_of_a_wrong_type_or_value_are_refused() -> None:
             Producer("localhost:9092", **options)
 
 
-async def test_arguments_of_wrong_types_are_refused_and_nothing_accepted_is_lost(broker: BrokerUnderTest) -> None:
+async def test_arguments_of_wrong_types_are_refused_and_no_accepted_record_is_lost(broker: BrokerUnderTest) -> None:
     topic = broker.create()
     wrong: list[dict[str, Any]] = [
         {"value": "text"},
@@ -152,7 +152,7 @@ async def test_arguments_of_wrong_types_are_refused_and_nothing_accepted_is_lost
 # --- topics and records --------------------------------------------------------------------------------------------
 
 
-async def test_a_topic_that_does_not_exist(modern_broker: BrokerUnderTest) -> None:
+async def test_an_unknown_topic_is_an_error(modern_broker: BrokerUnderTest) -> None:
     options: dict[str, Any] = {"bootstrap_servers": modern_broker.bootstrap_servers}
     async with Producer(**options, allow_auto_create_topics=False, unknown_topic_timeout_ms=500) as producer:
         with anyio.fail_after(PATIENCE), pytest.raises(KafkaError, match="nowhere") as caught:
@@ -164,7 +164,7 @@ async def test_a_topic_that_does_not_exist(modern_broker: BrokerUnderTest) -> No
         assert absent.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_name_that_no_topic_can_have(broker: BrokerUnderTest) -> None:
+async def test_an_invalid_topic_name_is_an_error(broker: BrokerUnderTest) -> None:
     async with Producer(broker.bootstrap_servers, delivery_timeout_ms=1500) as producer:
         with anyio.fail_after(PATIENCE), pytest.raises((BrokerError, InvalidArgument), match="not a topic!"):
             await producer.send("not a topic!", b"value")
@@ -198,7 +198,7 @@ async def test_a_record_over_the_brokers_limit_is_refused_alone(broker: BrokerUn
 
 
 async def until_refused(producer: Producer[Any, Any], value: bytes) -> tuple[int, KafkaError]:
-    """Sends one record after the other; how many were acknowledged, and what came then."""
+    """Send records until one fails; return the number of acknowledged records, and the error."""
     acknowledged = 0
     while True:
         try:
@@ -208,7 +208,7 @@ async def until_refused(producer: Producer[Any, Any], value: bytes) -> tuple[int
         acknowledged += 1
 
 
-async def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Path) -> None:
+async def test_a_full_disk_is_an_error_and_acknowledged_records_stay(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     with closing(EmbeddedProcess(data)) as server:
@@ -220,14 +220,14 @@ async def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Pat
             for _ in range(20):
                 await producer.send("full", value, partition=0)
                 kept += 1
-            # no file of that process may grow beyond this: to its write calls the same as a full disk
+            # no file of that process may grow beyond this limit: writes fail as on a full disk
             resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1_200_000, resource.RLIM_INFINITY))
             with anyio.fail_after(PATIENCE):
                 more, error = await until_refused(producer, value)
             kept += more
-            said = error.last_error if isinstance(error, DeliveryFailed) else error
-            assert isinstance(said, BrokerError)
-            assert said.code is ErrorCode.KAFKA_STORAGE_ERROR
+            cause = error.last_error if isinstance(error, DeliveryFailed) else error
+            assert isinstance(cause, BrokerError)
+            assert cause.code is ErrorCode.KAFKA_STORAGE_ERROR
             assert 20 <= kept < 30
             resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             assert (await producer.send("full", b"room again", partition=0)).offset == kept
@@ -240,7 +240,7 @@ async def test_a_full_disk_is_told_and_what_was_acknowledged_stays(tmp_path: Pat
             assert [record.value for record in await take(reader, kept + 1)] == [value] * kept + [b"room again"]
 
 
-async def test_a_second_broker_on_the_same_data_directory(tmp_path: Path) -> None:
+async def test_a_second_broker_on_the_same_data_directory_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with Broker(data, topics={"mine": 1}) as first:
         with pytest.raises(StorageError, match=data.name):

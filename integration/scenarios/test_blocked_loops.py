@@ -1,4 +1,4 @@
-"""A handler blocks the event loop for several session timeouts: no eviction, no rebalance, nothing processed twice."""
+"""A handler blocks the event loop for several session timeouts: no eviction, no rebalance, no duplicates."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ SETTINGS: dict[str, object] = {
 
 @pytest.fixture(scope="module", params=BROKERS)
 def server(request: pytest.FixtureRequest) -> Iterator[KafkaServer]:
-    """A broker with short sessions in both protocols."""
+    """A broker with short session timeouts in both protocols."""
     with broker_with(request.config, request.param, SETTINGS) as started:
         yield started
 
 
 def slow_handler() -> None:
-    """What users do who are not to lose their partitions for it."""
+    """Block the event loop, as users' code may do without losing its partitions."""
     time.sleep(BLOCKED)
 
 
 class Reader:
-    """A member, and what it was handed."""
+    """A member and its records."""
 
     def __init__(self, server: KafkaServer, topic: str, protocol: str) -> None:
         self.group = f"{topic}-{protocol}"
@@ -58,7 +58,7 @@ class Reader:
         )
 
     async def read(self, count: int) -> None:
-        """Until it has so many records in all."""
+        """Read until it has `count` records in total."""
         while len(self.seen) < count:
             records = await self.consumer.getmany(max_records=50, timeout=10)
             self.seen.update((record.partition, record.offset) for record in records)
@@ -66,7 +66,7 @@ class Reader:
 
 @pytest.mark.timeout(180)
 async def test_a_slow_handler_keeps_its_partitions(server: KafkaServer, caplog: pytest.LogCaptureFixture) -> None:
-    """A member by each protocol, on one loop."""
+    """One member of each protocol, on the same loop."""
     name = f"blocked-{uuid.uuid4().hex[:10]}"
     readers = [Reader(server, name, protocol) for protocol in ("classic", "consumer")]
     async with Admin(server.bootstrap_servers) as admin:
@@ -83,7 +83,7 @@ async def test_a_slow_handler_keeps_its_partitions(server: KafkaServer, caplog: 
                 slow_handler()
                 for one in readers:
                     await one.read(RECORDS)
-                    assert await one.consumer.getmany(timeout=0.5) == []  # the last ones are finished
+                    assert await one.consumer.getmany(timeout=0.5) == []  # the last records are processed
             after = [await admin.describe_group(one.group) for one in readers]
         for one, then, now in zip(readers, before, after, strict=True):
             assert set(one.seen.values()) == {1}

@@ -1,4 +1,4 @@
-"""Members of groups that the coordinator shares out (KIP-848), and those that find out whether it does."""
+"""Members of groups of the consumer protocol (KIP-848), and of `auto`, which detects its support."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def values(reader: Consumer[bytes, bytes], count: int) -> set[bytes]:
     return found
 
 
-async def test_members_share_a_topic_and_take_over_what_others_leave(
+async def test_members_share_a_topic_and_take_over_the_partitions_of_others(
     modern_broker: BrokerUnderTest, group: str
 ) -> None:
     topic = modern_broker.create()
@@ -62,7 +62,7 @@ async def test_members_share_a_topic_and_take_over_what_others_leave(
         assert await values(third, 1) == {b"more"}
 
 
-async def test_a_static_member_is_back_with_what_it_had(modern_broker: BrokerUnderTest, group: str) -> None:
+async def test_a_restarted_static_member_gets_its_partitions_back(modern_broker: BrokerUnderTest, group: str) -> None:
     topic = modern_broker.create()
     async with member(modern_broker, group, topic, group_instance_id="one") as first:
         async with member(modern_broker, group, topic, group_instance_id="two") as second:
@@ -83,7 +83,7 @@ async def test_a_pattern_is_matched_by_the_coordinator(modern_broker: BrokerUnde
         await until(lambda: reader.assignment == set(partitions(other)))
 
 
-async def test_what_the_coordinator_refuses_is_told(modern_broker: BrokerUnderTest, group: str) -> None:
+async def test_errors_of_the_coordinator_are_raised(modern_broker: BrokerUnderTest, group: str) -> None:
     topic = modern_broker.create()
     async with member(modern_broker, group, topic, group_remote_assignor="fair") as reader:
         with pytest.raises(BrokerError, match="UNSUPPORTED_ASSIGNOR"):
@@ -93,7 +93,7 @@ async def test_what_the_coordinator_refuses_is_told(modern_broker: BrokerUnderTe
             await reader.getone(timeout=PATIENCE)
 
 
-async def test_auto_reads_whatever_the_broker_speaks(broker: BrokerUnderTest, group: str) -> None:
+async def test_auto_reads_with_either_protocol(broker: BrokerUnderTest, group: str) -> None:
     if broker.name == "kafka-0.8.2.2":
         pytest.skip("0.8 knows no groups of this kind")
     topic = broker.create()

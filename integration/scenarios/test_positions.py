@@ -1,4 +1,4 @@
-"""Where a consumer reads: reset policies, seeking, pausing, and the offsets that a broker tells."""
+"""A consumer's positions: reset policies, seeking, pausing, and offset lookups."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aiokwire import NoOffset, OffsetOutOfRange, Producer, TopicPartition
 from integration.conftest import BrokerUnderTest
 from integration.scenarios.common import PATIENCE, consumer, partitions, take, write
 
-START = 1_700_000_000_000  # of the timestamps below; one record a minute
+START = 1_700_000_000_000  # the first timestamp below; one record per minute
 MINUTE = 60_000
 
 
 async def timed(broker: BrokerUnderTest, place: TopicPartition, count: int) -> None:
-    """`count` records, a minute apart, each a batch of its own: old brokers look timestamps up by batch."""
+    """Write `count` records, a minute apart, each in its own batch: old brokers look up timestamps by batch."""
     async with Producer(broker.bootstrap_servers) as producer:
         for number in range(count):
             await producer.send(
@@ -29,7 +29,7 @@ def numbers(values: Sequence[bytes | None]) -> list[int]:
     return [int(value or b"") for value in values]
 
 
-async def test_earliest_reads_what_was_there_and_latest_what_comes(broker: BrokerUnderTest) -> None:
+async def test_earliest_reads_existing_records_and_latest_only_new_ones(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 0)
     await write(broker, place, [b"1", b"2", b"3"])
     async with (
@@ -42,7 +42,7 @@ async def test_earliest_reads_what_was_there_and_latest_what_comes(broker: Broke
         assert numbers([record.value for record in await take(late, 1)]) == [4]
 
 
-async def test_reset_to_a_point_in_time(broker: BrokerUnderTest) -> None:
+async def test_a_position_is_reset_to_a_point_in_time(broker: BrokerUnderTest) -> None:
     if not broker.has_timestamps:
         pytest.skip(f"{broker.name} keeps no timestamps")
     place = TopicPartition(broker.create(), 0)
@@ -52,7 +52,7 @@ async def test_reset_to_a_point_in_time(broker: BrokerUnderTest) -> None:
         assert numbers([record.value for record in await take(reader, 4)]) == [6, 7, 8, 9]
 
 
-async def test_without_a_reset_policy_a_consumer_says_that_it_has_no_position(broker: BrokerUnderTest) -> None:
+async def test_without_a_reset_policy_a_consumer_raises_no_offset(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 0)
     await write(broker, place, [b"1", b"2"])
     async with consumer(broker, [place], auto_offset_reset="none") as reader:
@@ -75,7 +75,7 @@ async def test_a_position_out_of_range_is_an_error_or_a_reset(broker: BrokerUnde
         assert numbers([record.value for record in await take(lenient, 2)]) == [1, 2]
 
 
-async def test_seeking_forwards_backwards_and_to_both_ends(broker: BrokerUnderTest) -> None:
+async def test_a_consumer_seeks_forwards_backwards_and_to_both_ends(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 0)
     await write(broker, place, [b"%d" % number for number in range(1000)], linger_ms=20)
     async with consumer(broker, [place]) as reader:
@@ -93,7 +93,7 @@ async def test_seeking_forwards_backwards_and_to_both_ends(broker: BrokerUnderTe
         assert await reader.position(place) == 1001
 
 
-async def test_paused_partitions_give_nothing_until_they_are_resumed(broker: BrokerUnderTest) -> None:
+async def test_paused_partitions_return_no_records_until_they_are_resumed(broker: BrokerUnderTest) -> None:
     topic = broker.create()
     quiet, loud = TopicPartition(topic, 0), TopicPartition(topic, 1)
     async with consumer(broker, [quiet, loud]) as reader:
@@ -107,7 +107,7 @@ async def test_paused_partitions_give_nothing_until_they_are_resumed(broker: Bro
         assert numbers([record.value for record in await take(reader, 2)]) == [0, 1]
 
 
-async def test_offsets_for_times(broker: BrokerUnderTest) -> None:
+async def test_offsets_are_looked_up_by_timestamp(broker: BrokerUnderTest) -> None:
     if not broker.has_timestamps:
         pytest.skip(f"{broker.name} keeps no timestamps")
     place = TopicPartition(broker.create(), 0)
@@ -120,7 +120,7 @@ async def test_offsets_for_times(broker: BrokerUnderTest) -> None:
         assert await reader.offsets_for_times({place: START + 5 * MINUTE}, timeout=PATIENCE) == {place: None}
 
 
-async def test_beginning_and_end_offsets(broker: BrokerUnderTest) -> None:
+async def test_beginning_and_end_offsets_are_looked_up(broker: BrokerUnderTest) -> None:
     topic = broker.create()
     await write(broker, TopicPartition(topic, 1), [b"a", b"b", b"c"])
     async with consumer(broker, partitions(topic)) as reader:
@@ -132,7 +132,7 @@ async def test_beginning_and_end_offsets(broker: BrokerUnderTest) -> None:
         assert await reader.partitions_for_topic(topic, timeout=PATIENCE) == {0, 1, 2, 3}
 
 
-async def test_reset_to_so_long_ago(broker: BrokerUnderTest) -> None:
+async def test_a_position_is_reset_by_duration(broker: BrokerUnderTest) -> None:
     if not broker.has_timestamps:
         pytest.skip(f"{broker.name} keeps no timestamps")
     place = TopicPartition(broker.create(), 0)
@@ -143,7 +143,7 @@ async def test_reset_to_so_long_ago(broker: BrokerUnderTest) -> None:
         assert numbers([record.value for record in await take(reader, 1)]) == [5]
 
 
-async def test_a_reset_to_the_nearest_end(broker: BrokerUnderTest) -> None:
+async def test_a_position_is_reset_to_the_nearest_end(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 0)
     await write(broker, place, [b"1", b"2", b"3"])
     async with consumer(broker, [place], auto_offset_reset="nearest") as reader:
@@ -154,10 +154,10 @@ async def test_a_reset_to_the_nearest_end(broker: BrokerUnderTest) -> None:
         assert numbers([record.value for record in await take(reader, 1)]) == [4]
 
 
-async def test_many_partitions_that_are_sought_paused_and_written_in_turns_give_each_record_once(
+async def test_partitions_that_are_sought_paused_and_written_in_turn_return_each_record_once(
     broker: BrokerUnderTest,
 ) -> None:
-    """What fetch sessions have to be told, on brokers that have them and on those that do not."""
+    """Fetch sessions must receive these changes; brokers without sessions must behave the same."""
     places = [place for _ in range(2) for place in partitions(broker.create())]
     async with consumer(broker, places) as reader:
         for turn in range(6):

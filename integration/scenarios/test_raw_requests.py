@@ -1,4 +1,4 @@
-"""Requests that no client of ours sends: the embedded broker answers them as Kafka does."""
+"""Requests that our clients do not send: the embedded broker responds as Kafka does."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ async def test_zstd_is_served_to_every_version_of_fetch(modern_broker: BrokerUnd
 
 
 def _sealed(payload: bytes, count: int, codec: int, max_timestamp: int = NOW) -> bytes:
-    """A batch whose header and CRC fit, whatever its records are."""
+    """Return a batch with a valid header and CRC around any payload."""
     packed = compress(codec, payload) if codec else payload
     body = struct.pack(">hiqqqhii", codec, count - 1, NOW, max_timestamp, -1, -1, -1, count) + packed
     return struct.pack(">qiib", 0, len(body) + 9, -1, 2) + struct.pack(">I", crc32c(body)) + body
 
 
 @pytest.mark.parametrize("codec", [0, 4])
-async def test_batches_of_nonsense_are_refused_and_a_wrong_greatest_timestamp_is_corrected(
+async def test_invalid_batches_are_refused_and_a_wrong_max_timestamp_is_corrected(
     modern_broker: BrokerUnderTest, codec: int
 ) -> None:
     topic = f"nonsense-{codec}"

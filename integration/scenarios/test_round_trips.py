@@ -1,4 +1,4 @@
-"""What is sent comes back: keys, headers, nulls, empty and large values, every codec, every kind of acknowledgement."""
+"""Records are read as sent: keys, headers, nulls, empty and large values, every codec, every `acks`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LARGE = bytes(range(256)) * 3600  # 900 KiB
 
 
-async def test_keys_values_nulls_and_empty_values_come_back(broker: BrokerUnderTest) -> None:
+async def test_keys_values_nulls_and_empty_values_are_read_as_sent(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 2)
     sent = [
         (b"key", b"value"),
@@ -35,7 +35,7 @@ async def test_keys_values_nulls_and_empty_values_come_back(broker: BrokerUnderT
     assert {(record.topic, record.partition) for record in records} == {place}
 
 
-async def test_headers_come_back_in_order(broker: BrokerUnderTest) -> None:
+async def test_headers_are_read_in_order(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 0)
     headers = [("traceparent", b"00-1"), ("same", b"1"), ("same", b"2"), ("größe", b""), ("null", None)]
     async with Producer(broker.bootstrap_servers) as producer:
@@ -49,7 +49,7 @@ async def test_headers_come_back_in_order(broker: BrokerUnderTest) -> None:
     assert list(record.headers) == headers
 
 
-async def test_timestamps_come_back(broker: BrokerUnderTest) -> None:
+async def test_timestamps_are_read_as_sent(broker: BrokerUnderTest) -> None:
     place = TopicPartition(broker.create(), 0)
     async with Producer(broker.bootstrap_servers) as producer:
         meta = await producer.send(place.topic, b"then", partition=0, timestamp=1_600_000_000_123)
@@ -62,7 +62,7 @@ async def test_timestamps_come_back(broker: BrokerUnderTest) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-async def test_every_codec_carries_small_and_large_values(broker: BrokerUnderTest, codec: str) -> None:
+async def test_every_codec_works_for_small_and_large_values(broker: BrokerUnderTest, codec: str) -> None:
     if codec not in broker.codecs:
         pytest.skip(f"{broker.name} does not know {codec}")
     place = TopicPartition(broker.create(), 1)
@@ -74,7 +74,7 @@ async def test_every_codec_carries_small_and_large_values(broker: BrokerUnderTes
     assert [record.offset for record in records] == list(range(len(values)))
 
 
-async def test_a_codec_that_the_broker_is_too_old_for_is_refused(broker: BrokerUnderTest) -> None:
+async def test_a_codec_that_the_broker_does_not_support_is_refused(broker: BrokerUnderTest) -> None:
     if "zstd" in broker.codecs:
         pytest.skip(f"{broker.name} knows every codec")
     place = TopicPartition(broker.create(), 0)
@@ -83,9 +83,9 @@ async def test_a_codec_that_the_broker_is_too_old_for_is_refused(broker: BrokerU
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-async def test_every_kind_of_acknowledgement(broker: BrokerUnderTest, acks: int | str) -> None:
+async def test_records_are_sent_with_each_setting_of_acks(broker: BrokerUnderTest, acks: int | str) -> None:
     place = TopicPartition(broker.create(), 3)
-    await write(broker, place, [b"first"])  # a leader may be named before it serves, and acks=0 gets no second chance
+    await write(broker, place, [b"first"])  # metadata may name a leader before it serves, and acks=0 is not retried
     values = [b"%d" % number for number in range(300)]
     acknowledged = await write(broker, place, values, acks=acks)
     offsets = [meta.offset for meta in acknowledged]
@@ -121,7 +121,7 @@ async def test_a_batch_of_values_is_sent_at_once(broker: BrokerUnderTest) -> Non
         assert sorted(record.value or b"" for record in await take(reader, len(values))) == sorted(values)
 
 
-async def test_a_subscribed_topic_is_iterated_while_it_is_written(broker: BrokerUnderTest) -> None:
+async def test_a_subscribed_topic_is_read_while_it_is_written(broker: BrokerUnderTest) -> None:
     topic = broker.create()
     got: list[bytes | None] = []
 

@@ -1,4 +1,4 @@
-"""Transactions on real brokers: what a reader of committed records sees, and what ends them otherwise."""
+"""Transactions on brokers: the records that read_committed consumers see, and how transactions end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RECOVERY = 60.0
 
 
 def transactional(broker: BrokerUnderTest, name: str | None = None, **options: Any) -> Producer[bytes, bytes]:
-    """A producer with a transactional id of its own, unless it is given one."""
+    """Create a producer with a new transactional id, unless one is given."""
     name = name or f"tx-{uuid.uuid4().hex[:10]}"
     return Producer(broker.bootstrap_servers, transactional_id=name, **options)
 
 
 async def committed(broker: BrokerUnderTest, topic: str, count: int) -> list[bytes]:
-    """The values that our reader of committed records sees: so many, and no more."""
+    """Read with our read_committed consumer; expect exactly `count` values."""
     async with consumer(broker, partitions(topic), isolation_level="read_committed") as reader:
         records = await take(reader, count)
         assert await reader.getmany(timeout=0.3) == []
@@ -40,7 +40,7 @@ async def committed(broker: BrokerUnderTest, topic: str, count: int) -> list[byt
 
 
 def committed_of_confluent(broker: BrokerUnderTest, topic: str, count: int) -> list[bytes]:
-    """The same, by librdkafka."""
+    """Read the same with librdkafka."""
     reader = confluent_kafka.Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -56,7 +56,7 @@ def committed_of_confluent(broker: BrokerUnderTest, topic: str, count: int) -> l
     try:
         while len(ended) < PARTITIONS:
             message = reader.poll(PATIENCE)
-            assert message is not None, f"{len(values)} of {count} records came"
+            assert message is not None, f"{len(values)} of {count} records were read"
             error = message.error()
             if error is None:
                 values.append(message.value() or b"")
@@ -69,7 +69,7 @@ def committed_of_confluent(broker: BrokerUnderTest, topic: str, count: int) -> l
 
 
 async def give_up(producer: Producer[bytes, bytes], topic: str, values: list[bytes]) -> None:
-    """A transaction that its program ends with an exception, when its records are on the broker."""
+    """Run a transaction that ends with an exception after the broker has its records."""
 
     async def work() -> None:
         async with producer.transaction():
@@ -82,7 +82,7 @@ async def give_up(producer: Producer[bytes, bytes], topic: str, values: list[byt
         await work()
 
 
-async def test_only_what_was_committed_is_read(modern_broker: BrokerUnderTest) -> None:
+async def test_only_committed_records_are_read(modern_broker: BrokerUnderTest) -> None:
     topic = modern_broker.create("tx")
     expected = []
     with anyio.fail_after(RECOVERY):
@@ -100,7 +100,7 @@ async def test_only_what_was_committed_is_read(modern_broker: BrokerUnderTest) -
     assert await run_sync(committed_of_confluent, modern_broker, topic, len(expected)) == sorted(expected)
 
 
-async def test_offsets_are_committed_and_dropped_with_their_transaction(modern_broker: BrokerUnderTest) -> None:
+async def test_offsets_are_committed_and_discarded_with_their_transaction(modern_broker: BrokerUnderTest) -> None:
     topic, group = modern_broker.create("tx"), f"group-{uuid.uuid4().hex[:10]}"
     place = TopicPartition(topic, 1)
     with anyio.fail_after(RECOVERY):
@@ -119,7 +119,7 @@ async def test_offsets_are_committed_and_dropped_with_their_transaction(modern_b
         reader.close()
 
 
-async def test_a_newer_instance_fences_the_older_and_ends_its_transaction(modern_broker: BrokerUnderTest) -> None:
+async def test_a_newer_instance_fences_the_older_and_aborts_its_transaction(modern_broker: BrokerUnderTest) -> None:
     topic, name = modern_broker.create("tx"), f"tx-{uuid.uuid4().hex[:10]}"
     async with transactional(modern_broker, name) as older, transactional(modern_broker, name) as newer:
 
@@ -136,7 +136,7 @@ async def test_a_newer_instance_fences_the_older_and_ends_its_transaction(modern
     assert await committed(modern_broker, topic, 1) == [b"newer"]
 
 
-async def test_a_restart_after_a_crash_ends_what_was_left_open(modern_broker: BrokerUnderTest) -> None:
+async def test_a_restart_after_a_crash_aborts_the_open_transaction(modern_broker: BrokerUnderTest) -> None:
     topic, name = modern_broker.create("tx"), f"tx-{uuid.uuid4().hex[:10]}"
     crashed = transactional(modern_broker, name)
     await crashed.start()
@@ -149,7 +149,7 @@ async def test_a_restart_after_a_crash_ends_what_was_left_open(modern_broker: Br
     await crashed.close()
 
 
-async def test_what_is_open_for_too_long_is_aborted_by_the_broker(modern_broker: BrokerUnderTest) -> None:
+async def test_the_broker_aborts_a_transaction_at_its_timeout(modern_broker: BrokerUnderTest) -> None:
     topic = modern_broker.create("tx")
     with anyio.fail_after(RECOVERY):
         async with transactional(modern_broker, transaction_timeout_ms=1000) as producer:
@@ -158,14 +158,14 @@ async def test_what_is_open_for_too_long_is_aborted_by_the_broker(modern_broker:
                 async with producer.transaction():
                     await producer.send(topic, b"late", partition=0)
                     await write(modern_broker, TopicPartition(topic, 0), [b"behind it"])
-                    # readable only when the transaction before it has ended
+                    # readable only after the previous transaction has ended
                     assert await committed(modern_broker, topic, 1) == [b"behind it"]
 
             with pytest.raises((TransactionAborted, FencedError)):
                 await work()
 
 
-async def test_a_broker_that_is_killed_within_a_transaction_does_not_end_it(modern_broker: BrokerUnderTest) -> None:
+async def test_a_kill_of_the_broker_does_not_end_an_open_transaction(modern_broker: BrokerUnderTest) -> None:
     server = modern_broker.may_be_killed
     topic = modern_broker.create("tx")
     with anyio.fail_after(RECOVERY):
@@ -186,7 +186,7 @@ async def test_a_record_outside_of_a_transaction_is_refused(modern_broker: Broke
             await producer.send("unused", b"a")
 
 
-async def test_a_broker_without_transactions_says_so_at_the_start(broker: BrokerUnderTest) -> None:
+async def test_a_broker_without_transactions_is_an_error_at_the_start(broker: BrokerUnderTest) -> None:
     if broker.has_headers:
         pytest.skip(f"{broker.name} has transactions")
     with anyio.fail_after(PATIENCE), pytest.raises(UnsupportedVersion):

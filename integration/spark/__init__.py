@@ -1,1 +1,1 @@
-"""The exactly-once sink under kills: its own protocol in processes of the shape that Spark gives it."""
+"""Integration tests, kills and benchmarks of the Spark source, sink and pipelines."""

@@ -1,4 +1,4 @@
-"""`python -m integration.spark`: the kills of `kills.py`. Its processes do not import this module again."""
+"""`python -m integration.spark` runs `kills.py`. Its child processes do not import this module."""
 
 from __future__ import annotations
 

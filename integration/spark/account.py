@@ -1,4 +1,4 @@
-"""What readers of what is committed see in a topic, and whether each row is there once."""
+"""The committed rows of a topic, and the check that each row is stored once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SECONDS = 60.0
 
 
 class NotExactlyOnce(AssertionError):
-    """A row is missing, there twice, or its batch is torn."""
+    """A row is missing or stored twice, or a batch has rows of several attempts."""
 
 
 async def values_of(servers: str, topic: str, partitions: int) -> list[str]:
-    """What our own consumer sees, read_committed."""
+    """Return the values that our read_committed consumer reads."""
     options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     async with Consumer(topic, bootstrap_servers=servers, **options) as consumer:
         places = [TopicPartition(topic, number) for number in range(partitions)]
@@ -32,8 +32,8 @@ async def values_of(servers: str, topic: str, partitions: int) -> list[str]:
         return found
 
 
-async def values_by_another(servers: str, topic: str, partitions: int) -> list[str]:
-    """What confluent-kafka sees, read_committed."""
+async def values_by_librdkafka(servers: str, topic: str, partitions: int) -> list[str]:
+    """Return the values that confluent-kafka's read_committed consumer reads."""
     return await run_in_thread(_values_by_another, servers, topic, partitions)
 
 
@@ -54,7 +54,7 @@ def _values_by_another(servers: str, topic: str, partitions: int) -> list[str]:
         while len(ended) < partitions:
             message = consumer.poll(_SECONDS)
             if message is None:
-                raise NotExactlyOnce(f"{topic} is not read to its end within {_SECONDS} s: a transaction is left open")
+                raise NotExactlyOnce(f"{topic} was not read to its end within {_SECONDS} s: a transaction is open")
             error = message.error()
             if error is None:
                 value = message.value()
@@ -69,10 +69,10 @@ def _values_by_another(servers: str, topic: str, partitions: int) -> list[str]:
         consumer.close()
 
 
-def judge(values: Iterable[str], *, batches: int, tasks: int, rows: int) -> None:
-    """Rows that say `batch task number attempt`.
+def check_rows(values: Iterable[str], *, batches: int, tasks: int, rows: int) -> None:
+    """Check rows of the form `batch task number attempt`.
 
-    Raises: NotExactlyOnce: naming the first row at fault.
+    Raises: NotExactlyOnce: names the first wrong row.
     """
     counts: collections.Counter[tuple[int, int, int]] = collections.Counter()
     attempts: dict[int, set[str]] = collections.defaultdict(set)
@@ -85,17 +85,17 @@ def judge(values: Iterable[str], *, batches: int, tasks: int, rows: int) -> None
         for task in range(tasks):
             for number in range(rows):
                 if (times := counts.pop((batch_id, task, number), 0)) != 1:
-                    raise NotExactlyOnce(f"row {number} of task {task} in batch {batch_id} is there {times} times")
+                    raise NotExactlyOnce(f"row {number} of task {task} in batch {batch_id} is stored {times} times")
         if len(attempts[batch_id]) != 1:
-            raise NotExactlyOnce(f"batch {batch_id} is torn: it has rows of {len(attempts[batch_id])} attempts")
+            raise NotExactlyOnce(f"batch {batch_id} has rows of {len(attempts[batch_id])} attempts")
     if counts:
-        raise NotExactlyOnce(f"{len(counts)} rows that nobody wrote")
+        raise NotExactlyOnce(f"{len(counts)} rows that no task wrote")
 
 
-def judge_copies(values: Iterable[str], wanted: Iterable[str]) -> None:
-    """Rows that are to be there once each, whatever they say.
+def check_copies(values: Iterable[str], wanted: Iterable[str]) -> None:
+    """Check that each wanted row is stored once.
 
-    Raises: NotExactlyOnce.
+    Raises: NotExactlyOnce: rows are missing, or stored more than once.
     """
     found, expected = collections.Counter(values), collections.Counter(wanted)
     if found != expected:

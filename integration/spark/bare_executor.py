@@ -1,4 +1,4 @@
-"""A job on a cluster of one executor whose Python has no aiokwire: prints what the user sees. Run by its test."""
+"""A job on a cluster of one executor without aiokwire; prints the error that the user sees. Run by its test."""
 
 from __future__ import annotations
 

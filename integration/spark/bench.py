@@ -1,7 +1,7 @@
-"""`python -m integration.spark.bench`: our source and sink beside Spark's own for Kafka, in one session, turn by turn.
+"""`python -m integration.spark.bench`: our source and sink compared with Spark's own for Kafka, in one session.
 
 One broker, one SparkSession (local[2]) and the same topics for all. In each repetition every contender takes its turn,
-in turning order; what counts are medians, and the medians of the ratios within a repetition.
+in rotating order; the results are medians, and the medians of the ratios within a repetition.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Seconds = dict[str, list[float]]
 
 
 class Times(NamedTuple):
-    """By contender, an entry for each repetition; what Spark's processes used of the processors, and the clock's."""
+    """Wall and CPU seconds of Spark's processes, by contender, with an entry for each repetition."""
 
     wall: Seconds
     cpu: Seconds
 
 
 def cpu_seconds(root: int) -> float:
-    """What a process and all that it has started have used, those that have ended among them."""
+    """Return the CPU seconds of a process and all its descendants, including those that have ended."""
     used = 0
     for pid in descendants(root):
         with contextlib.suppress(OSError):
@@ -54,10 +54,10 @@ def cpu_seconds(root: int) -> float:
 
 
 def run(actions: Actions, case: Case, jvm: int, options: argparse.Namespace, console: Console) -> tuple[Times, int]:
-    """The times of Spark, whose JVM has this process id, and how many rows a turn has.
+    """Return the times of Spark, whose JVM has this process id, and the number of rows of a turn.
 
-    A turn of Spark's own connector that fails is results, and counts as one without end: its producer gives batches up
-    after two minutes now and then. Ours fails the benchmark.
+    A failed turn of Spark's own connector is printed, and counts as infinitely long: its producer sometimes expires
+    batches after two minutes. A failed turn of ours fails the benchmark.
     """
     repeat, warm_up = options.repeat, options.warm_up
     seconds: Seconds = {contender.name: [] for contender in case.contenders}
@@ -81,14 +81,16 @@ def run(actions: Actions, case: Case, jvm: int, options: argparse.Namespace, con
             if turn >= warm_up:
                 seconds[name].append(took)
                 cpu[name].append(used)
-            told = "warm-up" if turn < warm_up else f"repetition {turn - warm_up + 1}"
-            console.print(f"[dim]{case.name}, {told}: {name} {rows / took / 1e6:.2f} M/s[/dim]")
+            phase = "warm-up" if turn < warm_up else f"repetition {turn - warm_up + 1}"
+            console.print(f"[dim]{case.name}, {phase}: {name} {rows / took / 1e6:.2f} M/s[/dim]")
     return Times(seconds, cpu), rows
 
 
 def summary(case: Case, times: Times, rows: int) -> dict[str, dict[str, Any]]:
-    """By contender: rates in rows a second, processor seconds for a million rows, and the medians of its ratios to the
-    one that the case compares with, by the clock and by processor time."""
+    """Return by contender rows per second, CPU seconds per million rows, and median ratios to the case's baseline.
+
+    The ratios are those of wall time and of CPU time.
+    """
     return {
         name: {
             "rows_per_second": statistics.median(rows / each for each in taken),
@@ -108,7 +110,7 @@ def summary(case: Case, times: Times, rows: int) -> dict[str, dict[str, Any]]:
 
 
 def show(console: Console, case: Case, results: dict[str, dict[str, Any]], rows: int) -> None:
-    """Print a case."""
+    """Print the table of a case."""
     table = Table(title=f"{case.name}: {case.title}, {rows:,} rows", title_justify="left")
     table.add_column("")
     for name in ("M rows/s", "slowest to fastest", f"x {case.against}", "CPU s/M rows", "x by CPU"):
@@ -122,13 +124,13 @@ def show(console: Console, case: Case, results: dict[str, dict[str, Any]], rows:
 
 @contextlib.contextmanager
 def session() -> Iterator[SparkSession]:
-    """Spark as a user would start it, with the jars of spark-sql-kafka and spark-avro."""
+    """Start Spark as a user does, with the jars of spark-sql-kafka and spark-avro."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jars = sorted(jar for name in ("spark-4.2.0", "spark-avro-4.1.1") for jar in libs(name).glob("*.jar"))
     builder: Any = SparkSession.builder
     spark = (
         builder.master("local[2]")
-        .appName("aiokwire beside spark-sql-kafka")
+        .appName("aiokwire compared with spark-sql-kafka")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "3g")
@@ -148,21 +150,23 @@ def session() -> Iterator[SparkSession]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m integration.spark.bench", description=__doc__)
     parser.add_argument("--cases", default="", help=f"comma-separated, of {', '.join(NAMES)} (default: all)")
-    parser.add_argument("--only", default="", help="comma-separated beginnings of the contenders' names (default: all)")
+    parser.add_argument("--only", default="", help="comma-separated prefixes of the contenders' names (default: all)")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--warm-up", type=int, default=2, help="repetitions that do not count (default: %(default)s)")
-    parser.add_argument("--records", type=int, default=3_000_000, help="in a topic (default: %(default)s)")
+    parser.add_argument(
+        "--warm-up", type=int, default=2, help="repetitions that are not measured (default: %(default)s)"
+    )
+    parser.add_argument("--records", type=int, default=3_000_000, help="records of a topic (default: %(default)s)")
     parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
     parser.add_argument("--json", type=Path, default=Path("build/spark-bench.json"), help="default: %(default)s")
     return parser.parse_args()
 
 
 def chosen(names: str, only: str) -> list[Case]:
-    """The cases of these names or groups, with these contenders."""
+    """Return the cases of these names or groups, with these contenders."""
     wanted = [name for name in names.split(",") if name] or list(NAMES)
     unknown = set(wanted) - set(NAMES)
     if unknown:
-        raise SystemExit(f"no case {', '.join(sorted(unknown))}: there are {', '.join(NAMES)}")
+        raise SystemExit(f"unknown case {', '.join(sorted(unknown))}: choose from {', '.join(NAMES)}")
     cases = [case for case in CASES if case.name in wanted or case.group in wanted]
     starts = tuple(only.split(","))
     limited = [

@@ -1,4 +1,4 @@
-"""What the Spark benchmark compares: cases, and by case who does it how."""
+"""The cases of the Spark benchmark, each with its contenders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LZ4: Final = {"kafka.compression.type": "lz4"}
 _ROWS: Final = 1_000  # different rows of the frame that is written
 
 Turn = Callable[[], int]
-"""One measured action; tells how many rows it saw."""
+"""One measured action; returns its number of rows."""
 
 
 class Contender(NamedTuple):
@@ -43,7 +43,7 @@ LIMIT: Final = Contender("limit: batches made before", "limit", {})
 
 
 class Case(NamedTuple):
-    """A table of the report; `kind` is the topic that it reads."""
+    """A table of the report; `kind` names the topic that it reads."""
 
     name: str
     group: str
@@ -109,7 +109,7 @@ NAMES: Final = tuple(dict.fromkeys(name for case in CASES for name in (case.grou
 
 
 class Actions:
-    """Makes a case's turns, for one session and broker."""
+    """Prepares the turns of cases, for one session and broker."""
 
     def __init__(self, spark: SparkSession, topics: Topics, scratch: Path) -> None:
         spark.dataSource.register(Limit)
@@ -119,7 +119,7 @@ class Actions:
         self._frames: dict[bool, DataFrame] = {}
 
     def turn(self, case: Case, contender: Contender) -> Turn:
-        """What is to be measured; whatever it needs is made first, and is not."""
+        """Prepare a turn and return the action to measure."""
         if case.task.startswith("write"):
             return self._write(contender, keyed=case.task == "write-keyed")
         topic, count = self._topics.filled(case.kind)
@@ -149,7 +149,7 @@ class Actions:
         }[case.task]
 
     def after(self) -> None:
-        """Remove what the turn has left behind."""
+        """Remove the results of the turn."""
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _noop(self, frame: DataFrame, count: int) -> int:
@@ -189,7 +189,7 @@ class Actions:
         return turn
 
     def _rows(self, keyed: bool) -> DataFrame:
-        """The frame that is written, in memory."""
+        """Return the frame to write, in memory."""
         if keyed not in self._frames:
             contents = self._spark.createDataFrame(
                 [(n, v) for n, v in enumerate(values(100, 0.5))], "n int, value binary"

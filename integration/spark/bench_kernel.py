@@ -1,8 +1,8 @@
-"""`python -m integration.spark.bench_kernel`: what a Spark task does without Spark, in one thread.
+"""`python -m integration.spark.bench_kernel`: the work of a Spark task without Spark, in one thread.
 
-Reading: from a real broker's answers over a real socket to the Arrow batches that Spark is given. Writing: from Arrow
-batches to record batches. Prints M records for each second of the clock and of this process's CPU, best of the rounds,
-beside the targets; exits 1 when one is missed. The broker is another process and not in the CPU's seconds.
+Reading: from a broker's responses over a socket to the Arrow batches for Spark. Writing: from Arrow batches to record
+batches. Prints million records per second of wall time and of this process's CPU, the best of the rounds, with the
+targets; exits with status 1 if one is missed. The broker runs in another process, whose CPU is not included.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NOW = 1_700_000_000_000
 
 
 class Result(NamedTuple):
-    """Records for each second, in millions."""
+    """Million records per second."""
 
     name: str
     clock: float
@@ -53,7 +53,7 @@ class Result(NamedTuple):
 
 
 def best(name: str, round_: Callable[[], int], rounds: int, target: float | None = None) -> Result:
-    """The fastest of the rounds, by each of the two measures; one more goes before."""
+    """Return the fastest round by wall and by CPU time, after one warm-up round."""
     clock = cpu = 0.0
     round_()
     for _ in range(rounds):
@@ -75,11 +75,11 @@ class Task:
         self._records = records
 
     def receive(self) -> int:
-        """What comes, with its checksums tested, as batches."""
+        """Receive batches and check their checksums."""
         return self._all(sum(batch.count for batch in piece.batches) for piece in self._pieces())
 
     def decode(self) -> int:
-        """The same as Spark's batches."""
+        """Receive, and convert to Spark's batches."""
         converter = Converter(self.options, self._schema)
         return self._all(batch.num_rows for batch in arrow_batches(self._pieces(), converter.new_columns, converter))
 
@@ -124,7 +124,7 @@ def _encode(batches: list[pa.RecordBatch], codec: Compression) -> int:
 
 
 def show(console: Console, results: list[Result]) -> bool:
-    """Print the table; whether all targets are met, by CPU seconds."""
+    """Print the table; return whether all targets are met by CPU time."""
     table = Table(title="the kernel beside Spark, 100-byte values, one thread", title_justify="left")
     table.add_column("")
     for name in ("M/s", "M/CPU s", "target"):

@@ -1,4 +1,4 @@
-"""A source whose batches are made before: what Spark takes from any Python source, without a broker or a decoder."""
+"""A source with prepared batches: the most that Spark can read from a Python source, without broker or decoder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DDL = "key binary, value binary, topic string, partition int, offset bigint, ti
 
 
 class Limit(DataSource):
-    """The columns of our source, or the value alone."""
+    """A source with the columns of ours, or the value alone."""
 
     @classmethod
     def name(cls) -> str:

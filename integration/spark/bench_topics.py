@@ -1,4 +1,4 @@
-"""What the Spark benchmark reads: topics filled by librdkafka, so that nobody reads batches made to its own measure."""
+"""The topics of the Spark benchmark, filled by librdkafka, so that no contender reads its own batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VALUES: Final = 1_000
 _HEADERS: Final[list[tuple[str, str | bytes | None]]] = [("trace", b"0123456789abcdef"), ("kind", b"order")]
 _BATCH_BYTES: Final = 36_000  # about 330 records of 100 bytes, as in the lab's topic
 
-# By topic: what differs from uncompressed batches of 100-byte values, half of each random.
+# The topics that differ from uncompressed batches of 100-byte values, half of each random.
 KINDS: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "lz4": {"codec": "lz4"},
@@ -43,11 +43,11 @@ ORDER: Final = {
         {"name": "note", "type": ["null", "string"]},
     ],
 }
-"""What a record of the topic `avro` is: a flat schema, as most are."""
+"""The schema of records of the topic `avro`: flat, as most schemas are."""
 
 
 def values(size: int, random_part: float) -> list[bytes]:
-    """Different values, of which the last part is noise that no codec shrinks; the same in each run."""
+    """Return different values with an incompressible last part; the same in each run."""
     noise = random.Random(5)
     part = int(size * random_part)
     text = (b"order-%d " % size) * size
@@ -55,7 +55,7 @@ def values(size: int, random_part: float) -> list[bytes]:
 
 
 def orders() -> list[bytes]:
-    """Different records of `ORDER`; the same in each run."""
+    """Return different records of `ORDER`; the same in each run."""
     noise = random.Random(5)
     schema = fastavro.parse_schema(ORDER)
     found = []
@@ -77,7 +77,7 @@ def orders() -> list[bytes]:
 
 
 class Topics:
-    """Topics of one run on one broker; made when first asked for, removed at the end."""
+    """Topics of one run on one broker; created on first use, deleted at the end."""
 
     def __init__(self, bootstrap: str, records: int) -> None:
         self.bootstrap = bootstrap
@@ -88,7 +88,7 @@ class Topics:
         self._number = 0
 
     def filled(self, kind: str) -> tuple[str, int]:
-        """The name of a topic of that kind, and how many records it has."""
+        """Return the name of a filled topic of that kind, and its number of records."""
         if kind not in self._made:
             how = KINDS[kind]
             count = self.records // how.get("share", 1)
@@ -98,18 +98,18 @@ class Topics:
         return self._made[kind]
 
     def create(self, kind: str) -> str:
-        """An empty topic."""
+        """Create an empty topic."""
         self._number += 1
         name = f"{kind}-{self._run}-{self._number}"
         self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
         return name
 
     def delete(self, name: str) -> None:
-        """Remove a topic and its disk space."""
+        """Delete a topic and free its disk space."""
         self._admin.delete_topics([name])[name].result(30)
 
     def close(self) -> None:
-        """Remove what was filled."""
+        """Delete the filled topics."""
         for name, _ in self._made.values():
             self.delete(name)
 

@@ -1,7 +1,7 @@
 """Spark's standalone cluster as processes on loopback: a master, and workers that cannot see the driver's venv.
 
-Where it is permitted, the cluster runs in a mount namespace in which the venv of the tests is an empty folder and
-PySpark lies elsewhere, as on other machines: an executor that runs on what the driver has fails there.
+Where permitted, the cluster runs in a mount namespace in which the venv of the tests is an empty directory and PySpark
+is in another one, as on other machines: an executor that needs the driver's files fails there.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ CONF: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""Of a driver: the recipe, and what makes short jobs on a small machine quick."""
+"""The options of a driver: those of the documentation, and settings that speed up short jobs."""
 
 
 def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Raises: AssertionError: it does not come true in time."""
+    """Wait for the condition; raise AssertionError if it does not hold in time."""
     deadline = time.perf_counter() + seconds
     while not condition():
         assert time.perf_counter() < deadline, f"waited {seconds:.0f} s for {what}"
@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], object], seconds: float, what: str) -> No
 
 
 def can_hide() -> bool:
-    """Whether this process may make a mount namespace and the tests run in a venv."""
+    """Whether this process may create a mount namespace and the tests run in a venv."""
     command = ["unshare", "-m", "mount", "--bind", "/tmp", "/tmp"]
     with contextlib.suppress(OSError):
         found = subprocess.run(command, capture_output=True, check=False).returncode == 0
@@ -61,7 +61,7 @@ def can_hide() -> bool:
 
 
 class Cluster:
-    """A master and workers of one core each; ended with the block."""
+    """A master and workers of one core each; killed at the end of the block."""
 
     def __init__(self, folder: Path) -> None:
         self.address = ""
@@ -88,29 +88,29 @@ class Cluster:
         self.close()
 
     def start_worker(self, name: str) -> None:
-        """Raises: AssertionError: the master does not hear of it."""
+        """Start a worker; raise AssertionError if it does not register with the master."""
         work = str(self._folder / name)
         options = ("--host", "127.0.0.1", "-c", "1", "-m", "1g", "-d", work, self.address)
         self._start(name, "org.apache.spark.deploy.worker.Worker", *options)
         wait_until(lambda: "Successfully registered with master" in self.log(name), 60, f"Spark's {name}")
 
     def kill(self, name: str) -> None:
-        """SIGKILL for a daemon alone: its executors find out."""
+        """Send SIGKILL to a daemon only, not to its executors."""
         self._processes[name].kill()
         self._processes[name].wait()
 
     def python_daemons(self) -> list[int]:
-        """Of the executors: each forks Spark's Python workers."""
+        """Return the Python daemons of the executors, which fork Spark's Python workers."""
         return [
             pid for pid, command, place in _processes() if "pyspark.daemon" in command and self._folder in place.parents
         ]
 
     def log(self, name: str) -> str:
-        """What a daemon has said."""
+        """Return the log of a daemon."""
         return (self._folder / f"{name}.log").read_text()
 
     def close(self) -> None:
-        """SIGKILL for all that runs, by the sessions that it was started in."""
+        """Send SIGKILL to all processes of the sessions that were started."""
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -126,7 +126,7 @@ class Cluster:
             self._processes[name] = _started(command, environment, log)
 
     def _hidden(self, command: list[str]) -> str:
-        """For a shell in a namespace of its own, which becomes the command."""
+        """Return shell code that hides the venv in a new namespace and execs the command."""
         return " && ".join(
             [
                 shlex.join(["mount", "--bind", str(Path(pyspark.__file__).parent), str(self._home)]),
@@ -147,7 +147,7 @@ def _started(command: list[str], environment: dict[str, str], log: IO[bytes]) ->
 
 
 def _processes() -> Iterator[tuple[int, str, Path]]:
-    """Process ids with their commands and working directories."""
+    """Yield process ids with their commands and working directories."""
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")

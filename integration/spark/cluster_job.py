@@ -1,6 +1,6 @@
-"""A driver on a cluster, for `test_cluster.py`: batches, an archive, and a stream that goes on through failures.
+"""A driver on a cluster, for `test_cluster.py`: batches, an archive, and a stream that survives failures.
 
-`python -m integration.spark.cluster_job JSON` prints what it found, a line of JSON for each step.
+`python -m integration.spark.cluster_job JSON` prints its results, a line of JSON for each step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from integration.spark.query import Copy, run
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What is to be done where."""
+    """The topics and the directory of the job."""
 
     master: str
     servers: str
@@ -30,7 +30,7 @@ class Work:
     folder: str
 
     def copy(self) -> Copy:
-        """The stream from topic to topic, exactly once."""
+        """Return the stream from topic to topic, exactly once."""
         return Copy(self.servers, self.source, self.stream, self.folder)
 
 
@@ -44,7 +44,7 @@ def session(master: str) -> SparkSession:
 
 
 def places(_: Iterable[int]) -> Iterator[tuple[str, str]]:
-    """Where a Python of an executor is, and where it has aiokwire from."""
+    """Return the paths of an executor's Python and of its aiokwire."""
     import aiokwire
 
     yield sys.executable, aiokwire.__file__

@@ -1,7 +1,7 @@
-"""What exactly-once costs: microbatches of the same rows at either level of delivery, in turns.
+"""The cost of exactly-once: microbatches of the same rows with either delivery guarantee, alternating.
 
 `python -m integration.spark.delivery` starts Kafka 4.3.1 (or `--broker embedded`) and prints a line for each shape: the
-median time of a microbatch at both levels, and the median of the ratios of neighbours.
+median time of a microbatch with both guarantees, and the median ratio of consecutive ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from integration.embedded import at_full_speed
 LEVELS: Final = ("at-least-once", "exactly-once")
 TASKS: Final = 2
 _WARM: Final = 2
-"""The first microbatches of a query start processes and compile: they are left out."""
+"""The first microbatches of a query start processes and compile code: they are not measured."""
 
 
 def session() -> SparkSession:
@@ -46,14 +46,14 @@ def session() -> SparkSession:
 
 
 def rows(spark: SparkSession, count: int, *, keyed: bool) -> DataFrame:
-    """Microbatches of `count` rows with values of 100 bytes."""
+    """Return a stream with microbatches of `count` rows with values of 100 bytes."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", count).option("numPartitions", TASKS)
     value = "lpad(cast(value as string), 100, '0') as value"
     return source.load().selectExpr(*(["cast(value as string) as key"] if keyed else []), value)
 
 
 def take(frame: DataFrame, servers: str, topic: str, level: str, batches: int) -> list[int]:
-    """Milliseconds of each microbatch of one query."""
+    """Return the milliseconds of each microbatch of one query."""
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
             frame.writeStream.format("aiokwire")
@@ -80,7 +80,7 @@ def take(frame: DataFrame, servers: str, topic: str, level: str, batches: int) -
 def compare(
     spark: SparkSession, servers: str, topic: str, count: int, *, keyed: bool, turns: int, batches: int
 ) -> dict[str, Any]:
-    """Both levels in turns; every second turn begins with the other one."""
+    """Alternate between both guarantees; every second turn starts with the other one."""
     times: dict[str, list[float]] = {level: [] for level in LEVELS}
     ratios: list[float] = []
     for turn in range(turns):

@@ -1,6 +1,6 @@
-"""An environment that travels with a job: a venv with `aiokwire[spark-executor]`, which has no PySpark.
+"""An environment that is shipped with a job: a venv with `aiokwire[spark-executor]`, without PySpark.
 
-It is put together from what is installed beside the tests, so that they need no index and no compiler.
+It is copied from the packages installed for the tests, so that it needs neither a package index nor a compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SKIPPED: Final = shutil.ignore_patterns("__pycache__", "tests", "*.pyx", "*.c",
 
 
 def make_environment(folder: Path) -> None:
-    """A venv of this interpreter with aiokwire as it is in this checkout, and what its extra asks for."""
+    """Create a venv of this interpreter with aiokwire of this checkout and the requirements of its extra."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -37,12 +37,12 @@ def make_environment(folder: Path) -> None:
 
 
 def pack(environment: Path, archive: Path) -> None:
-    """As the documentation has it."""
+    """Pack the environment as the documentation describes."""
     subprocess.run(["tar", "-C", str(environment), "-czf", str(archive), "."], check=True)
 
 
 def _with_needed(requirements: Sequence[str]) -> set[str]:
-    """The installed distributions that these ask for, and those that they ask for themselves."""
+    """Return the installed distributions that these requirements need, directly or indirectly."""
     found: set[str] = set()
     for line in requirements:
         name = _NAME.match(line)
@@ -52,7 +52,7 @@ def _with_needed(requirements: Sequence[str]) -> set[str]:
 
 
 def _is_installed(name: str) -> bool:
-    """What is for other systems or older Pythons is not."""
+    """Whether a distribution is installed; requirements of other systems or Pythons are not."""
     try:
         importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:

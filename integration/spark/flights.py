@@ -1,4 +1,4 @@
-"""The flights of the demo in a topic, each at a time of its own, for the tests of archive and replay."""
+"""The flights of the demo in a topic, each with its own timestamp, for the tests of archive and replay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiokwire.cli.demo.flights import load_flights
 from aiokwire.types import TopicPartition
 from integration.conftest import PARTITIONS, BrokerUnderTest
 
-# So many of them, one each three seconds from here on: five days.
+# One flight every three seconds from BEGIN: COUNT flights take five days.
 BEGIN: Final = 1_356_998_400_000  # 2013-01-01
 COUNT: Final = 120_000
 
@@ -18,13 +18,13 @@ flights = functools.cache(load_flights)
 
 
 async def create(broker: BrokerUnderTest, topic: str) -> None:
-    """A topic that keeps records of long ago."""
+    """Create a topic that keeps old records."""
     async with Admin(broker.bootstrap_servers) as admin:
         await admin.create_topic(topic, PARTITIONS, configs={"retention.ms": "-1"}, replication_factor=1)
 
 
 async def send(broker: BrokerUnderTest, topic: str, numbers: range) -> None:
-    """These flights; the keys choose the partitions."""
+    """Send these flights, partitioned by key."""
     found = flights()
     async with Producer(broker.bootstrap_servers, compression_type="lz4", linger_ms=20) as producer:
         for number in numbers:
@@ -32,7 +32,7 @@ async def send(broker: BrokerUnderTest, topic: str, numbers: range) -> None:
 
 
 async def read(broker: BrokerUnderTest, topic: str) -> list[tuple[int, int]]:
-    """Partition and number of each flight that is committed, in the order of each partition."""
+    """Return partition and number of each committed flight, in the order of each partition."""
     options: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": "earliest"}
     async with Consumer(topic, bootstrap_servers=broker.bootstrap_servers, **options) as consumer:
         places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
@@ -45,5 +45,5 @@ async def read(broker: BrokerUnderTest, topic: str) -> list[tuple[int, int]]:
 
 
 def number_of(value: bytes) -> int:
-    """Which flight it is."""
+    """Return the number of a flight."""
     return int(value[len(b'{"id":') : value.index(b",")])

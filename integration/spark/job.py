@@ -1,8 +1,8 @@
-"""A query in the shape of Spark's, without its weight: the sink's own classes in the processes that Spark gives them.
+"""A query without Spark: the sink's own classes in the same processes that Spark runs them in.
 
-A driver that plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts it, and notes
-it; forked workers that write it. It ends with status 3 when a batch failed, as Spark's query does; started again, it
-goes on behind what it noted. `kills.py` kills it, or a worker of it, wherever it likes.
+A driver plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts it, and notes it;
+forked workers write it. It exits with status 3 when a batch fails, as Spark's query does; after a restart it continues
+after the last noted batch. `kills.py` kills the driver or a worker at any request.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _POLL: Final = 0.005
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What the query is to do."""
+    """The topic, size and checkpoint of the query."""
 
     servers: str
     topic: str
     checkpoint: str
     tasks: int
     rows: int
-    """Of each task in each batch."""
+    """The rows of each task in each batch."""
 
     def sink(self) -> TransactionalSink:
         given = {
@@ -62,11 +62,11 @@ class Job:
         return pathlib.Path(self.checkpoint)
 
     def noted(self) -> int:
-        """How many batches Spark would say are done."""
+        """Return the number of batches that the checkpoint notes as done."""
         return len([path for path in self.folder.iterdir() if path.name.isdecimal()])
 
     def stop(self) -> None:
-        """The query is to end after a batch."""
+        """Ask the query to end after a batch."""
         (self.folder / _STOP).touch()
 
     @property
@@ -74,28 +74,28 @@ class Job:
         return (self.folder / _STOP).exists()
 
     def pause(self) -> None:
-        """The query is to wait before its next batch."""
+        """Ask the query to wait before its next batch."""
         (self.folder / _PAUSE).touch()
 
     @property
     def paused(self) -> bool:
-        """Whether it waits."""
+        """Whether the query waits."""
         return (self.folder / _PAUSED).exists()
 
     def resume(self) -> None:
-        """Once it waits."""
+        """End the pause of a waiting query."""
         (self.folder / _PAUSED).unlink()
         (self.folder / _PAUSE).unlink()
 
     def await_turn(self) -> None:
-        """Wait while a pause is asked for."""
+        """Wait while a pause is requested."""
         while (self.folder / _PAUSE).exists():
             (self.folder / _PAUSED).touch()
             time.sleep(_POLL)
 
 
 def rows_of_task(job: Job, batch_id: int, task: int, attempt: str) -> Iterator[pa.RecordBatch]:
-    """Each attempt of a batch has other values: a plan that is not deterministic."""
+    """Yield the rows of an attempt; each attempt has other values, as with a nondeterministic plan."""
     for part in range(2):
         numbers = range(part, job.rows, 2)
         yield pa.record_batch(
@@ -108,7 +108,7 @@ def rows_of_task(job: Job, batch_id: int, task: int, attempt: str) -> Iterator[p
 
 
 def work(job: Job, pickled: bytes, batch_id: int, task: int, attempt: str) -> Written:
-    """A task, with what Spark tells it."""
+    """Run a task with the context that Spark would pass."""
     context = object.__new__(TaskContext)
     properties = {BATCH_ID: str(batch_id), QUERY_ID: "query"}
     context.__dict__.update(_attemptNumber=0, _partitionId=task, _localProperties=properties)
@@ -119,7 +119,7 @@ def work(job: Job, pickled: bytes, batch_id: int, task: int, attempt: str) -> Wr
 
 
 def fork(job: Job, pickled: bytes, batch_id: int, task: int, attempt: str) -> tuple[int, int]:
-    """A worker process: its id, and where its message will be read."""
+    """Fork a worker process; return its id and the pipe with its message."""
     reads, writes = os.pipe()
     pid = os.fork()
     if pid:
@@ -138,7 +138,7 @@ def fork(job: Job, pickled: bytes, batch_id: int, task: int, attempt: str) -> tu
 
 
 def message_of(pid: int, reads: int) -> Written | None:
-    """What a worker said; None when it failed or was killed."""
+    """Return the message of a worker; None if it failed or was killed."""
     with os.fdopen(reads, "rb") as pipe:
         data = pipe.read()
     _, status = os.waitpid(pid, 0)
@@ -150,7 +150,7 @@ def message_of(pid: int, reads: int) -> Written | None:
 
 
 def run_batch(job: Job, batch_id: int) -> bool:
-    """One microbatch; whether it was committed.
+    """Run one microbatch; return whether it was committed.
 
     Raises: KafkaError.
     """
@@ -171,7 +171,7 @@ def run_batch(job: Job, batch_id: int) -> bool:
 
 
 def main(job: Job, log: str) -> None:
-    """The driver, in a process group of its own; its workers belong to it."""
+    """Run the driver in its own process group, which includes its workers."""
     os.setpgid(0, 0)
     with open(log, "a", buffering=1) as sys.stderr:
         batch_id = job.noted()

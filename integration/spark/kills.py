@@ -1,8 +1,7 @@
-"""SIGKILL of driver and workers before and after each request of the exactly-once sink: each row is there once.
+"""SIGKILL of driver and workers before and after each request of the exactly-once sink: each row is stored once.
 
-`python -m integration.spark` kills 200 times and more: everywhere that `places.py` lists, with either protocol of
-transactions, on the embedded broker and on Kafka 4.3.1. It drives the sink's own classes (`job.py`); what a real Spark
-does is `spark_kills.py`'s.
+`python -m integration.spark` kills more than 200 times: at every place that `places.py` lists, with transactions V1 and
+V2, on the embedded broker and on Kafka 4.3.1. It runs the sink's own classes (`job.py`); `spark_kills.py` runs Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from aiokwire.protocol import ApiKey
 from aiokwire.threads import run_in_thread
 from integration.kafka import RealKafka
 from integration.kafka.server import free_port
-from integration.spark.account import NotExactlyOnce, judge, values_by_another, values_of
+from integration.spark.account import NotExactlyOnce, check_rows, values_by_librdkafka, values_of
 from integration.spark.job import FAILED, Job
 from integration.spark.job import main as run_job
 from integration.spark.places import ALL, BROKER, DRIVER, WORKER, Kill, places
@@ -41,30 +40,30 @@ TASKS: Final = 2
 ROWS: Final = 20
 _PATIENCE: Final = 60.0
 _POLL: Final = 0.005
-_REPORT_EVERY: Final = 20  # progress, every so many kills
-_FORKS: Final = multiprocessing.get_context("forkserver")  # a job starts in milliseconds: its modules are loaded
+_REPORT_EVERY: Final = 20  # kills between two lines of progress
+_FORKS: Final = multiprocessing.get_context("forkserver")  # preloads modules, so that a job starts in milliseconds
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A broker, and the protocol of transactions that clients take it for."""
+    """A broker, and whether clients use transactions V2 (KIP-890) with it."""
 
     broker: str
-    second: bool
+    transaction_v2: bool
 
     def __str__(self) -> str:
-        return f"{self.broker}, {'second' if self.second else 'first'} protocol"
+        return f"{self.broker}, transactions {'V2' if self.transaction_v2 else 'V1'}"
 
     def kills(self) -> list[Kill]:
-        return places(second=self.second, markers=self.broker != "embedded")
+        return places(transaction_v2=self.transaction_v2, markers=self.broker != "embedded")
 
 
-SETTINGS: Final = tuple(Setting(broker, second) for second in (True, False) for broker in ("4.3.1", "embedded"))
+SETTINGS: Final = tuple(Setting(broker, version) for version in (True, False) for broker in ("4.3.1", "embedded"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
     setting: Setting
     kills: list[Kill]
@@ -76,14 +75,14 @@ class Outcome:
 
 @contextlib.asynccontextmanager
 async def broker_behind_proxy(setting: Setting) -> AsyncIterator[Proxy]:
-    """The broker of a setting, behind a proxy whose address it advertises."""
+    """Start the broker of a setting behind a proxy whose address it advertises."""
     if setting.broker == "embedded":
         port = free_port()
-        proxy = Proxy(port, first_protocol=not setting.second)
+        proxy = Proxy(port, v1_only=not setting.transaction_v2)
         async with proxy, Broker(listen=f"127.0.0.1:{port}", advertised=proxy.address):
             yield proxy
         return
-    async with Proxy(free_port(), first_protocol=not setting.second) as proxy:
+    async with Proxy(free_port(), v1_only=not setting.transaction_v2) as proxy:
         server = RealKafka(setting.broker, settings={"advertised.listeners": f"PLAINTEXT://{proxy.address}"})
         proxy.upstream = server.port
         try:
@@ -93,15 +92,15 @@ async def broker_behind_proxy(setting: Setting) -> AsyncIterator[Proxy]:
             await run_in_thread(server.close)
 
 
-async def until(so: Callable[[], bool], patience: float = _PATIENCE) -> None:
-    """Wait until files of another process say so."""
+async def until(condition: Callable[[], bool], patience: float = _PATIENCE) -> None:
+    """Wait for a condition on the files of another process."""
     with anyio.fail_after(patience):
-        while not so():  # noqa: ASYNC110 - no event of this process
+        while not condition():  # noqa: ASYNC110 - no event of this process
             await anyio.sleep(_POLL)
 
 
 class Query:
-    """A job that is started again and again until it is stopped, and what kills it."""
+    """A job that is restarted until it is stopped, and that can be killed."""
 
     def __init__(self, job: Job, log: Path) -> None:
         self.starts = 0
@@ -117,7 +116,7 @@ class Query:
         return self._process.pid or 0 if self._process is not None else 0
 
     async def run(self) -> None:
-        """Raises: NotExactlyOnce: it ends otherwise than by a kill, a failed batch, or its stop."""
+        """Run the job until it stops; raise NotExactlyOnce if it ends other than by a kill or a failed batch."""
         try:
             while True:
                 self._process = process = _FORKS.Process(target=run_job, args=(self._job, str(self._log)))
@@ -130,26 +129,28 @@ class Query:
                 if process.exitcode == 0:
                     return
                 if process.exitcode not in (FAILED, -signal.SIGKILL):
-                    raise NotExactlyOnce(f"the job ended with {process.exitcode}: {self._log.read_text()[-2000:]}")
+                    raise NotExactlyOnce(
+                        f"the job ended with status {process.exitcode}: {self._log.read_text()[-2000:]}"
+                    )
         finally:
             for group in self._groups:  # zombies, too
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, signal.SIGKILL)
 
     def sent_by(self, sender: str, pid: int) -> bool:
-        """Whether a process is who a kill waits for."""
+        """Whether a process has the role of `sender`."""
         if sender == BROKER:
             return True
         return pid == self.driver if sender == DRIVER else pid not in (0, self.driver) and self._leads(pid)
 
     def _leads(self, pid: int) -> bool:
-        """Whether a process belongs to the driver that is there now: others live on for a while."""
+        """Whether a process belongs to the current driver: those of earlier drivers may still run."""
         with contextlib.suppress(ProcessLookupError):
             return os.getpgid(pid) == self.driver
         return False
 
     async def at_a_batch(self) -> None:
-        """Have it wait before a batch, when it has got over what befell it: one was committed meanwhile."""
+        """Pause it before a batch, after it has recovered from the last kill and committed a batch."""
         reached = self._job.noted() + 1
         await until(lambda: self._job.noted() >= reached)
         self._job.pause()
@@ -159,7 +160,7 @@ class Query:
         self._job.resume()
 
     async def kill(self, whom: str, sender: int) -> None:
-        """SIGKILL, and its death awaited; whoever is gone already stays so."""
+        """Send SIGKILL to the processes that exist, and wait until they are dead."""
         ended = self._ended
         with contextlib.suppress(ProcessLookupError):
             if whom == ALL:
@@ -171,9 +172,9 @@ class Query:
 
 
 async def spring(proxy: Proxy, query: Query, kill: Kill) -> None:
-    """Wait for the next batch, then until a kill has taken place in it.
+    """Wait for the next batch, then until the kill has happened in it.
 
-    Raises: NotExactlyOnce: the request never comes.
+    Raises: NotExactlyOnce: the request was not sent.
     """
     await query.at_a_batch()
     if kill.aborting:
@@ -194,13 +195,13 @@ async def caught(proxy: Proxy, query: Query, kill: Kill, armed: Callable[[], Non
         with anyio.fail_after(_PATIENCE):
             await trap.sprung.wait()
     except TimeoutError:
-        raise NotExactlyOnce(f"no request to kill at: {kill}") from None
+        raise NotExactlyOnce(f"the request was not sent: {kill}") from None
 
 
 async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
-    """One query, killed at all of these places, one after the other; then its topic is read and judged.
+    """Run one query, kill it at each of these places, then read and check its topic.
 
-    Raises: NotExactlyOnce.
+    Raises: NotExactlyOnce: a row is missing or stored twice.
     """
     topic, began = f"out-{uuid.uuid4().hex[:10]}", anyio.current_time()
     async with Admin(proxy.address) as admin:
@@ -214,17 +215,17 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
                 await spring(proxy, query, kill)
                 if number % _REPORT_EVERY == 0:
                     print(f"{setting}: {number} of {len(kills)}, {anyio.current_time() - began:.0f} s", file=sys.stderr)
-            reached = job.noted() + 2  # what is late may come now
+            reached = job.noted() + 2  # delayed requests may arrive now
             await until(lambda: job.noted() >= reached)
             job.stop()
         batches = job.noted()
-        for read in (values_of, values_by_another):
-            judge(await read(proxy.address, topic, TASKS), batches=batches, tasks=TASKS, rows=ROWS)
+        for read in (values_of, values_by_librdkafka):
+            check_rows(await read(proxy.address, topic, TASKS), batches=batches, tasks=TASKS, rows=ROWS)
     return Outcome(setting, list(kills), batches, batches * TASKS * ROWS, query.starts, anyio.current_time() - began)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Kills by place and setting; a run that lost or doubled something gives no outcome."""
+    """Return a table of kills by place and setting; runs with a lost or duplicate row have no outcome."""
     names = [str(outcome.setting) for outcome in outcomes]
     rows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for outcome in outcomes:
@@ -239,7 +240,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def summary(outcome: Outcome) -> dict[str, object]:
-    """For JSON."""
+    """Return the outcome as JSON values."""
     return {
         "setting": str(outcome.setting),
         "kills": [str(kill) for kill in outcome.kills],
@@ -248,12 +249,12 @@ def summary(outcome: Outcome) -> dict[str, object]:
         "starts": outcome.starts,
         "seconds": round(outcome.seconds, 1),
         "lost": 0,
-        "doubled": 0,
+        "duplicates": 0,
     }
 
 
 async def run_all(settings: Sequence[Setting], one: Callable[[Proxy, Setting], Awaitable[Outcome]]) -> list[Outcome]:
-    """One run after the other, each on a broker of its own."""
+    """Run the settings one after the other, each on its own broker."""
     outcomes = []
     for setting in settings:
         async with broker_behind_proxy(setting) as proxy:
@@ -268,18 +269,18 @@ async def run_all(settings: Sequence[Setting], one: Callable[[Proxy, Setting], A
 
 
 def show(outcomes: Sequence[Outcome], kills: str, path: Path | None) -> None:
-    """The table; `kills` says what they were, `path` is for programs."""
+    """Print the table, and write JSON to `path`; `kills` names the kind of kills."""
     print(table(outcomes))
-    print(f"{sum(len(outcome.kills) for outcome in outcomes)} {kills}: nothing lost, nothing doubled")
+    print(f"{sum(len(outcome.kills) for outcome in outcomes)} {kills}: no row lost, no duplicates")
     if path is not None:
         path.write_text(json.dumps([summary(outcome) for outcome in outcomes], indent=1))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="only this one")
-    parser.add_argument("--repeat", type=int, default=1, help="how often each place")
-    parser.add_argument("--json", type=Path, help="where to write what happened")
+    parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="run on this broker only")
+    parser.add_argument("--repeat", type=int, default=1, help="kills at each place")
+    parser.add_argument("--json", type=Path, help="file for the results")
     options = parser.parse_args()
     settings = [setting for setting in SETTINGS if options.broker in (None, setting.broker)]
     outcomes = anyio.run(run_all, settings, lambda proxy, one: run(proxy, one, one.kills() * options.repeat))

@@ -1,4 +1,4 @@
-"""Where the exactly-once sink is killed: each request of its protocol, at each moment, with whoever can die then."""
+"""The kills of the exactly-once sink: each request of its protocol, each moment, each process that can die."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from integration.spark.proxy import Moment
 DRIVER: Final = "driver"
 WORKER: Final = "worker"
 ALL: Final = "all"
-"""Driver and workers: the machine is gone."""
+"""Driver and workers, as when the machine fails."""
 BROKER: Final = "broker"
-"""Sends requests of its own: a coordinator tells the partitions how a transaction ended."""
+"""Sends requests itself: a coordinator writes the markers of a transaction to its partitions."""
 
 _EACH: Final = tuple(Moment)
-_TWICE: Final = (Moment.BEFORE, Moment.AFTER)  # of requests that have no effect: late is as good as never
+_TWICE: Final = (Moment.BEFORE, Moment.AFTER)  # for requests without effect, for which LATE equals BEFORE
 
 
 @dataclasses.dataclass(frozen=True)
 class Kill:
-    """At which request, whose, at which moment of it, who dies."""
+    """A kill: the request and its sender, the moment, and the process that dies."""
 
     api: ApiKey
     sender: str
     moment: Moment
     whom: str
     nth: int = 1
-    """Of the requests of this kind from the beginning of a batch on."""
+    """The number of the request among those of its kind since the start of the batch."""
     aborting: bool = False
     """A worker was killed first, so that the driver is about to abort."""
 
@@ -39,9 +39,12 @@ class Kill:
         return f"{step}, {self.moment.value}: {self.whom} killed"
 
 
-def places(*, second: bool, markers: bool) -> list[Kill]:
-    """All of them, in the order of the protocol. `second`: of transactions (KIP-890), which does without
-    AddPartitionsToTxn and AddOffsetsToTxn of clients. `markers`: the broker sends them by the network."""
+def places(*, transaction_v2: bool, markers: bool) -> list[Kill]:
+    """Return all kills, in the order of the protocol.
+
+    `transaction_v2`: clients use KIP-890, without AddPartitionsToTxn and AddOffsetsToTxn. `markers`: the broker sends
+    transaction markers over the network.
+    """
     found: list[Kill] = []
 
     def driver(api: ApiKey, moments: tuple[Moment, ...] = _EACH, nth: int = 1, *, aborting: bool = False) -> None:
@@ -56,14 +59,14 @@ def places(*, second: bool, markers: bool) -> list[Kill]:
     driver(ApiKey.FIND_COORDINATOR, _TWICE, 2)
     driver(ApiKey.OFFSET_FETCH, _TWICE)
     worker(ApiKey.METADATA, _TWICE)
-    if not second:
+    if not transaction_v2:
         worker(ApiKey.ADD_PARTITIONS_TO_TXN)
     worker(ApiKey.PRODUCE)
     worker(ApiKey.PRODUCE, nth=2)
     worker(ApiKey.PRODUCE, nth=5)
     driver(ApiKey.FIND_COORDINATOR, _TWICE, 3)
     driver(ApiKey.DESCRIBE_TRANSACTIONS, _TWICE)
-    if not second:
+    if not transaction_v2:
         driver(ApiKey.ADD_OFFSETS_TO_TXN)
     driver(ApiKey.FIND_COORDINATOR, _TWICE, 4)
     driver(ApiKey.TXN_OFFSET_COMMIT)

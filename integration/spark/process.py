@@ -1,4 +1,4 @@
-"""A verb of `aiokwire spark` as a process of its own, to be stopped or killed from outside."""
+"""A command of `aiokwire spark` in its own process, which tests stop or kill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK: Final = 0.02
 
 
 class Ended(NamedTuple):
-    """What came of it."""
+    """The result of a process."""
 
     status: int
     out: str
@@ -27,7 +27,7 @@ class Ended(NamedTuple):
 
 
 class Verb:
-    """Started at once, with its JVM in a process group of its own; ended with the block, whatever happens."""
+    """A running command with its JVM in its own process group; killed at the end of the block."""
 
     def __init__(self, folder: pathlib.Path, *arguments: str) -> None:
         command = [sys.executable, "-m", "aiokwire", "spark", *arguments, "--master", "local[2]"]
@@ -39,14 +39,14 @@ class Verb:
             )
 
     def check(self) -> None:
-        """Raises: AssertionError: it has ended, with what it said."""
+        """Raise AssertionError with its stderr if it has ended."""
         status = self._process.poll()
-        assert status is None, f"ended with {status}: {self._errors.read_text()[-3000:]}"
+        assert status is None, f"ended with status {status}: {self._errors.read_text()[-3000:]}"
 
     def wait_until(self, condition: Callable[[str], bool]) -> None:
-        """Wait until the condition holds, which is given what the verb has said.
+        """Wait until the condition holds for its stderr.
 
-        Raises: AssertionError: it has ended before.
+        Raises: AssertionError: it ended before.
         """
         deadline = time.perf_counter() + _PATIENCE
         while not condition(self._errors.read_text()):
@@ -56,19 +56,19 @@ class Verb:
                 self._process.wait(_LOOK)
 
     def signal(self, number: signal.Signals) -> None:
-        """To the verb, as a service manager does it, or as Ctrl-C does: its JVM gets that one, too."""
+        """Send a signal to the command as a service manager does; SIGINT also to its JVM, as Ctrl-C does."""
         if number is signal.SIGINT:
             os.killpg(self._process.pid, number)
         else:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL for the verb, its JVM and its workers at once."""
+        """Send SIGKILL to the command, its JVM and its workers."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def end(self) -> Ended:
-        """Wait for its end."""
+        """Wait for its end and return the result."""
         out, _ = self._process.communicate(timeout=_PATIENCE)
         return Ended(self._process.returncode, out, self._errors.read_text())
 
@@ -83,13 +83,13 @@ class Verb:
 
 
 def run(folder: pathlib.Path, *arguments: str) -> Ended:
-    """A verb from its start to its end."""
+    """Run a command to its end."""
     with Verb(folder, *arguments) as verb:
         return verb.end()
 
 
 def summary(folder: pathlib.Path, *arguments: str) -> dict[str, Any]:
-    """What a verb sums up that ends well."""
+    """Run a command to its successful end and return its summary."""
     ended = run(folder, *arguments, "--json")
     assert ended.status == 0, ended.errors[-3000:]
     found: dict[str, Any] = json.loads(ended.out)
@@ -99,7 +99,7 @@ def summary(folder: pathlib.Path, *arguments: str) -> dict[str, Any]:
 def stopped(
     folder: pathlib.Path, *arguments: str, by: signal.Signals = signal.SIGTERM, when: Callable[[str], bool]
 ) -> Ended:
-    """A verb that gets a signal when something is so; see `Verb.wait_until`."""
+    """Run a command that gets a signal when a condition holds; see `Verb.wait_until`."""
     with Verb(folder, *arguments) as verb:
         verb.wait_until(when)
         verb.signal(by)

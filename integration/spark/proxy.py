@@ -1,7 +1,7 @@
-"""Between clients and a broker, frame by frame: stops a request or its answer until something was done about it.
+"""A proxy between clients and a broker that holds a request or its response until a callback has run.
 
-The broker advertises the proxy's address, so that everything passes here, also what it asks of itself. `Trap` says
-which request is waited for, and at which moment of it; who armed it is told the process that sent the request.
+The broker advertises the proxy's address, so that all requests pass through it, including those that the broker sends
+to itself. `Trap` selects a request and the moment; its callback receives the process id of the sender.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from integration.kafka.server import free_port
 FEATURE: Final = "transaction.version"
 _HEAD: Final = struct.Struct(">hhi")
 _LONGEST: Final = 2**31
-_LATE_SECONDS: Final = 20.0  # a request that is to be late comes at the latest then
+_LATE_SECONDS: Final = 20.0  # the longest delay of a late request
 
 
 class Moment(enum.Enum):
-    """Of a request whose sender dies."""
+    """The moment of a request at which its sender dies."""
 
-    BEFORE = "before"  # the broker never gets it
-    AFTER = "after"  # it took place, and the answer is lost
-    LATE = "late"  # the broker gets it when the next one has asked for a producer id, and was answered
+    BEFORE = "before"  # the broker does not receive it
+    AFTER = "after"  # it takes effect, and the response is lost
+    LATE = "late"  # the broker receives it after the next client has got its producer id
 
 
 @dataclasses.dataclass
 class Trap:
-    """Waits for the `nth` request of a kind from now on, of a process that `whose` accepts."""
+    """Waits for the next `nth` request of an API from a process that `whose` accepts."""
 
     api: ApiKey
     moment: Moment
     spring: Callable[[int], Awaitable[None]]
-    """Called with the process id of the sender, which may be gone; what was stopped goes on when it is done."""
+    """Called with the process id of the sender, which may be dead; the request is released when it returns."""
     whose: Callable[[int], bool] = lambda pid: True
     nth: int = 1
     sprung: anyio.Event = dataclasses.field(default_factory=anyio.Event)
@@ -62,24 +62,24 @@ class _Asked:
 class Proxy:
     """`async with Proxy(port_of_the_broker) as proxy`; one trap at a time."""
 
-    def __init__(self, upstream: int, *, first_protocol: bool = False) -> None:
-        """`first_protocol` hides from clients that the broker knows a newer one of transactions than the first."""
+    def __init__(self, upstream: int, *, v1_only: bool = False) -> None:
+        """`v1_only` hides the broker's support of transactions V2 from clients."""
         self.port = free_port()
         self.trap: Trap | None = None
         self.upstream = upstream
-        self._first_protocol = first_protocol
-        self._identified = anyio.Event()  # set, and replaced, when somebody was given a producer id
+        self._v1_only = v1_only
+        self._identified = anyio.Event()  # set, and replaced, when a client gets a producer id
         self._group: anyio.abc.TaskGroup | None = None
         self._stack = contextlib.AsyncExitStack()
 
     @property
     def address(self) -> str:
-        """What the broker has to advertise."""
+        """The address that the broker must advertise."""
         return f"127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Proxy:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self.port)
-        self._stack.push_async_callback(listener.aclose)  # when nobody serves it any more
+        self._stack.push_async_callback(listener.aclose)  # after the tasks that serve it
         self._group = await self._stack.enter_async_context(anyio.create_task_group())
         self._group.start_soon(listener.serve, self._serve)
         return self
@@ -142,8 +142,8 @@ class Proxy:
                 if one.trap is not None:
                     await _spring(one.trap, one.sender)
                     break
-                if one.api == ApiKey.API_VERSIONS and self._first_protocol:
-                    frame = _without_second(frame, one.version)
+                if one.api == ApiKey.API_VERSIONS and self._v1_only:
+                    frame = _without_v2(frame, one.version)
                 await client.send(frame)
                 if one.api == ApiKey.INIT_PRODUCER_ID:
                     self._identified.set()
@@ -151,7 +151,7 @@ class Proxy:
         both.cancel()
 
     def _caught(self, one: _Asked, peer: int) -> Trap | None:
-        """The trap, when this is what it waits for."""
+        """Return the trap if it waits for this request."""
         trap = self.trap
         if trap is None or one.api != trap.api:
             return None
@@ -176,8 +176,8 @@ async def _frame(source: BufferedByteReceiveStream) -> bytes:
     return size + await source.receive_exactly(int.from_bytes(size))
 
 
-def _without_second(frame: bytes, version: int) -> bytes:
-    """An answer to ApiVersions, as a broker gives it whose cluster runs the first protocol of transactions."""
+def _without_v2(frame: bytes, version: int) -> bytes:
+    """Return an ApiVersions response without transactions V2."""
     answer = decode_response(memoryview(frame)[4:], api_versions.ApiVersionsResponse, version)
     for feature in answer.finalized_features:
         if feature.name == FEATURE:
@@ -187,7 +187,7 @@ def _without_second(frame: bytes, version: int) -> bytes:
 
 
 def process_of(port: int, to: int) -> int:
-    """The process that has a loopback connection from one port to another, 0 when it is gone; Linux only."""
+    """Return the process with a loopback connection between two ports, 0 if it is dead; Linux only."""
     inode = ""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()

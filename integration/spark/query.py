@@ -1,7 +1,7 @@
-"""A streaming query of a real Spark, from topic to topic, exactly once: what `spark_kills.py` kills.
+"""A streaming query of Spark, from topic to topic, exactly once; `spark_kills.py` kills it.
 
-`python -m integration.spark.query JSON` says its JVM's process id, and starts the query again whenever it failed, as a
-supervisor would; when its file `stop` is there, it takes what is left and ends.
+`python -m integration.spark.query JSON` prints its JVM's process id, and restarts the query after each failure, as a
+supervisor does; once the file `stop` exists, it processes the remaining input and ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """What the query is to do."""
+    """The topics and the checkpoint of the query."""
 
     servers: str
     source: str
@@ -32,11 +32,11 @@ class Copy:
         return str(pathlib.Path(self.folder) / "checkpoint")
 
     def committed(self) -> int:
-        """How many batches Spark has noted as done."""
+        """Return the number of batches that Spark has noted as done."""
         return len([path for path in pathlib.Path(self.checkpoint, "commits").glob("*") if path.name.isdecimal()])
 
     def is_past(self, batches: int) -> bool:
-        """Whether it has committed more than that."""
+        """Whether it has committed more than `batches`."""
         return self.committed() > batches
 
     @property

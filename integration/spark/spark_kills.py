@@ -1,8 +1,8 @@
-"""SIGKILL of a real Spark's JVM and of its Python processes at the steps of the sink: each row is there once.
+"""SIGKILL of Spark's JVM and Python processes at the requests of the exactly-once sink: each row is stored once.
 
 `python -m integration.spark.spark_kills` runs a streaming query (`query.py`) on the embedded broker and on Kafka 4.3.1,
-kills it at all of `places()`, starts it again from its checkpoint where the JVM died, and compares what readers of what
-is committed see with what was read.
+kills it at all of `places()`, restarts it from its checkpoint if the JVM died, and compares the committed rows with the
+input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from anyio.streams.text import TextReceiveStream
 
 from aiokwire import Admin, Producer
 from aiokwire.protocol import ApiKey
-from integration.spark.account import NotExactlyOnce, judge_copies, values_by_another, values_of
+from integration.spark.account import NotExactlyOnce, check_copies, values_by_librdkafka, values_of
 from integration.spark.kills import SETTINGS, Outcome, Setting, run_all, show, until
 from integration.spark.places import ALL, DRIVER, WORKER, Kill
 from integration.spark.proxy import Moment, Proxy, Trap
@@ -38,7 +38,7 @@ from integration.spark.query import Copy
 
 PARTITIONS: Final = 2
 ROWS: Final = 40
-"""Of each feeding: a microbatch or two."""
+"""The rows that are fed at once: one or two microbatches."""
 _PATIENCE: Final = 90.0
 _STEPS: Final = (
     (ApiKey.INIT_PRODUCER_ID, DRIVER),
@@ -50,8 +50,7 @@ _STEPS: Final = (
 
 
 def places() -> list[Kill]:
-    """Each step with the death of the Python process that is at it, which plans, writes or commits; then of the JVM,
-    which leaves its Python processes behind, and of all of them."""
+    """Return kills of the Python process at each step, then of the JVM without its Python processes, then of all."""
     own = [Kill(api, sender, moment, WORKER) for api, sender in _STEPS for moment in Moment]
     own += [Kill(ApiKey.PRODUCE, WORKER, moment, WORKER, 3) for moment in Moment]
     jvm = [Kill(api, sender, Moment.AFTER, DRIVER) for api, sender in _STEPS]
@@ -65,7 +64,7 @@ def places() -> list[Kill]:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all that it started, and so on."""
+    """Return a process and all its descendants."""
     children: dict[int, list[int]] = collections.defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -84,7 +83,7 @@ def kill(*pids: int) -> None:
 
 
 class Query:
-    """The process of `query.py`, started again until it ends by itself."""
+    """The process of `query.py`, restarted after each kill."""
 
     def __init__(self, copy: Copy, log: Path) -> None:
         self.starts = 0
@@ -96,7 +95,7 @@ class Query:
         self._process: anyio.abc.Process | None = None
 
     async def run(self) -> None:
-        """Raises: NotExactlyOnce: it ended otherwise than killed or stopped."""
+        """Run the process until it stops; raise NotExactlyOnce if it ends other than by a kill."""
         command = [sys.executable, "-m", "integration.spark.query", json.dumps(dataclasses.asdict(self._copy))]
         while True:
             self._ended, self._jvm = anyio.Event(), 0
@@ -112,7 +111,7 @@ class Query:
             if status == 0:
                 return
             if status != -signal.SIGKILL:
-                raise NotExactlyOnce(f"the query's process ended with {status}: {self._log.read_text()[-3000:]}")
+                raise NotExactlyOnce(f"the query's process ended with status {status}: {self._log.read_text()[-3000:]}")
 
     async def _follow(self, process: anyio.abc.Process) -> None:
         assert process.stdout is not None
@@ -120,14 +119,14 @@ class Query:
         async for text in TextReceiveStream(process.stdout):
             *lines, rest = (rest + text).split("\n")
             for line in lines:
-                what, _, said = line.partition(" ")
+                what, _, value = line.partition(" ")
                 if what == "jvm":
-                    self._jvm = int(said)
+                    self._jvm = int(value)
                 elif what == "failed":
                     self.failures += 1
 
     async def kill(self, whom: str, sender: int) -> None:
-        """The process that sent a request; the JVM and the program that started it; or these and all of theirs."""
+        """Kill the sender; or the JVM and its parent program; or these with all descendants."""
         process, ended = self._process, self._ended
         if whom == WORKER or process is None:
             kill(sender)
@@ -137,7 +136,7 @@ class Query:
 
 
 class Feed:
-    """What the query reads, counted."""
+    """The input of the query."""
 
     def __init__(self, producer: Producer[bytes, bytes], topic: str) -> None:
         self.values: list[str] = []
@@ -153,9 +152,9 @@ class Feed:
 
 
 async def spring(proxy: Proxy, query: Query, feed: Feed, one: Kill) -> None:
-    """Give the query rows, and wait until a kill has taken place.
+    """Feed rows to the query, and wait until the kill has happened.
 
-    Raises: NotExactlyOnce: the request never comes.
+    Raises: NotExactlyOnce: the request was not sent.
     """
 
     async def strike(sender: int) -> None:
@@ -168,13 +167,13 @@ async def spring(proxy: Proxy, query: Query, feed: Feed, one: Kill) -> None:
         with anyio.fail_after(_PATIENCE):
             await trap.sprung.wait()
     except TimeoutError:
-        raise NotExactlyOnce(f"no request to kill at: {one}") from None
+        raise NotExactlyOnce(f"the request was not sent: {one}") from None
 
 
 async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill], seconds: float = math.inf) -> Outcome:
-    """One query, killed at these places, at as many of them as can be had in so many seconds.
+    """Run one query and kill it at these places, until `seconds` have passed.
 
-    Raises: NotExactlyOnce.
+    Raises: NotExactlyOnce: a row is missing or stored twice.
     """
     name, began = uuid.uuid4().hex[:10], anyio.current_time()
     async with Admin(proxy.address) as admin:
@@ -192,25 +191,25 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill], seconds: fl
                     break
                 done = copy.committed()
                 await spring(proxy, query, feed, one)
-                await until(functools.partial(copy.is_past, done), _PATIENCE)  # it got over that
+                await until(functools.partial(copy.is_past, done), _PATIENCE)  # it has recovered
                 print(f"{anyio.current_time() - began:6.1f} s  {number:3d}  {one}", flush=True)
             await feed.more()
             copy.stop_file.touch()
         batches = copy.committed()
-        for read in (values_of, values_by_another):
-            judge_copies(await read(proxy.address, copy.topic, PARTITIONS), feed.values)
+        for read in (values_of, values_by_librdkafka):
+            check_copies(await read(proxy.address, copy.topic, PARTITIONS), feed.values)
     return Outcome(setting, list(kills), batches, len(feed.values), query.starts, anyio.current_time() - began)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="only this one")
-    parser.add_argument("--json", type=Path, help="where to write what happened")
-    parser.add_argument("--seconds", type=float, default=math.inf, help="no more kills of a broker's after that")
+    parser.add_argument("--broker", choices=("embedded", "4.3.1"), help="run on this broker only")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="start no kill after this time on a broker")
     options = parser.parse_args()
-    settings = [setting for setting in SETTINGS if setting.second and options.broker in (None, setting.broker)]
+    settings = [setting for setting in SETTINGS if setting.transaction_v2 and options.broker in (None, setting.broker)]
     outcomes = anyio.run(run_all, settings, lambda proxy, one: run(proxy, one, places(), options.seconds))
-    show(outcomes, "kills of a real Spark", options.json)
+    show(outcomes, "kills of Spark", options.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`aiokwire spark archive`, stopped, killed and started again: each record is in the Parquet files once."""
+"""`aiokwire spark archive`, stopped, killed and restarted: each record is in the Parquet files once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def account(path: Path, count: int) -> None:
-    """What a reader finds who knows nothing but the directory."""
+    """Check a plain read of the directory."""
     dataset: Any = ds.dataset(path, format="parquet", partitioning="hive")
     rows = dataset.to_table(columns=["partition", "offset", "value"]).to_pydict()
     places = sorted(zip(rows["partition"], rows["offset"], map(flights.number_of, rows["value"]), strict=True))
@@ -32,7 +32,7 @@ def account(path: Path, count: int) -> None:
 
 
 def rounds(path: Path) -> int:
-    """How many are committed."""
+    """Return the number of committed rounds."""
     return len(list((path / "_manifests").glob("[0-9]*.json")))
 
 

@@ -1,4 +1,4 @@
-"""`aiokwire spark audit` on the flights: what is there is counted, told apart, and compared with an archive of it."""
+"""`aiokwire spark audit` on the flights: records are counted by kind, and compared with an archive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWICE = 10
 
 
 class Topic(NamedTuple):
-    """Flights of which some were committed in a transaction, some aborted in another, and some were sent twice."""
+    """A topic of flights: some committed in a transaction, some aborted, and some sent twice."""
 
     servers: str
     name: str
@@ -65,7 +65,7 @@ def total(report: Mapping[str, Any], what: str) -> int:
 
 
 def check(report: Mapping[str, Any], topic: Topic) -> None:
-    """Every offset is accounted for, and the counts are those of what was sent."""
+    """Check that every offset is counted, and that the counts match the sent records."""
     assert report["records"] == total(report, "records") == FLIGHTS + TWICE + COMMITTED
     assert total(report, "aborted") == ABORTED
     for each in report["partitions"]:
@@ -101,17 +101,17 @@ def test_a_topic_is_counted_and_compared_with_its_archive(topic: Topic, tmp_path
     assert text.count("data:image/svg+xml;base64,") >= 7
 
 
-def test_stopped_in_the_middle_it_leaves_nothing(topic: Topic, tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_audit_leaves_no_files(topic: Topic, tmp_path: pathlib.Path) -> None:
     document = tmp_path / "report.html"
     slow = ("-o", "maxRecordsPerPartition=25")  # thousands of tasks
     command = ("audit", topic.name, "-b", topic.servers, "--html", str(document), *slow)
-    ended = stopped(tmp_path, *command, when=lambda said: "counting" in said)
+    ended = stopped(tmp_path, *command, when=lambda output: "counting" in output)
     assert ended.status == 0, ended.errors
     assert "Traceback" not in ended.errors
     assert [path.name for path in tmp_path.iterdir()] == ["stderr"]
 
 
-def test_what_compaction_took_is_told_from_what_is_missing(
+def test_compacted_offsets_are_distinguished_from_missing_ones(
     modern_broker: BrokerUnderTest, tmp_path: pathlib.Path
 ) -> None:
     if modern_broker.name == "embedded":
@@ -119,7 +119,7 @@ def test_what_compaction_took_is_told_from_what_is_missing(
     name = f"{modern_broker.create('compacted')}-log"
 
     async def write() -> int:
-        """Until the cleaner has been there: what lies before it has one record for each key."""
+        """Write until the cleaner has compacted the start of the log; return the number of records."""
         servers = modern_broker.bootstrap_servers
         async with Admin(servers) as admin, Producer(servers) as producer:
             everywhere = ConfigResource(ResourceType.BROKER, "")
@@ -149,7 +149,7 @@ def test_what_compaction_took_is_told_from_what_is_missing(
 
 
 async def _first(servers: str, name: str) -> int:
-    """The offset of the first record that is there."""
+    """Return the offset of the first record."""
     from aiokwire import Consumer
 
     async with Consumer(name, bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:

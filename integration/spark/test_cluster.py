@@ -1,5 +1,7 @@
-"""A standalone cluster of two workers by the recipe in `docs/spark.md`: an environment packed without PySpark, which is
-all that the executors have of Python; a worker and a Python daemon killed; each row is there once."""
+"""A standalone cluster of two workers, set up as in `docs/spark.md`: the executors have only the packed environment.
+
+The environment has no PySpark. A worker and a Python daemon are killed; each row is stored once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from integration.spark.account import judge_copies, values_of
+from integration.spark.account import check_copies, values_of
 from integration.spark.cluster import CONF, Cluster, wait_until
 from integration.spark.cluster_job import Work
 from integration.spark.environment import make_environment, pack
@@ -26,7 +28,7 @@ from tests.spark.conftest import Kafka, broker_process
 pytestmark = pytest.mark.timeout(1200)
 
 PARTITIONS: Final = 2
-ROWS: Final = 40  # of each feeding
+ROWS: Final = 40  # that are fed at once
 LARGEST_ARCHIVE: Final = 150 * 1024 * 1024
 _PATIENCE: Final = 300.0  # of a step, on a busy machine
 DECLARED: Final = """
@@ -44,7 +46,7 @@ delivery = "exactly-once"
 
 
 class Driver:
-    """The process of a driver, in a folder with the environment; what it says is read from a file."""
+    """The process of a driver, in a directory with the environment; its output is read from a file."""
 
     def __init__(self, folder: Path, *command: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
@@ -64,26 +66,26 @@ class Driver:
             )
 
     def found(self) -> dict[str, Any]:
-        """What it has said so far; after its end, fails with what it complained of."""
-        said: dict[str, Any] = {}
+        """Return the results that it has printed so far."""
+        results: dict[str, Any] = {}
         for line in self._out.read_text().splitlines():
             if line.startswith("{"):
-                said |= json.loads(line)
-        return said
+                results |= json.loads(line)
+        return results
 
     def wait_for(self, what: str) -> Any:
-        """Raises: AssertionError: it ends before it says so."""
+        """Wait for a result; raise AssertionError if it ends without it."""
         wait_until(lambda: what in self.found() or self.process.poll() is not None, _PATIENCE, what)
         assert what in self.found(), self._errors.read_text()[-5000:]
         return self.found()[what]
 
     def end(self) -> dict[str, Any]:
-        """Raises: AssertionError: it failed."""
+        """Wait for its end and return its results; raise AssertionError if it failed."""
         assert self.process.wait(_PATIENCE) == 0, self._errors.read_text()[-5000:]
         return self.found()
 
     def kill(self) -> None:
-        """With its JVM."""
+        """Kill it with its JVM."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -127,7 +129,7 @@ def test_a_packed_environment_is_all_that_executors_need(kafka: Kafka, tmp_path:
 
 
 def through_kills(kafka: Kafka, cluster: Cluster, driver: Driver, work: Work, fed: list[str]) -> None:
-    """One driver: its executors are elsewhere and run what was packed, also after a daemon of theirs was killed."""
+    """Check that executors run the packed environment, also after one of their daemons was killed."""
     folders = {executable.partition("/app-")[0] for executable, _ in driver.wait_for("executors")}
     assert folders <= {str(Path(work.folder).with_name(name)) for name in ("worker-1", "worker-2")}
     for executable, package in driver.wait_for("executors"):
@@ -152,12 +154,12 @@ def through_kills(kafka: Kafka, cluster: Cluster, driver: Driver, work: Work, fe
     committed(done)
     copy.stop_file.touch()
     driver.end()
-    judge_copies(asyncio.run(values_of(kafka.servers, work.batch, PARTITIONS)), fed[:ROWS])
-    judge_copies(asyncio.run(values_of(kafka.servers, work.stream, PARTITIONS)), fed)
+    check_copies(asyncio.run(values_of(kafka.servers, work.batch, PARTITIONS)), fed[:ROWS])
+    check_copies(asyncio.run(values_of(kafka.servers, work.stream, PARTITIONS)), fed)
 
 
 def declared(kafka: Kafka, cluster: Cluster, folder: Path, fed: list[str]) -> None:
-    """`aiokwire spark run` by the same recipe."""
+    """Run `aiokwire spark run` in the same way."""
     (folder / "loud.toml").write_text(DECLARED)
     command = ["-m", "aiokwire", "spark", "run", "loud.toml", "--master", cluster.address, "--json"]
     command += ["--set", f"brokers={kafka.servers}", "--set", "source=rows", "--set", "loud=loud"]

@@ -1,4 +1,4 @@
-"""An executor without aiokwire, on a real cluster of processes: the task's error says what is missing."""
+"""An executor without aiokwire, on a cluster of processes: the task's error names the missing package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.spark.conftest import Kafka, broker_process
 
-# Executors have this in their environment, the driver's planners do not.
+# Executors have this module in their environment, the driver's planners do not.
 _SITE = """
 import os, sys
 
@@ -26,7 +26,7 @@ if "SPARK_EXECUTOR_DIRS" in os.environ:
 
 
 @pytest.mark.timeout(400)
-def test_the_error_of_an_executor_without_aiokwire_names_it(tmp_path: Path) -> None:
+def test_the_error_of_an_executor_without_aiokwire_names_the_package(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_SITE)
     python = tmp_path / "python3"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}:$PYTHONPATH exec {sys.executable} "$@"\n')

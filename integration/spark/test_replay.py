@@ -1,4 +1,4 @@
-"""`aiokwire spark replay`, stopped, killed and started again: each record is in the topic once, in its order."""
+"""`aiokwire spark replay`, stopped, killed and restarted: each record is in the topic once, in order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_each_record_is_replayed_once(modern_broker: BrokerUnderTest, tmp_
         return int(json.loads(state.read_text())["number"]) if state.exists() else 0
 
     def more(rounds: int) -> Callable[[str], bool]:
-        """Whether so many more are done than now."""
+        """Return a check that `rounds` more rounds are done than now."""
         goal = number() + rounds
         return lambda _output: number() >= goal
 

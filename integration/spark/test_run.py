@@ -1,5 +1,4 @@
-"""`aiokwire spark run` on the flights: ended by SIGTERM, killed in the middle of a transaction, started again, and in
-the end each row is there once."""
+"""`aiokwire spark run` on the flights: stopped by SIGTERM, killed within a transaction, restarted; each row is once."""
 
 from __future__ import annotations
 
@@ -60,7 +59,7 @@ async def send(servers: str, topic: str, flights: list[dict[str, Any]]) -> None:
 
 
 async def first_rows(run: Verb, servers: str, topic: str, isolation: str, *, at_end: bool) -> None:
-    """Wait until a reader sees the first row, of all or of those that come from now on."""
+    """Wait until a reader sees the first row of all rows, or of those from now on."""
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     start = "latest" if at_end else "earliest"
     async with Consumer(
@@ -86,7 +85,7 @@ async def committed(servers: str, topic: str) -> list[bytes]:
 
 
 async def in_open_transactions(servers: str, *topics: str) -> int:
-    """Offsets that readers of what is committed wait for."""
+    """Return the number of offsets that read_committed readers cannot read yet."""
     places = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
     async with Admin(servers) as admin:
         ends = [
@@ -96,7 +95,9 @@ async def in_open_transactions(servers: str, *topics: str) -> int:
     return sum(ends[0][place].offset - ends[1][place].offset for place in places)
 
 
-def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path: pathlib.Path) -> None:
+def test_a_stopped_and_killed_run_resumes_without_loss_or_duplicates(
+    modern_broker: BrokerUnderTest, tmp_path: pathlib.Path
+) -> None:
     servers = modern_broker.bootstrap_servers
     flights = sorted(
         (json.loads(value) for value in load_flights().values), key=lambda flight: str(flight["time_hour"])
@@ -122,7 +123,7 @@ def test_ended_killed_and_started_again(modern_broker: BrokerUnderTest, tmp_path
         read = first["rows_read"]
         assert 0 < read["copy"] < FLIGHTS
         assert len(asyncio.run(committed(servers, copy))) == read["copy"]
-        assert not asyncio.run(in_open_transactions(servers, copy, hours)), "readers are not kept waiting"
+        assert not asyncio.run(in_open_transactions(servers, copy, hours)), "no transaction is left open"
 
     with Verb(tmp_path, *command, "--json") as run:
         asyncio.run(first_rows(run, servers, copy, "read_uncommitted", at_end=True))

@@ -1,4 +1,4 @@
-"""`aiokwire spark sql` on the flights: joined with the airlines, and stopped in the middle."""
+"""`aiokwire spark sql` on the flights: a join with the airlines, and a stopped query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Topics(NamedTuple):
     rows: list[dict[str, Any]]
     names: dict[str, str]
     begin: int
-    """The time of the first flight's record; each is a millisecond later than the one before it."""
+    """The time of the first flight's record; each further record is a millisecond later."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def topics(modern_broker: BrokerUnderTest) -> Topics:
     flights, airlines = modern_broker.create("sql.flights"), modern_broker.create("sql.airlines")
     keys, values, names = load_flights()
     servers = modern_broker.bootstrap_servers
-    begin = wall_ms() - 3_600_000  # not longer ago than brokers keep records
+    begin = wall_ms() - 3_600_000  # within the retention of brokers
 
     async def send() -> None:
         async with Producer(servers) as producer:
@@ -51,7 +51,7 @@ def topics(modern_broker: BrokerUnderTest) -> Topics:
     return Topics(servers, flights, airlines, [json.loads(value) for value in values[:FLIGHTS]], names, begin)
 
 
-def test_topics_are_joined_and_only_what_is_needed_is_read(topics: Topics, tmp_path: pathlib.Path) -> None:
+def test_topics_are_joined_and_only_needed_columns_are_read(topics: Topics, tmp_path: pathlib.Path) -> None:
     query = f"""
         select a.value as airline, count(*) as flights, sum(f.value.arr_delay) as minutes
         from `{topics.flights}` f join `{topics.airlines}` a on f.value.carrier = a.key
@@ -72,7 +72,7 @@ def test_topics_are_joined_and_only_what_is_needed_is_read(topics: Topics, tmp_p
     assert [json.loads(line) for line in ended.out.splitlines()] == expected
 
 
-def test_stopped_in_the_middle_it_leaves_no_half_of_a_file(topics: Topics, tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_query_leaves_no_partial_file(topics: Topics, tmp_path: pathlib.Path) -> None:
     rows = tmp_path / "rows.csv"
     command = (
         "sql",

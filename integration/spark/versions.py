@@ -1,7 +1,7 @@
 """The Spark tests with other versions of PySpark: `make spark-versions`, or this module with versions as arguments.
 
-Each version has an environment in build/spark-versions (about 500 MB, fetched once; `--remove` takes it away after its
-run), which has that PySpark and takes everything else from the environment that runs this.
+Each version has an environment in build/spark-versions (about 500 MB, downloaded once; `--remove` deletes it after the
+run) with that PySpark; all other packages come from the environment that runs this module.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "build" / "spark-versions"
 VERSIONS = ("4.0.5", "4.1.4", "4.2.0")
-# Before 4.2 PySpark itself leaves sockets to the garbage collector, which this suite would take for ours.
+# Before 4.2 PySpark leaves sockets to the garbage collector, which the tests would report as ours.
 OLD_WARNINGS = ("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 
 
 def environment(version: str) -> Path:
-    """The interpreter of a version's environment, made when it is not there."""
+    """Return the interpreter of a version's environment, which is created if it is missing."""
     folder = PLACE / version
     python = folder / "bin" / "python"
     stamp = folder / "installed"
@@ -38,7 +38,7 @@ def environment(version: str) -> Path:
 
 
 def run(version: str, arguments: list[str]) -> int:
-    """The exit status of the tests that the version has a part for."""
+    """Run the tests that the version supports, and return their exit status."""
     python = environment(version)
     warnings = [] if version >= "4.2" else [f"-W{each}" for each in OLD_WARNINGS]
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *warnings, *(arguments or ["tests/spark"])]
