@@ -20,6 +20,8 @@ PACKAGE = ROOT / "aiokwire"
 HEADING = "## States and their owners"
 # Attributes of objects that are not ours: exceptions and cancel scopes.
 FOREIGN = {"__cause__", "deadline"}
+# Modules that build requests: what they assign are the fields of a message that is not sent yet.
+BUILDERS = {"offset_requests", "requests"}
 
 
 class Row(NamedTuple):
@@ -143,7 +145,7 @@ def test_an_attribute_of_another_object_is_assigned_by_its_owner_alone(folder: s
     owners = {attribute: row for row in ROWS if row.folder == folder for attribute in row.attributes}
     faults = []
     for path, tree in trees(folder):
-        for write in writes(path, tree):
+        for write in writes(path, tree) if Path(path).stem not in BUILDERS else ():
             row = owners.get(write.attribute)
             if row is None or (write.path, write.owner) != (row.path, row.owner):
                 who = "no row of the table names it" if row is None else f"{row.owner} owns it"
@@ -169,7 +171,7 @@ def test_only_the_owner_of_a_state_machine_fires_it() -> None:
 
 
 def test_the_table_covers_the_consumer() -> None:
-    assert "consumer" in FOLDERS
+    assert {"consumer", "group"} <= set(FOLDERS)
     assert {"Position", "LogEnds", "FetchAttempt", "ReadSource", "PartitionState"} <= {row.owner for row in ROWS}
 
 

@@ -1,12 +1,14 @@
 """Even shares with few moves: the common part of both sticky assignors.
 
 Three aims, in this order:
-1. Balance: no partition can be moved, nor any chain of partitions (one from A to B so that another can go from B to C),
-   to make shares more even. For members that want the same topics: shares differ by at most one.
-2. What a member had it keeps as far as that allows.
-3. Partitions are read from their reader's rack (KIP-881), as far as moves and swaps of two allow without harm to 1.
+1. Balance: moving a partition, or a chain of partitions (one from A to B so that another can move
+   from B to C), cannot make shares more even. Shares of members with the same topics differ by at
+   most one.
+2. Stickiness: a member keeps its partitions as far as 1 allows.
+3. Locality: partitions are read from their reader's rack (KIP-881), as far as moves and swaps of two
+   allow without affecting 1.
 
-Given what it gave last time, with nothing else changed, it gives the same again: cooperative groups come to rest.
+The result is stable: applied to its own assignment it changes nothing, so cooperative groups settle.
 """
 
 from __future__ import annotations
@@ -18,16 +20,16 @@ from collections.abc import Iterable, Mapping
 from aiokwire.group.assignors.base import Assignment, Partitions, racks_matter
 from aiokwire.types import TopicPartition
 
-# Whose each partition was.
+# The former owner of each partition.
 Owners = Mapping[TopicPartition, str]
 NOWHERE: frozenset[str] = frozenset()
 
 
 class Shares:
-    """Who holds what while it is being decided."""
+    """The partitions of each member during the assignment."""
 
     def __init__(self, wants: Mapping[str, Iterable[str]], partitions: Partitions, owners: Owners) -> None:
-        """`wants`: the topics of each member, in the order in which members are to be served."""
+        """`wants`: the topics of each member, in the order in which members receive partitions."""
         self.wants = {member: dict.fromkeys(t for t in topics if t in partitions) for member, topics in wants.items()}
         self.owners = owners
         self.loads = dict.fromkeys(wants, 0)
@@ -48,13 +50,13 @@ class Shares:
                     self.free.append(tp)
 
     def give(self, member: str, tp: TopicPartition) -> None:
-        """Add to what `member` holds."""
+        """Give a partition to `member`."""
         self.held[member].setdefault(tp.topic, {})[tp] = None
         self.holders[tp.topic][member] = None
         self.loads[member] += 1
 
     def take(self, member: str, tp: TopicPartition) -> None:
-        """Take from what `member` holds."""
+        """Take a partition from `member`."""
         mine = self.held[member][tp.topic]
         del mine[tp]
         if not mine:
@@ -67,16 +69,16 @@ class Shares:
         self.give(taker, tp)
 
     def of(self, member: str) -> list[TopicPartition]:
-        """All that `member` holds."""
+        """Return all partitions of `member`."""
         return [tp for mine in self.held[member].values() for tp in mine]
 
     def holder_of(self) -> dict[TopicPartition, str]:
-        """Who holds each partition."""
+        """Return the member of each partition."""
         return {tp: member for member in self.held for tp in self.of(member)}
 
 
 class Racks:
-    """Which members are near to which partitions."""
+    """The racks of members and partitions."""
 
     def __init__(self, members: Mapping[str, str | None], partitions: Partitions) -> None:
         """`members`: the rack of each, if it has one."""
@@ -92,18 +94,18 @@ class Racks:
         return self._replicas.get(tp, NOWHERE)
 
     def near(self, member: str, tp: TopicPartition) -> bool:
-        """Whether the partition has a replica in the member's rack."""
+        """Return whether the partition has a replica in the member's rack."""
         return self._members.get(member) in self._replicas.get(tp, NOWHERE)
 
     def far(self, member: str, tp: TopicPartition) -> bool:
-        """Whether the member has a rack, in which the partition has no replica."""
+        """Return whether the member has a rack without a replica of the partition."""
         return self.matter and member in self._members and self._members[member] not in self._replicas[tp]
 
 
 def balance(
     wants: Mapping[str, Iterable[str]], partitions: Partitions, owners: Owners, racks: Mapping[str, str | None]
 ) -> Assignment:
-    """Who gets what, by the aims above."""
+    """Return the assignment, by the aims above."""
     shares = Shares(wants, partitions, owners)
     near = Racks(racks, partitions)
     if len({frozenset(topics) for topics in shares.wants.values()}) == 1:
@@ -118,10 +120,10 @@ def balance(
 
 
 def _level(shares: Shares, racks: Racks) -> None:
-    """Everybody wants the same topics: shares by number alone."""
+    """Assign by number alone: all members want the same topics."""
     total = len(shares.free) + sum(shares.loads.values())
     share, extra = divmod(total, len(shares.loads))
-    # Those that have most keep one more, where some must have one more.
+    # If some members must have one more, the members with the most partitions keep it.
     by_load = sorted(shares.loads, key=lambda member: -shares.loads[member])
     quotas = {member: share + (place < extra) for place, member in enumerate(by_load)}
     for member, load in list(shares.loads.items()):
@@ -130,11 +132,11 @@ def _level(shares: Shares, racks: Racks) -> None:
             for tp in mine[quotas[member] :]:
                 shares.take(member, tp)
                 shares.free.append(tp)
-    shares.free.sort()
+    free = sorted(shares.free)
     for nearby in (True, False) if racks.matter else (False,):
         left: list[TopicPartition] = []
         turn = deque(member for member, load in shares.loads.items() if load < quotas[member])
-        for tp in shares.free:
+        for tp in free:
             for _ in range(len(turn)):
                 member = turn.popleft()
                 if not nearby or racks.near(member, tp):
@@ -145,15 +147,14 @@ def _level(shares: Shares, racks: Racks) -> None:
                 turn.append(member)
             else:
                 left.append(tp)
-        shares.free = left
+        free = left
 
 
 def _place(shares: Shares, racks: Racks) -> None:
-    """What is free goes to those who have least; what the fewest want comes first."""
-    shares.free.sort(key=lambda tp: (len(shares.takers[tp.topic]), tp))
+    """Give the free partitions to the members with the fewest, beginning with the topics that the fewest want."""
     order = {member: place for place, member in enumerate(shares.loads)}
     heaps: dict[str, list[tuple[int, int, str]]] = {}
-    for tp in shares.free:
+    for tp in sorted(shares.free, key=lambda tp: (len(shares.takers[tp.topic]), tp)):
         heap = heaps.get(tp.topic)
         if heap is None:
             heap = [(shares.loads[member], order[member], member) for member in shares.takers[tp.topic]]
@@ -167,13 +168,12 @@ def _place(shares: Shares, racks: Racks) -> None:
             alike = (one for one in shares.takers[tp.topic] if shares.loads[one] == least and racks.near(one, tp))
             member = next(alike, member)
         shares.give(member, tp)
-    shares.free = []
 
 
 def _even_out(shares: Shares, racks: Racks) -> None:
-    """Serve the member with least: whatever way leads to it from one that has at least two more is used, the shortest
-    first. When there is none, neither it nor any member on such ways has anything to win or lose any more: what is left
-    is a smaller group. Each use makes shares more even, so there is an end.
+    """Serve the member with the fewest partitions: move partitions to it along the shortest chain from a
+    member that has at least two more. Without such a chain, the member and all members on its chains
+    are settled, and a smaller group remains. Each move makes shares more even, so the loop ends.
     """
     order = {member: place for place, member in enumerate(shares.loads)}
     heap = [(load, order[member], member) for member, load in shares.loads.items()]
@@ -227,7 +227,7 @@ def _find_giver(shares: Shares, taker: str, settled: set[str], ways: dict[str, t
 
 
 def _cheapest(shares: Shares, racks: Racks, giver: str, taker: str, topic: str) -> TopicPartition:
-    """What costs least to move: back to its owner; not from its owner; into the taker's rack."""
+    """Return the best partition to move: back to its owner; not from its owner; into the taker's rack."""
 
     def cost(tp: TopicPartition) -> tuple[bool, bool, bool, int]:
         owner = shares.owners.get(tp)
@@ -237,13 +237,13 @@ def _cheapest(shares: Shares, racks: Racks, giver: str, taker: str, topic: str) 
 
 
 def _give_back(shares: Shares) -> None:
-    """What was moved without need goes back, in return for something that its owner did not have before."""
+    """Return partitions to their former owners, in exchange for partitions that the owners did not have before."""
     for tp, holder in shares.holder_of().items():
         owner = shares.owners.get(tp)
         if owner is None or owner == holder or tp.topic not in shares.wants.get(owner, ()):
             continue
         if tp not in shares.held[holder].get(tp.topic, ()):
-            continue  # it was given away in return for another one
+            continue  # exchanged already
         if shares.loads[owner] < shares.loads[holder]:
             shares.move(tp, holder, owner)
             continue
@@ -256,14 +256,14 @@ def _give_back(shares: Shares) -> None:
 
 
 def _draw_near(shares: Shares, racks: Racks) -> None:
-    """Moves and swaps that bring a partition to a reader in its rack, and take none out of its reader's rack."""
+    """Move and swap partitions into the racks of their readers, and none out of its reader's rack."""
     in_rack: dict[str, list[str]] = {}
     for member in shares.loads:
         in_rack.setdefault(racks.rack_of(member) or "", []).append(member)
     moved = True
-    while moved:  # each move brings one more to its rack, so there is an end
+    while moved:  # each move brings one more partition to its rack, so the loop ends
         moved = False
-        hopeless: set[tuple[object, ...]] = set()  # kinds of partition, until something moves
+        hopeless: set[tuple[object, ...]] = set()  # kinds of partitions, until the next move
         for tp, holder in sorted((tp, holder) for tp, holder in shares.holder_of().items() if racks.far(holder, tp)):
             if tp not in shares.held[holder].get(tp.topic, ()):
                 continue  # swapped meanwhile
@@ -281,7 +281,7 @@ def _draw_near(shares: Shares, racks: Racks) -> None:
 
 
 def _bring(shares: Shares, racks: Racks, tp: TopicPartition, holder: str, taker: str) -> bool:
-    """Have `taker` get it from `holder`, if that harms nothing."""
+    """Move a partition from `holder` to `taker` if shares stay as even; return whether it moved."""
     if shares.loads[taker] < shares.loads[holder]:
         shares.move(tp, holder, taker)
         return True
