@@ -1,4 +1,5 @@
-"""Membership in a group, its committed offsets, and the assignment of partitions. Used by the consumer.
+"""Membership in a group, its committed offsets, and the assignment of partitions. Used by the
+consumer.
 
 membership           interface between a consumer and its member
 auto                 selects the protocol of a member

@@ -1,4 +1,4 @@
-"""A member that uses the consumer protocol (KIP-848) if the broker supports it, and the classic one otherwise."""
+"""A member that uses the consumer protocol (KIP-848) if possible, else the classic one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aiokwire.types import GroupMetadata
 
 
 class AutoMember:
-    """Runs a `ConsumerProtocolMember`, and a `ClassicMember` if that one is not served; see `Membership`."""
+    """A `Membership`: runs a `ConsumerProtocolMember`, or else a `ClassicMember`."""
 
     def __init__(self, client: Client, options: MemberOptions, host: Host, status: MemberStatus) -> None:
         self._consumer = ConsumerProtocolMember(client, options, host, status, may_fall_back=True)
         self._classic = ClassicMember(client, options, host, status)
-        self.commits = self._classic.commits  # closed only while that one joins
+        self.commits = self._classic.commits  # closed only while that member joins
         self._member: Membership = self._consumer
         self._leaving = False
 

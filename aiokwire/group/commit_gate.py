@@ -1,4 +1,5 @@
-"""Keeps commits and joins apart: a join waits for the commits in flight, and a commit waits for the end of the join.
+"""Keeps commits and joins apart: a join waits for the commits in flight, and a commit waits for the
+end of the join.
 
 A commit sent during a join would arrive in a generation that it does not name, and be refused.
 """

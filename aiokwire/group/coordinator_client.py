@@ -21,7 +21,7 @@ MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_A
 
 
 class CoordinatorClient:
-    """Requests of one group's member to the current coordinator. Owned by the member; runs on its loop."""
+    """Requests of one member to its coordinator. Owned by the member; runs on its loop."""
 
     def __init__(self, client: Client, group_id: str, status: MemberStatus) -> None:
         self.status = status
@@ -36,8 +36,9 @@ class CoordinatorClient:
         lane: str = COORDINATOR,
         version: Callable[[ApiVersions], int] | None = None,
     ) -> ResponseT:
-        """Return the response, whatever its error code. `timeout` (seconds) applies to the lookup and to the response.
-        If the coordinator does not respond, or has moved, the next request looks it up again.
+        """Return the response, whatever its error code. `timeout` (seconds) applies to the lookup
+        and to the response. If the coordinator does not respond, or has moved, the next request
+        looks it up again.
 
         Raises: ConnectionFailed, RequestTimedOut: no response; BrokerError: the lookup was refused;
         UnsupportedVersion, ProtocolViolation; ClosedError.
@@ -68,7 +69,8 @@ class CoordinatorClient:
     async def find(self, timeout: float) -> tuple[int, Address]:
         """Return the coordinator, cached or looked up.
 
-        Raises: BrokerError: the lookup was refused; ConnectionFailed, RequestTimedOut: no broker responded.
+        Raises: BrokerError: the lookup was refused; ConnectionFailed, RequestTimedOut: no broker
+        responded.
         """
         client = self._client
         node_id = await client.coordinators.find(CoordinatorKind.GROUP, self._group_id, timeout)
@@ -79,7 +81,7 @@ class CoordinatorClient:
         return node_id, address
 
     def on_moved(self) -> None:
-        """Have the next request look the coordinator up: this node no longer coordinates the group."""
+        """Have the next request look the coordinator up: this node is not it any longer."""
         self._client.coordinators.forget(CoordinatorKind.GROUP, self._group_id)
         self.status.lost("the node does not coordinate the group now")
 

@@ -1,15 +1,17 @@
 """Sends the heartbeats of one member, also while the application's event loop is blocked.
 
-Heartbeats are always sent from a thread with its own loop and connection (`threads.run_beside`), never from the
-application's loop: with a single sender they reach the coordinator in order. The thread starts with the first `start`
-and ends with the task that runs `run`. Each consumer with a group has at most one.
+Heartbeats are always sent from a thread with its own loop and connection (`threads.run_beside`),
+never from the application's loop: with a single sender they reach the coordinator in order. The
+thread starts with the first `start` and ends with the task that runs `run`. Each consumer with a
+group has at most one.
 
     application's loop: start / update / stop / record_poll -- one assignment --> thread: send, wait, pause
     application's loop: on_answer(schedule, response | error) <-- call_soon_threadsafe --
 
-Responses to heartbeats from before the last `start` or `stop` are dropped. The thread makes no decision about the
-group. It repeats its heartbeat, also after errors, until the application's loop replaces it or the application has
-made no progress for `HeartbeatSchedule.max_poll_interval` seconds.
+Responses to heartbeats from before the last `start` or `stop` are dropped. The thread makes no
+decision about the group. It repeats its heartbeat, also after errors, until the application's loop
+replaces it or the application has made no progress for `HeartbeatSchedule.max_poll_interval`
+seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
-from aiokwire.backoff import Backoff
 from aiokwire.cluster import Client
 from aiokwire.errors import KafkaError
 from aiokwire.net import Address, ApiVersions, Connection
@@ -53,13 +54,14 @@ class HeartbeatSchedule:
     build: BuildHeartbeat
     interval: float
     timeout: float
-    """Of a response, and of a connection attempt; afterwards the connection is closed and replaced."""
+    """Of a response and of a connection attempt; then the connection is replaced."""
     max_poll_interval: float
-    """How long heartbeats continue without `HeartbeatThread.record_poll`; they end within one `interval` after it."""
+    """How long heartbeats continue without `HeartbeatThread.record_poll`; they end within one
+    `interval` after it."""
     eager: bool = False
-    """Whether heartbeats start in quick succession and slow down to `interval` when a term begins, when the coordinator
-    responds again after a failure, and after `speed_up`: the group may be about to change, and only the response to a
-    heartbeat reports that."""
+    """Whether heartbeats start in quick succession and slow down to `interval` when a term begins,
+    when the coordinator responds again after a failure, and after `speed_up`: the group may be
+    about to change, and only the response to a heartbeat reports that."""
 
 
 class _Command(NamedTuple):
@@ -72,14 +74,16 @@ class _Command(NamedTuple):
 
 
 class HeartbeatThread:
-    """The heartbeats of one member. All methods are called on the application's loop; `run` is one task there."""
+    """The heartbeats of one member. All methods run on the application's loop, `run` in a task."""
 
     def __init__(
         self, client: Client, on_answer: OnAnswer, *, on_blocked: Callable[[BlockedLoop], None] | None = None
     ) -> None:
-        """`on_answer` receives each response, whatever its error code, and each failure; the next heartbeat follows.
+        """`on_answer` receives each response, whatever its error code, and each failure; the next
+        heartbeat follows.
 
-        `on_blocked` is called after the loop was blocked for a second or more, which is logged in any case.
+        `on_blocked` is called after the loop was blocked for a second or more, which is logged in
+        any case.
         """
         self._client = client
         self._on_answer = on_answer
@@ -93,7 +97,8 @@ class HeartbeatThread:
         self._worker: _Worker | None = None
 
     def start(self, schedule: HeartbeatSchedule, *, now: bool = False) -> None:
-        """Begin a new term (a generation, or a join): the first heartbeat is due after `interval`, or `now`.
+        """Begin a new term (a generation, or a join): the first heartbeat is due after `interval`,
+        or `now`.
 
         Responses to earlier heartbeats are dropped.
         """
@@ -102,10 +107,11 @@ class HeartbeatThread:
         self._set(schedule, now)
 
     def update(self, schedule: HeartbeatSchedule, *, now: bool = False) -> None:
-        """Replace the heartbeat of the current term. The response to one in flight is still delivered, unless the
-        address changed.
+        """Replace the heartbeat of the current term. The response to one in flight is still
+        delivered, unless the address changed.
 
-        `now`: send it as soon as the one in flight has a response, without waiting for the interval.
+        `now`: send it as soon as the one in flight has a response, without waiting for the
+        interval.
         """
         if self.command is None:
             self.start(schedule, now=now)
@@ -113,8 +119,9 @@ class HeartbeatThread:
             self._set(schedule, now)
 
     def speed_up(self) -> None:
-        """Send eager heartbeats in quick succession again: the group has changed. Ignored within one interval after the
-        last time, so that a group that changes constantly causes only a few extra heartbeats."""
+        """Send eager heartbeats in quick succession again: the group has changed. Ignored within
+        one interval after the last time, so that a group that changes constantly causes only a few
+        extra heartbeats."""
         if self.command is not None:
             self._speed_ups += 1
             self._set(self.command.schedule, now=False)
@@ -125,7 +132,8 @@ class HeartbeatThread:
         self._wake()
 
     def record_poll(self) -> None:
-        """Record progress of the application. Waiting for records is progress: then call it from `on_answer`, too."""
+        """Record progress of the application. Waiting for records is progress: then call it from
+        `on_answer`, too."""
         self.polls += 1
         if self._worker is not None:
             self._worker.end_silence()
@@ -133,7 +141,7 @@ class HeartbeatThread:
     async def run(self) -> None:
         """Run the thread until cancelled."""
         await self._begun.wait()
-        worker = self._worker = _Worker(self)
+        worker = self._worker = _Worker(self, self._client)
         watchdog = Watchdog(self._on_blocked or _nothing)
         try:
             name = f"aiokwire heartbeats of {self._client.config.client_id}"
@@ -152,12 +160,6 @@ class HeartbeatThread:
             self._worker.wake()
 
     # --- for the thread -----------------------------------------------------------------------------------------------
-
-    def new_connection(self, schedule: HeartbeatSchedule) -> Connection:
-        return self._client.nodes.new_connection(schedule.address, schedule.node_id, unseen=True)
-
-    def new_backoff(self) -> Backoff:
-        return self._client.new_backoff()
 
     def deliver(self, command: _Command, outcome: Response | KafkaError) -> None:
         """On the application's loop: report the outcome of a heartbeat of the current term."""
@@ -178,19 +180,20 @@ async def _run_worker(worker: _Worker, watchdog: Watchdog) -> None:
 
 
 class _Worker:
-    """The part of `HeartbeatThread` that runs on the thread's loop. Only `wake` and `end_silence` are called on the
-    application's."""
+    """The part of `HeartbeatThread` that runs on the thread's loop. Only `wake` and `end_silence`
+    are called on the application's."""
 
-    def __init__(self, owner: HeartbeatThread) -> None:
+    def __init__(self, owner: HeartbeatThread, client: Client) -> None:
         self._is_silent = False  # the application makes no progress; unset by `end_silence`
         self._owner = owner
+        self._client = client
         self._user_loop = asyncio.get_running_loop()
         self._thread_loop: asyncio.AbstractEventLoop | None = None
         self._changed = anyio.Event()
         self._attempt: anyio.CancelScope | None = None
         self._destination: Address | None = None  # of the attempt
         self._connection: Connection | None = None
-        self._backoff = owner.new_backoff()
+        self._backoff = client.new_backoff()
         # Of the current term.
         self._term = 0
         self._eager_since = 0.0
@@ -213,7 +216,7 @@ class _Worker:
                 thread_loop.call_soon_threadsafe(self._check)
 
     def end_silence(self) -> None:
-        """Called on the application's loop: send heartbeats again, because the application has made progress."""
+        """Called on the application's loop: send heartbeats again after progress."""
         if self._is_silent:
             self._is_silent = False
             self.wake()
@@ -274,7 +277,7 @@ class _Worker:
         return self._since + interval
 
     def _follow_progress(self, schedule: HeartbeatSchedule, now: float) -> None:
-        """Stop sending while the application makes no progress for longer than `max_poll_interval`."""
+        """Stop sending without progress of the application for `max_poll_interval`."""
         self._is_silent = True  # first: a poll between the lines below wakes the thread
         polls = self._owner.polls
         if polls != self._polls:
@@ -284,7 +287,7 @@ class _Worker:
     # --- one heartbeat ------------------------------------------------------------------------------------------------
 
     async def _send(self, command: _Command) -> None:
-        """Send one and wait for the response, unless another term begins or the coordinator changes."""
+        """Send one and wait for the response, unless the term or the coordinator changes."""
         sent_at = anyio.current_time()
         self._destination = command.schedule.address
         outcome: Response | KafkaError
@@ -318,7 +321,8 @@ class _Worker:
         if connection is None or not connection.ready or connection.address != schedule.address:
             if connection is not None:
                 connection.abort()
-            connection = self._connection = self._owner.new_connection(schedule)
+            connection = self._client.nodes.new_connection(schedule.address, schedule.node_id, unseen=True)
+            self._connection = connection
             await connection.connect(schedule.timeout)
         request, version = schedule.build(connection.versions, self._last)
         answer: Response = await connection.request(request, version=version, timeout=schedule.timeout)

@@ -1,5 +1,5 @@
-"""Schedules the heartbeats of one member, for both protocols: their coordinator, their contents, their interval, and
-when they end. `HeartbeatThread` sends them.
+"""Schedules the heartbeats of one member, for both protocols: their coordinator, their contents,
+their interval, and when they end. `HeartbeatThread` sends them.
 
     member -- start, stop, send_now, speed_up -->         HeartbeatScheduler  -- start, update, stop --> HeartbeatThread
            <-- next_heartbeat, on_heartbeat, on_expired --                      <-- on_answer --
@@ -26,11 +26,11 @@ CHECK_INTERVAL: Final = 3.0
 
 
 class HeartbeatSource(ABC):
-    """The member: supplies the contents of heartbeats and receives their outcomes, on the consumer's loop."""
+    """The member: supplies heartbeats and receives their outcomes, on the consumer's loop."""
 
     @abstractmethod
     def next_heartbeat(self) -> BuildHeartbeat:
-        """Return the contents of the next heartbeat. They compare equal while nothing has changed."""
+        """Return the contents of the next heartbeat, equal while nothing has changed."""
 
     @abstractmethod
     def on_heartbeat(self, content: BuildHeartbeat, outcome: Response | KafkaError) -> None:
@@ -38,18 +38,18 @@ class HeartbeatSource(ABC):
 
     @abstractmethod
     def on_expired(self) -> None:
-        """Leave: the application made no progress for max_poll_interval_ms. Heartbeats have stopped."""
+        """Leave: no progress for max_poll_interval_ms. Heartbeats have stopped."""
 
     @abstractmethod
     def on_refused(self, error: KafkaError) -> None:
-        """Handle an error of the coordinator lookup that is not retriable, for example a missing authorization."""
+        """Handle an error of the coordinator lookup that is not retriable."""
 
 
 class PollIntervalCheck:
     """Enforces max_poll_interval_ms: the member leaves if the application makes no progress."""
 
     def __init__(self, thread: HeartbeatThread, progressed_at: Callable[[float], float], limit: float) -> None:
-        """`progressed_at` returns the time of the last progress, given the current time; `limit` is in seconds."""
+        """`progressed_at` maps the current time to that of the last progress; `limit`: seconds."""
         self._thread = thread
         self._progressed_at = progressed_at
         self._limit = limit
@@ -66,7 +66,7 @@ class PollIntervalCheck:
 
 
 class HeartbeatScheduler:
-    """Schedules the heartbeats of one member between `start` and `stop`. Owned by the member; runs on its loop."""
+    """Schedules heartbeats between `start` and `stop`. Owned by the member; runs on its loop."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class HeartbeatScheduler:
         *,
         progressed_at: Callable[[float], float],
     ) -> None:
-        """`progressed_at` returns the time of the application's last progress, given the current time."""
+        """`progressed_at` maps the current time to that of the application's last progress."""
         self._client = client
         self._coordinator = coordinator
         self._options = options
@@ -93,8 +93,9 @@ class HeartbeatScheduler:
         self._running: anyio.CancelScope | None = None  # around `run`
 
     async def start(self, interval: float) -> None:
-        """Begin a term. The first heartbeat is due after at most `interval` seconds: the coordinator has just received
-        a request of this member. The loop may be blocked as soon as this returns."""
+        """Begin a term. The first heartbeat is due after at most `interval` seconds: the
+        coordinator has just received a request of this member. The loop may be blocked as soon as
+        this returns."""
         self._interval = interval
         self._target = self._scheduled = None
         self._urgent = False
@@ -124,7 +125,7 @@ class HeartbeatScheduler:
             self._interval = interval
 
     def end(self) -> None:
-        """Stop permanently. Called before leaving, so that the thread is gone when the close deadline expires."""
+        """Stop permanently, before leaving: the thread must end within the close deadline."""
         self.stop()
         if self._running is not None:
             self._running.cancel()
@@ -137,7 +138,7 @@ class HeartbeatScheduler:
             await self._watch()
 
     async def _watch(self) -> None:
-        """Find the coordinator when it is lost; schedule changed contents; enforce max_poll_interval_ms."""
+        """Find a lost coordinator; schedule changed contents; enforce max_poll_interval_ms."""
         while True:
             self._changed = anyio.Event()
             interval = self._interval

@@ -1,5 +1,6 @@
-"""The common part of members of both protocols: one driver that runs a coroutine per state, retries with backoff, lost
-memberships, the idle state after max_poll_interval_ms, and leaving within a deadline.
+"""The common part of members of both protocols: one driver that runs a coroutine per state, retries
+with backoff, lost memberships, the idle state after max_poll_interval_ms, and leaving within a
+deadline.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class LeaveRequest(NamedTuple):
 
 
 class MemberBase(HeartbeatSource, Generic[StateT]):
-    """A member of a group, see `Membership`; one subclass per protocol. Runs on the consumer's loop, in the task that
-    calls `run`."""
+    """A member of a group, see `Membership`; one subclass per protocol. Runs on the consumer's
+    loop, in the task that calls `run`."""
 
     def __init__(
         self,
@@ -61,8 +62,8 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         severity: tuple[MemberEvent, ...],
         steps: Mapping[StateT, Callable[[], Awaitable[MemberEvent]]],
     ) -> None:
-        """`severity`: the order of `Signals`. `steps`: the coroutine of each state that is neither final nor one of
-        `StateTable`; it runs until an event ends the state."""
+        """`severity`: the order of `Signals`. `steps`: the coroutine of each state that is neither
+        final nor one of `StateTable`; it runs until an event ends the state."""
         self.commits = CommitGate()
         self._client = client
         self._options = options
@@ -215,7 +216,7 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         self._machine.fire(MemberEvent.LEAVE)
 
     async def _send_leave(self, leave: LeaveRequest | None) -> None:
-        """Notify the coordinator, so that the group does not wait for this member's session to end."""
+        """Notify the coordinator, so that the group does not wait for the session to end."""
         if leave is None:
             return
         timeout = self._client.config.request_timeout
@@ -263,8 +264,9 @@ class MemberBase(HeartbeatSource, Generic[StateT]):
         self._signal(event)
 
     def _report(self, event: MemberEvent, error: KafkaError) -> None:
-        """Raise an error in the application if only the application can resolve it; log others. After a refusal the
-        next read joins again: the error is raised when the member can notice that read, in IDLE."""
+        """Raise an error in the application if only the application can resolve it; log others.
+        After a refusal the next read joins again: the error is raised when the member can notice
+        that read, in IDLE."""
         if event is MemberEvent.FENCED:
             self._host.fail(error, final=True)
         elif event is MemberEvent.REFUSED:

@@ -1,4 +1,4 @@
-"""What a consumer and its group ask of each other, whichever protocol the group speaks. Nothing here does anything.
+"""The interfaces between a consumer and its membership in a group, for both protocols. No code.
 
 consumer (Host)  <-- revoke, lose, assign, fail --  Membership (classic, KIP-848)
                  -- subscribe, record_poll, leave -->
@@ -18,77 +18,80 @@ from aiokwire.types import GroupMetadata, TopicPartition
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemberOptions:
-    """How a member takes part in its group; the consumer derives it from `ConsumerConfig`. Times in seconds."""
+    """The options of a member, derived from `ConsumerConfig`. Times in seconds."""
 
     group_id: str
     strategy: Strategy
     instance_id: str | None = None
     rack_id: str | None = None
-    remote_assignor: str | None = None  # of the coordinator, with the consumer protocol; None: whichever it prefers
+    remote_assignor: str | None = None  # of the coordinator, with the consumer protocol; None: its default
     session_timeout: float = 45.0
     heartbeat_interval: float = 3.0
-    max_poll_interval: float = 300.0  # also how long the group waits for this member in a rebalance
+    max_poll_interval: float = 300.0  # also the group's timeout for this member in a rebalance
 
 
 class Host(Protocol):
-    """The consumer's side. All of it runs on the consumer's loop, in the membership's task, one call at a time."""
+    """The consumer's side. Called on its loop, in the membership's task, one call at a time."""
 
     def owned(self) -> frozenset[TopicPartition]:
-        """What is assigned now."""
+        """Return the partitions that are assigned now."""
 
     async def revoke(self, partitions: Collection[TopicPartition], deadline: float) -> None:
-        """Give partitions up: return no more of their records, commit, call the listener, release them.
+        """Revoke partitions: return no more of their records, commit, call the listener, release
+        them.
 
-        `deadline` is on the loop's clock: the group continues without this member then.
+        `deadline`: on the loop's clock; afterwards the group continues without this member.
         """
 
     async def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions are gone already, and others may have them: do not commit; call the listener."""
+        """Drop partitions that others may have already: call the listener, do not commit."""
 
     async def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Add partitions: look up positions, call the listener, start fetching. Also without any partition, at the
-        end of each rebalance."""
+        """Add partitions: look up positions, call the listener, start fetching. Called at the end
+        of each rebalance, also without partitions."""
 
     def fail(self, error: KafkaError, *, final: bool) -> None:
-        """Have the reader's next await raise. Not `final`: the membership tries again when `record_poll` is called."""
+        """Raise the error in the next read. Not `final`: then the member joins again."""
 
     def progressed_at(self, now: float) -> float:
-        """When the application last came for records or waited for them; `now` while it waits. Called at least at
-        every heartbeat, since what the fast path hands over is noticed by looking."""
+        """Return when the application last requested records or waited for them; `now` while it
+        waits. Called at least at every heartbeat, because the fast path does not report
+        progress."""
 
 
 class Membership(Protocol):
     """A member of a group, driven by one background task."""
 
-    commits: CommitGate  # held by each commit while it is on its way, so that it meets no join
+    commits: CommitGate  # passed by each commit, so that no join overlaps it
 
     async def run(self) -> None:
-        """The state machine, until it has left or is cancelled."""
+        """Run the state machine until the member has left or is cancelled."""
 
     def subscribe(self, topics: frozenset[str]) -> None:
-        """The subscription changed: rejoin."""
+        """Rejoin with a changed subscription."""
 
     def record_poll(self) -> None:
-        """The application came for records: a member that left because it did not, or that was refused, joins again.
-        Cheap: called at every await of a reader."""
+        """Record a read: a member that is IDLE joins again. Cheap: called at every await."""
 
     def rejoin(self, reason: str) -> None:
-        """Have the group rebalanced (KIP-568)."""
+        """Trigger a rebalance (KIP-568)."""
 
     def refused(self, code: int, group: GroupMetadata) -> bool:
-        """The coordinator refused a commit of `group`, the metadata that it was sent with. True: it may be sent again
-        with newer metadata, after `commits` opens; False: the partitions are lost, and the member rejoins at once."""
+        """Handle a refused commit; `group`: the metadata it was sent with. Return True if the
+        commit may be retried with newer metadata, after `commits` opens; False if the partitions
+        are lost, and the member rejoins at once."""
 
     @property
     def metadata(self) -> GroupMetadata:
-        """Group, member id, generation or epoch, instance id: for commits and transactions."""
+        """Group, generation or epoch, member id, instance id: for commits and transactions."""
 
     async def leave(self, timeout: float, *, reason: str) -> None:
-        """Give everything up and leave, within `timeout` seconds whatever the coordinator does. A static member stays
-        in the group until its session ends."""
+        """Give up all partitions and leave, within `timeout` seconds even without a coordinator. A
+        static member stays in the group until its session ends."""
 
 
 def metadata_refresh_interval(topics: int) -> float:
-    """Return how long to wait (seconds) before looking for added topics and partitions again. `topics`: how many the
-    response names; a broker with thousands of them should not have to send it all the time."""
+    """Return the pause (seconds) between two searches for new topics and partitions. `topics`:
+    their count in the response; a response with thousands of topics should not be requested
+    often."""
     return min(10.0, max(1.0, topics / 100))

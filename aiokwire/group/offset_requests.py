@@ -1,8 +1,10 @@
 """OffsetFetch and OffsetCommit in all their versions, for `offsets.py`. No I/O.
 
 - Before v8 an OffsetFetch is for one group; from v8 on it has a list of groups.
-- From v10 on both name topics by their ids alone. If an id is not known, v9 is the newest usable version.
-- v0 of both stores offsets in ZooKeeper (0.8). An offset that was never committed is an unknown partition there.
+- From v10 on both name topics by their ids alone. If an id is not known, v9 is the newest usable
+  version.
+- v0 of both stores offsets in ZooKeeper (0.8). An offset that was never committed is an unknown
+  partition there.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ class Question:
 def commit_request(
     group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], ids: TopicIds
 ) -> tuple[offset_commit.OffsetCommitRequest, Chooser]:
-    """Return OffsetCommit and the function that chooses its version, and sets the fields that the version has."""
+    """Return OffsetCommit and the chooser of its version, which sets the fields of that version."""
     topics: dict[str, list[offset_commit.OffsetCommitRequestPartition]] = {}
     for (name, partition), offset in offsets.items():
         entry = offset_commit.OffsetCommitRequestPartition(

@@ -36,10 +36,12 @@ class GroupOffsets:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offsets; None for a partition without one.
 
-        `stable`: wait for open transactions that may change an offset (KIP-447; brokers since 2.5). Retries retriable
-        errors for `timeout` seconds. Not `whole`: return as soon as a response contains any offset.
+        `stable`: wait for open transactions that may change an offset (KIP-447; brokers since 2.5).
+        Retries retriable errors for `timeout` seconds. Not `whole`: return as soon as a response
+        contains any offset.
 
-        Raises: BrokerError: the coordinator refuses, or has not succeeded within `timeout`; RequestTimedOut.
+        Raises: BrokerError: the coordinator refuses, or has not succeeded within `timeout`;
+        RequestTimedOut.
         """
         missing = set(partitions)
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
@@ -64,12 +66,14 @@ class GroupOffsets:
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, *, timeout: float
     ) -> None:
-        """Commit offsets. The caller waits for one commit before the next: a retry would undo a later commit.
+        """Commit offsets. The caller waits for one commit before the next: a retry would undo a
+        later commit.
 
-        Retries retriable errors for `timeout` seconds. After an error or a cancellation some partitions may be
-        committed and others not.
+        Retries retriable errors for `timeout` seconds. After an error or a cancellation some
+        partitions may be committed and others not.
 
-        Raises: BrokerError: the coordinator refuses, or has not succeeded within `timeout`; RequestTimedOut.
+        Raises: BrokerError: the coordinator refuses, or has not succeeded within `timeout`;
+        RequestTimedOut.
         """
         left = dict(offsets)
         deadline = Deadline(timeout, f"committing offsets of group {self.group_id!r}")
@@ -124,5 +128,5 @@ class GroupOffsets:
 
 
 def _left_out(partitions: Iterable[TopicPartition]) -> Codes:
-    """Return the error of a partition that the response leaves out: the coordinator does not know it."""
+    """Return the error of a partition that is missing in the response: it is unknown."""
     return {min(partitions): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

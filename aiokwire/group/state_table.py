@@ -1,5 +1,5 @@
-"""The events that move a member, the states that members of both protocols have, and the events that wait for the
-driver. No I/O.
+"""The events that move a member, the states that members of both protocols have, and the events
+that wait for the driver. No I/O.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class MemberEvent(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StateTable(Generic[StateT]):
-    """The transitions of one protocol's members, and the states that the members of both protocols have."""
+    """The transitions of one protocol's members, and the states that both protocols have."""
 
     transitions: Mapping[tuple[StateT, MemberEvent], StateT]
     unjoined: StateT
@@ -51,7 +51,7 @@ class Signals:
     """The events that the driver has not handled yet. Of several, the most severe counts."""
 
     def __init__(self, order: tuple[MemberEvent, ...]) -> None:
-        """`order`: the events that may be signalled, the most severe first. All but the last end the membership."""
+        """`order`: the most severe event first; all but the last end the membership."""
         self._order = order
         self._pending: set[MemberEvent] = set()
 

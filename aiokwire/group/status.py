@@ -1,5 +1,5 @@
-"""The status of a member: its state, its coordinator, its heartbeats, its rebalances. Written by the parts of the
-member, read by health checks; every notable change is published as an event.
+"""The status of a member: its state, its coordinator, its heartbeats, its rebalances. Written by
+the parts of the member, read by health checks; every notable change is published as an event.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CoordinatorFound:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CoordinatorLost:
-    """The group's coordinator no longer responds, or no longer coordinates the group. It is being looked up."""
+    """The group's coordinator does not respond, or has moved. It is being looked up."""
 
     group_id: str
     node_id: int
@@ -42,14 +42,14 @@ class CoordinatorLost:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RebalanceStarted:
-    """The member joins, or the group's partitions are reassigned. This member's partitions may stay the same."""
+    """The member joins, or the group reassigns partitions, perhaps not those of this member."""
 
     group_id: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RebalanceEnded:
-    """The assignment of this member is in force, or the member has left, for example by closing during a rebalance."""
+    """The assignment of this member is in force, or the member has left during the rebalance."""
 
     group_id: str
     seconds: float
@@ -104,7 +104,7 @@ class MemberStatus:
             self._publish(RebalanceEnded(self._group_id, took, generation))
 
     def joined(self, members: int | None) -> None:
-        """Record the number of members in a new generation; None if this member does not lead it."""
+        """Record the member count of a new generation; None if this member does not lead."""
         self.members = members
 
     def answered(self, node_id: int) -> None:

@@ -1,5 +1,5 @@
-"""The bytes that members of a classic group exchange through the coordinator, which does not read them: subscriptions
-in JoinGroup, assignments in SyncGroup. Java calls this the consumer protocol.
+"""The bytes that members of a classic group exchange through the coordinator, which does not read
+them: subscriptions in JoinGroup, assignments in SyncGroup. Java calls this the consumer protocol.
 
 Used by the driver of the classic protocol. Assignors receive the decoded subscriptions.
 """
@@ -28,8 +28,8 @@ _MOST_PARTITIONS: Final = 1_000_000
 class MemberSubscription(NamedTuple):
     """One member, as the assignor sees it.
 
-    `owned` is empty and `generation` is -1 if the member's client is too old to send them; `user_data` is written by
-    its assignor.
+    `owned` is empty and `generation` is -1 if the member's client is too old to send them;
+    `user_data` is written by its assignor.
     """
 
     member_id: str
@@ -62,8 +62,8 @@ def encode_subscription(
     rack: str | None = None,
     version: int = NEWEST_VERSION,
 ) -> bytes:
-    """Encode a member's subscription. Older versions leave fields out: before 1 `owned`, before 2 `generation`,
-    before 3 `rack`."""
+    """Encode a member's subscription. Older versions leave fields out: before 1 `owned`, before 2
+    `generation`, before 3 `rack`."""
     message = ConsumerProtocolSubscription(
         topics=sorted(set(topics)),
         user_data=user_data or None,
@@ -113,7 +113,8 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> tuple[list[TopicPartition], bytes]:
-    """Return the partitions assigned to this member, in order, and the user data of the leader's assignor.
+    """Return the partitions assigned to this member, in order, and the user data of the leader's
+    assignor.
 
     Empty bytes mean no partitions: the coordinator sends them to a member that the leader left out.
 

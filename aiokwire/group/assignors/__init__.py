@@ -1,8 +1,11 @@
-"""Who reads what in a classic group: the assignors, as plain functions of members and partitions.
+"""The assignors of classic groups: pure functions of members and partitions.
 
-base            what assignors are given      range, round_robin   Java's
-sticky          the eager and the cooperative one (KIP-429)
-balancing       even shares with few moves    sticky_format        what sticky members remember
+base            input and interface of assignors
+range           range assignor
+round_robin     round-robin assignor
+sticky          sticky and cooperative-sticky (KIP-429) assignors
+balancing       even shares with few moves
+sticky_format   user data of sticky assignors
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from aiokwire.group.assignors.range import RangeAssignor
 from aiokwire.group.assignors.round_robin import RoundRobinAssignor
 from aiokwire.group.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
-# By the names that groups know them by.
+# By their names in the protocol.
 ASSIGNORS: Final[Mapping[str, Callable[[], Assignor]]] = MappingProxyType(
     {
         assignor.name: assignor

@@ -5,10 +5,11 @@ Three aims, in this order:
    from B to C), cannot make shares more even. Shares of members with the same topics differ by at
    most one.
 2. Stickiness: a member keeps its partitions as far as 1 allows.
-3. Locality: partitions are read from their reader's rack (KIP-881), as far as moves and swaps of two
-   allow without affecting 1.
+3. Locality: partitions are read from their reader's rack (KIP-881), as far as moves and swaps of
+   two allow without affecting 1.
 
-The result is stable: applied to its own assignment it changes nothing, so cooperative groups settle.
+The result is stable: applied to its own assignment it changes nothing, so cooperative groups
+settle.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _level(shares: Shares, racks: Racks) -> None:
 
 
 def _place(shares: Shares, racks: Racks) -> None:
-    """Give the free partitions to the members with the fewest, beginning with the topics that the fewest want."""
+    """Give the free partitions to the members with the fewest, the least wanted topics first."""
     order = {member: place for place, member in enumerate(shares.loads)}
     heaps: dict[str, list[tuple[int, int, str]]] = {}
     for tp in sorted(shares.free, key=lambda tp: (len(shares.takers[tp.topic]), tp)):
@@ -160,7 +161,7 @@ def _place(shares: Shares, racks: Racks) -> None:
             heap = [(shares.loads[member], order[member], member) for member in shares.takers[tp.topic]]
             heapq.heapify(heap)
             heaps[tp.topic] = heap
-        while heap[0][0] != shares.loads[heap[0][2]]:  # it got something meanwhile
+        while heap[0][0] != shares.loads[heap[0][2]]:  # it has received a partition meanwhile
             heapq.heapreplace(heap, (shares.loads[heap[0][2]], *heap[0][1:]))
         member = heap[0][2]
         if racks.matter and not racks.near(member, tp):
@@ -171,9 +172,10 @@ def _place(shares: Shares, racks: Racks) -> None:
 
 
 def _even_out(shares: Shares, racks: Racks) -> None:
-    """Serve the member with the fewest partitions: move partitions to it along the shortest chain from a
-    member that has at least two more. Without such a chain, the member and all members on its chains
-    are settled, and a smaller group remains. Each move makes shares more even, so the loop ends.
+    """Serve the member with the fewest partitions: move partitions to it along the shortest chain
+    from a member that has at least two more. Without such a chain, the member and all members on
+    its chains are settled, and a smaller group remains. Each move makes shares more even, so the
+    loop ends.
     """
     order = {member: place for place, member in enumerate(shares.loads)}
     heap = [(load, order[member], member) for member, load in shares.loads.items()]
@@ -199,8 +201,9 @@ def _even_out(shares: Shares, racks: Racks) -> None:
 
 
 def _find_giver(shares: Shares, taker: str, settled: set[str], ways: dict[str, tuple[str, str]]) -> str | None:
-    """The member with most, among those nearest that have at least two more than `taker`. `ways`: for each member that
-    was come across, to whom it can give something, and of which topic."""
+    """Return the member with the most partitions, among the nearest ones with at least two more
+    than `taker`. `ways` receives, for each visited member, the member that it can give a partition
+    to, and the topic."""
     enough = shares.loads[taker] + 2
     seen: set[str] = set()  # topics
     frontier = [taker]
@@ -227,7 +230,7 @@ def _find_giver(shares: Shares, taker: str, settled: set[str], ways: dict[str, t
 
 
 def _cheapest(shares: Shares, racks: Racks, giver: str, taker: str, topic: str) -> TopicPartition:
-    """Return the best partition to move: back to its owner; not from its owner; into the taker's rack."""
+    """Return the best partition to move: to its owner, not from it, into the taker's rack."""
 
     def cost(tp: TopicPartition) -> tuple[bool, bool, bool, int]:
         owner = shares.owners.get(tp)
@@ -237,7 +240,7 @@ def _cheapest(shares: Shares, racks: Racks, giver: str, taker: str, topic: str) 
 
 
 def _give_back(shares: Shares) -> None:
-    """Return partitions to their former owners, in exchange for partitions that the owners did not have before."""
+    """Return partitions to their former owners, in exchange for other new partitions of theirs."""
     for tp, holder in shares.holder_of().items():
         owner = shares.owners.get(tp)
         if owner is None or owner == holder or tp.topic not in shares.wants.get(owner, ()):
@@ -256,7 +259,7 @@ def _give_back(shares: Shares) -> None:
 
 
 def _draw_near(shares: Shares, racks: Racks) -> None:
-    """Move and swap partitions into the racks of their readers, and none out of its reader's rack."""
+    """Move and swap partitions into the racks of their readers, none out of its reader's rack."""
     in_rack: dict[str, list[str]] = {}
     for member in shares.loads:
         in_rack.setdefault(racks.rack_of(member) or "", []).append(member)

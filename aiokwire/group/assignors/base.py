@@ -1,4 +1,4 @@
-"""What every assignor has, and what it is given."""
+"""The interface of assignors, and their input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Members = Mapping[str, MemberSubscription]
 
 
 class PartitionInfo(NamedTuple):
-    """One partition that can be given, and the racks that have a replica of it."""
+    """One partition, and the racks that have a replica of it."""
 
     topic: str
     partition: int
@@ -29,38 +29,53 @@ Assignment = dict[str, list[TopicPartition]]
 
 
 class Assignor(Protocol):
-    """Decides in the group's leader who gets which partitions. Every member has one, which lives as long as it does.
+    """Assigns partitions to members, in the group's leader. Every member has its own, for its
+    lifetime.
 
-    An object of this shape can stand in `partition_assignment_strategy`. Members choose an assignor by `name`, so all
-    that have the name must mean the same by it.
+    Any object of this shape can be passed as `partition_assignment_strategy`. The group selects an
+    assignor by `name`: all assignors of one name must behave alike.
     """
 
     @property
     def name(self) -> str:
-        """What the group agrees upon, as in "range"."""
+        """The name in the protocol, for example "range"."""
 
     @property
     def cooperative(self) -> bool:
-        """Whether members keep what they have while the group rebalances (KIP-429). Then `assign` must not give a
-        partition to one member while another one still owns it: it leaves it out, and the group rebalances again."""
+        """Whether members keep their partitions while the group rebalances (KIP-429). Then `assign`
+        must leave out a partition that another member still owns: the group rebalances again when
+        it is revoked."""
 
     def user_data(self, topics: Iterable[str]) -> bytes:
-        """What this member tells the leader's assignor, at each join."""
+        """Return the data that this member sends to the leader's assignor with each join."""
 
     def assign(self, members: Members, partitions: Partitions) -> Assignment:
-        """Who gets what; `partitions` has those topics that exist of all that members subscribe to. Every member needs
-        an entry in the result.
+        """Return the assignment, with an entry for every member. `partitions`: the existing topics
+        of all subscriptions.
 
-        Called on the loop: it must not wait.
+        Called on the event loop: it must not block.
         """
 
     def on_assignment(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """This member was given `partitions` in `generation`."""
+        """Receive the partitions assigned to this member in `generation`."""
+
+
+class StatelessAssignor:
+    """The base of eager assignors without user data."""
+
+    cooperative = False
+
+    def user_data(self, topics: Iterable[str]) -> bytes:
+        """Return no data."""
+        return b""
+
+    def on_assignment(self, partitions: Iterable[TopicPartition], generation: int) -> None:
+        """Ignore the assignment."""
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[PartitionInfo]]:
-    """The partitions of those `topics` that exist, as assignors take them. All replicas count, in sync or not: they
-    will be, and nobody rebalances when they are."""
+    """Return the partitions of the existing `topics`. All replicas count, in sync or not: a replica
+    that catches up does not trigger a rebalance."""
     racks = {node_id: broker.rack for node_id, broker in cluster.brokers.items() if broker.rack}
     found: dict[str, list[PartitionInfo]] = {}
     for name in topics:
@@ -74,20 +89,21 @@ def partitions_of(cluster: Cluster, topics: Iterable[str]) -> dict[str, list[Par
 
 
 def in_order(members: Members) -> list[MemberSubscription]:
-    """Static members by their instance id, then the others by their member id: a static one keeps its place.
+    """Return static members by instance id, so that they keep their place, then the others by
+    member id.
 
-    Java's order of strings is that of their UTF-16 code units.
+    Strings are ordered by their UTF-16 code units, as in Java.
     """
 
-    def place(member: MemberSubscription) -> tuple[bool, bytes]:
+    def order(member: MemberSubscription) -> tuple[bool, bytes]:
         key = member.member_id if member.instance_id is None else member.instance_id
         return member.instance_id is None, key.encode("utf-16-be", "surrogatepass")
 
-    return sorted(members.values(), key=place)
+    return sorted(members.values(), key=order)
 
 
 def racks_matter(members: Iterable[str], partitions: Iterable[frozenset[str]]) -> bool:
-    """Whether it makes a difference who reads what (KIP-881): some racks of `members` have some partitions, and not all
-    `partitions` have replicas in the same racks."""
+    """Return whether racks affect the assignment (KIP-881): some racks of `members` have replicas,
+    and not all `partitions` have replicas in the same racks."""
     distinct = set(partitions)
     return len(distinct) > 1 and not frozenset().union(*distinct).isdisjoint(members)

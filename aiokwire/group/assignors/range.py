@@ -1,31 +1,31 @@
-"""Range: each member gets a row of neighbouring partitions of every topic, so that members with the same topics get the
-same numbers of topics with as many partitions. Follows Java's RangeAssignor, with its racks (KIP-881).
+"""Range: each member receives consecutive partitions of every topic, so that the same members read
+the same partition numbers of topics with equal partition counts. Follows Java's RangeAssignor, with
+racks (KIP-881).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from aiokwire.group.assignors.base import Assignment, Members, PartitionInfo, Partitions, in_order, racks_matter
+from aiokwire.group.assignors.base import (
+    Assignment,
+    Members,
+    PartitionInfo,
+    Partitions,
+    StatelessAssignor,
+    in_order,
+    racks_matter,
+)
 from aiokwire.group.subscription_format import MemberSubscription
-from aiokwire.types import TopicPartition
 
 
-class RangeAssignor:
-    """Each member gets a row of neighbouring partitions of every topic."""
+class RangeAssignor(StatelessAssignor):
+    """Assigns consecutive partitions of every topic to each member."""
 
     name = "range"
-    cooperative = False
-
-    def user_data(self, topics: Iterable[str]) -> bytes:
-        """Nothing."""
-        return b""
-
-    def on_assignment(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """Of no interest here."""
 
     def assign(self, members: Members, partitions: Partitions) -> Assignment:
-        """Racks come first, as far as shares and equal rows of topics alike allow it; then the rest in order."""
+        """Assign by rack first, as far as even shares and equal ranges allow; then in order."""
         given: Assignment = {member_id: [] for member_id in members}
         row = in_order(members)
         topics = [
@@ -45,7 +45,7 @@ class RangeAssignor:
 
 
 class _Topic:
-    """One topic while its partitions are given away."""
+    """One topic during the assignment."""
 
     def __init__(self, takers: list[MemberSubscription], infos: Sequence[PartitionInfo], given: Assignment) -> None:
         self.takers = takers
@@ -60,11 +60,11 @@ class _Topic:
         self._share, self._extra = divmod(len(infos), len(takers)) if takers else (0, 0)
 
     def is_near(self, member: MemberSubscription, info: PartitionInfo) -> bool:
-        """Whether it has a replica in the member's rack; a member without one is near to all."""
+        """Return whether the partition has a replica in the member's rack, if it has a rack."""
         return not member.rack_id or member.rack_id in info.racks
 
     def room(self, member: MemberSubscription) -> int:
-        """How many more the member may get."""
+        """Return how many more partitions the member may receive."""
         return max(0, self._share + (self._extra > 0) - self._counts[member.member_id])
 
     def give(self, member: MemberSubscription, infos: Sequence[PartitionInfo]) -> None:
@@ -76,14 +76,14 @@ class _Topic:
             del self._free[info]
 
     def fill(self, may_have: Callable[[MemberSubscription, PartitionInfo], bool]) -> None:
-        """One member after the other takes what it may have, up to its share."""
+        """Give each member in turn the free partitions that it may have, up to its share."""
         for member in self.takers:
             if infos := [info for info in self._free if may_have(member, info)][: self.room(member)]:
                 self.give(member, infos)
 
 
 def _alike(topics: Iterable[_Topic]) -> Iterable[list[_Topic]]:
-    """Topics that go to the same members and have as many partitions: the same numbers should be together."""
+    """Group topics with the same members and the same partition count."""
     groups: dict[object, list[_Topic]] = {}
     for topic in topics:
         key = (tuple(member.member_id for member in topic.takers), len(topic.infos))
@@ -92,7 +92,7 @@ def _alike(topics: Iterable[_Topic]) -> Iterable[list[_Topic]]:
 
 
 def _match_together(topics: list[_Topic]) -> None:
-    """A number goes to the first member that is near to it in all topics and has room for it."""
+    """Assign each number to the first member that is near to it in all topics and has room."""
     left = list(topics[0].takers)
     for number in range(len(topics[0].infos)):
         for member in left:

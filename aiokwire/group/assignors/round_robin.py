@@ -1,30 +1,17 @@
-"""Round robin: all partitions of all topics, one after the other, to the members in turn. Follows Java's
-RoundRobinAssignor.
-"""
+"""Round robin: partitions go to the members in turn, as in Java's RoundRobinAssignor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from aiokwire.group.assignors.base import Assignment, Members, Partitions, in_order
-from aiokwire.types import TopicPartition
+from aiokwire.group.assignors.base import Assignment, Members, Partitions, StatelessAssignor, in_order
 
 
-class RoundRobinAssignor:
-    """Partitions go to the members in turn; one that does not want the topic is passed over."""
+class RoundRobinAssignor(StatelessAssignor):
+    """Assigns partitions to the members in turn, skipping members without the topic."""
 
     name = "roundrobin"
-    cooperative = False
-
-    def user_data(self, topics: Iterable[str]) -> bytes:
-        """Nothing."""
-        return b""
-
-    def on_assignment(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """Of no interest here."""
 
     def assign(self, members: Members, partitions: Partitions) -> Assignment:
-        """Even where all members want the same topics."""
+        """Assign in turn; shares are even if all members subscribe to the same topics."""
         given: Assignment = {member_id: [] for member_id in members}
         row = in_order(members)
         wants = [frozenset(member.topics) for member in row]

@@ -1,7 +1,8 @@
-"""Sticky: even shares, and partitions stay where they are as far as that allows. There are two: with the eager one all
-members give everything up before they join, with the cooperative one (KIP-429) only what moves.
+"""Sticky: even shares, and partitions stay with their members as far as possible. With the eager
+assignor members revoke all partitions before they join, with the cooperative one (KIP-429) only
+those that move.
 
-Both speak as Java's do, so that groups may be mixed; `balancing` decides.
+Both use Java's user data, so that groups may be mixed. `balancing` computes the assignment.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class StickyAssignor:
-    """Eager. Each member says in its user data what it had, and in which generation."""
+    """The eager sticky assignor. User data: the member's last assignment and its generation."""
 
     name = "sticky"
     cooperative = False
@@ -36,20 +37,22 @@ class StickyAssignor:
         self._last: Memory | None = None
 
     def user_data(self, topics: Iterable[str]) -> bytes:
-        """What this member had last, if it had anything."""
+        """Return this member's last assignment, if it has one."""
         return b"" if self._last is None else encode_memory(self._last)
 
     def on_assignment(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """Kept for the next join."""
+        """Keep the assignment for the next join."""
         self._last = Memory(tuple(partitions), generation)
 
     def assign(self, members: Members, partitions: Partitions) -> Assignment:
-        """Even, and with few moves."""
-        return _assign(members, partitions, _owners({member_id: _told(one) for member_id, one in members.items()}))
+        """Return an even assignment with few moves."""
+        had = {member_id: _remembered(member) for member_id, member in members.items()}
+        return _assign(members, partitions, _owners(had))
 
 
 class CooperativeStickyAssignor:
-    """Members keep what they own while the group rebalances; what moves is first taken, and given in the next round."""
+    """The cooperative sticky assignor: members keep their partitions while the group rebalances. A
+    partition that moves is revoked in one rebalance and assigned in the next."""
 
     name = "cooperative-sticky"
     cooperative = True
@@ -58,16 +61,16 @@ class CooperativeStickyAssignor:
         self._generation = NO_GENERATION
 
     def user_data(self, topics: Iterable[str]) -> bytes:
-        """The generation, for leaders that do not look for it in the subscription (before version 2)."""
+        """Return the generation, for leaders that do not read it from the subscription (v0, v1)."""
         return encode_generation(self._generation)
 
     def on_assignment(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """The generation is told to the next leader."""
+        """Keep the generation for the next join."""
         self._generation = generation
 
     def assign(self, members: Members, partitions: Partitions) -> Assignment:
-        """Even, and with few moves; without what somebody else still owns."""
-        had = {member_id: _owned(one) for member_id, one in members.items()}
+        """Return an even assignment with few moves, without partitions that others still own."""
+        had = {member_id: _owned(member) for member_id, member in members.items()}
         owners = _owners(had)
         assignment = _assign(members, partitions, owners)
         claims: dict[TopicPartition, set[str]] = {}
@@ -75,20 +78,22 @@ class CooperativeStickyAssignor:
             for tp in memory.partitions:
                 claims.setdefault(tp, set()).add(member_id)
         for member_id, mine in assignment.items():
-            mine[:] = [tp for tp in mine if owners.get(tp) == member_id or not claims.get(tp, _NOBODY) - {member_id}]
+            mine[:] = [tp for tp in mine if owners.get(tp) == member_id or not claims.get(tp, _NONE) - {member_id}]
         return assignment
 
 
-_NOBODY: Final[frozenset[str]] = frozenset()
+_NONE: Final[frozenset[str]] = frozenset()
 
 
-def _told(member: MemberSubscription) -> Memory:
+def _remembered(member: MemberSubscription) -> Memory:
     if not member.user_data:
         return Memory()
     try:
         return decode_memory(member.user_data)
     except ProtocolViolation as error:
-        logger.warning("member %r says in an unknown way what it had, so it has no claim: %s", member.member_id, error)
+        logger.warning(
+            "ignoring the user data of member %r, which is in an unknown format: %s", member.member_id, error
+        )
         return Memory()
 
 
@@ -100,7 +105,7 @@ def _owned(member: MemberSubscription) -> Memory:
 
 
 def _owners(had: Mapping[str, Memory]) -> dict[TopicPartition, str]:
-    """Whose each partition is: of those that say so, the one in the newest generation; nobody's when there are two."""
+    """Return the owner of each partition: the only claimant of the newest generation."""
     newest: dict[TopicPartition, tuple[int, str | None]] = {}
     for member_id, memory in had.items():
         for tp in memory.partitions:
@@ -108,7 +113,7 @@ def _owners(had: Mapping[str, Memory]) -> dict[TopicPartition, str]:
             if memory.generation > generation:
                 newest[tp] = (memory.generation, member_id)
             elif memory.generation == generation:
-                logger.warning("more than one member says that it had %s in generation %d", tp, generation)
+                logger.warning("more than one member claims %s in generation %d", tp, generation)
                 newest[tp] = (generation, None)
     return {tp: member_id for tp, (_, member_id) in newest.items() if member_id is not None}
 

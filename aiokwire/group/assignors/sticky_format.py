@@ -1,34 +1,30 @@
-"""What sticky assignors keep in their members' user data, in the formats of Java's: the eager one the last assignment,
-and since its second version the generation; the cooperative one the generation alone.
+"""The user data of sticky assignors, in Java's formats. Eager: the last assignment, and from
+version 1 on the generation. Cooperative: the generation.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import NamedTuple
 
 from aiokwire.errors import ProtocolViolation
-from aiokwire.group.subscription_format import NO_GENERATION
+from aiokwire.group.subscription_format import NO_GENERATION, by_topic
 from aiokwire.protocol import PlainReader, PlainWriter
 from aiokwire.types import TopicPartition
 
 
 class Memory(NamedTuple):
-    """What a member had, and in which generation (-1: it does not know, or its client does not say)."""
+    """A member's last assignment and its generation (-1: unknown)."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
 
 
 def encode_memory(memory: Memory) -> bytes:
-    """The eager assignor's user data, version 1."""
-    topics = [
-        (topic, [tp.partition for tp in group])
-        for topic, group in groupby(sorted(memory.partitions), key=lambda tp: tp.topic)
-    ]
+    """Encode the eager assignor's user data, version 1."""
+    topics = by_topic(memory.partitions)
     out = PlainWriter()
     out.array_length(len(topics))
-    for topic, numbers in topics:
+    for topic, numbers in topics.items():
         out.string(topic)
         out.int32s(numbers)
     out.int32(memory.generation)
@@ -36,9 +32,9 @@ def encode_memory(memory: Memory) -> bytes:
 
 
 def decode_memory(data: bytes) -> Memory:
-    """The eager assignor's user data, in either version; the first has no generation.
+    """Decode the eager assignor's user data, in either version; version 0 has no generation.
 
-    Raises: ProtocolViolation: the bytes are something else.
+    Raises: ProtocolViolation: the bytes are not such data.
     """
     src = PlainReader(data)
     found: list[TopicPartition] = []
@@ -53,14 +49,14 @@ def decode_memory(data: bytes) -> Memory:
 
 
 def encode_generation(generation: int) -> bytes:
-    """The cooperative assignor's user data."""
+    """Encode the cooperative assignor's user data."""
     out = PlainWriter()
     out.int32(generation)
     return out.getvalue()
 
 
 def decode_generation(data: bytes) -> int:
-    """The cooperative assignor's user data; what is something else tells no generation, as to Java."""
+    """Decode the cooperative assignor's user data; other bytes mean no generation, as in Java."""
     try:
         return PlainReader(data).int32()
     except ProtocolViolation:

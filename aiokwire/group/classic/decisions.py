@@ -1,5 +1,5 @@
-"""What a member of a classic group does next: pure functions. The only module that interprets the error codes of
-JoinGroup, SyncGroup, Heartbeat and of members' commits.
+"""What a member of a classic group does next: pure functions. The only module that interprets the
+error codes of JoinGroup, SyncGroup, Heartbeat and of members' commits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from aiokwire.error_codes import ErrorCode
 from aiokwire.group.state_table import MemberEvent
 from aiokwire.types import TopicPartition
 
-# Codes after which the member id is void.
-FORGOTTEN: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
 # Codes after which the next coordinator loads the group from the log.
 RELOADED: Final = frozenset(
     {
@@ -35,8 +33,8 @@ _ON_JOIN: Final = {
     ErrorCode.MEMBER_ID_REQUIRED: MemberEvent.RETRY,  # with the member id of the response
     ErrorCode.REBALANCE_IN_PROGRESS: MemberEvent.RETRY,
 }
+# Of SyncGroup, heartbeats and commits.
 _ON_SYNC: Final = {**_GENERATION_GONE, ErrorCode.REBALANCE_IN_PROGRESS: MemberEvent.REBALANCE}
-_ON_HEARTBEAT: Final = _ON_SYNC
 
 
 def on_join_error(code: int) -> MemberEvent:
@@ -50,12 +48,12 @@ def on_sync_error(code: int) -> MemberEvent:
 
 
 def on_heartbeat_error(code: int) -> MemberEvent | None:
-    """Return the event that the response to a heartbeat leads to; None: nothing. A heartbeat never fails the member:
-    the next join meets a lasting error again, and reports it."""
+    """Return the event that the response to a heartbeat leads to; None: nothing. A heartbeat never
+    fails the member: the next join meets a lasting error again, and reports it."""
     known = ErrorCode.of(code)
     if known is ErrorCode.NONE or known.retriable:
         return None
-    return _ON_HEARTBEAT.get(known, MemberEvent.REBALANCE)
+    return _ON_SYNC.get(known, MemberEvent.REBALANCE)
 
 
 def on_commit_error(code: int) -> MemberEvent | None:

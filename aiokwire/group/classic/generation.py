@@ -1,4 +1,4 @@
-"""What a member of a classic group knows about itself: its id and its generation. No I/O."""
+"""The id and the generation of a member of a classic group. No I/O."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from aiokwire.protocol.messages.join_group import JoinGroupResponseMember
 
 
 class MemberId:
-    """The id to join with; empty while the coordinator has to generate one.
+    """The id to join with; empty if the coordinator must generate one.
 
-    A coordinator that moves or restarts loads the group from its log, as of the last complete generation. A member that
-    got another id since then is in it under its former one, for which no process answers: every join would wait until
-    that session ends. So the former id is kept until a generation is complete.
+    A coordinator that moves or restarts loads the group from its log, as of the last complete
+    generation. That group contains the former id of a member whose id has changed since, and every
+    join would wait until the session of the former id ends. So the member keeps its former id until
+    a generation is complete.
     """
 
     def __init__(self) -> None:
@@ -23,27 +24,28 @@ class MemberId:
         self._former = ""  # of the last complete generation, after it was refused
 
     def given(self, member_id: str) -> None:
-        """The response to a join names it."""
+        """Take over the id from the response to a join."""
         self.current = member_id
 
     def settled(self) -> None:
-        """A generation is complete with it: the coordinator has stored this one."""
+        """Drop the former id: the generation is complete, so the coordinator has stored the new id."""
         self._former = ""
 
     def refused(self) -> None:
-        """The coordinator does not know it."""
+        """Drop the current id, which the coordinator does not know, or return to the former one."""
         if self._former and self._former != self.current:
             self._recall()
         else:
             self._former, self.current = self.current, ""
 
     def moved(self) -> None:
-        """The group may have been reloaded. An id received since is kept: the group waits for its member."""
+        """Return to the former id: the group may have been reloaded. An id received since is kept,
+        because the group waits for it."""
         if self._former and not self.current:
             self._recall()
 
     def left(self) -> str:
-        """The member leaves. Return the id that it had."""
+        """Drop both ids, and return the current one: the member leaves."""
         gone, self.current, self._former = self.current, "", ""
         return gone
 
@@ -56,15 +58,15 @@ class Generation(NamedTuple):
 
     number: int
     assignor: Assignor
-    topics: frozenset[str]  # that this member subscribed to then
-    watch: Watch | None  # the leader's; None for the others
-    members: list[JoinGroupResponseMember]  # known to the leader alone
-    is_given: bool  # the coordinator keeps the assignment that it has (KIP-814)
-    leader: str = ""  # its member id
-    yields: bool = False  # this member joined with partitions, and gives them up instead of taking new ones: `strategy`
+    topics: frozenset[str]  # the subscription of this member at the join
+    watch: Watch | None  # None if this member does not lead
+    members: list[JoinGroupResponseMember]  # empty if this member does not lead
+    is_given: bool  # the coordinator keeps the current assignment (KIP-814)
+    leader: str = ""  # the member id of the leader
+    yields: bool = False  # this member joined with partitions, and only revokes them (see `strategy`)
 
     def outdated(self, topics: frozenset[str], cluster: Cluster) -> str | None:
-        """Return why the group has to be rebalanced; None if it need not."""
+        """Return why the group must rebalance; None if it need not."""
         if self.topics != topics:
             return "the subscription changed"
         changed = [] if self.watch is None else self.watch.changed(cluster)

@@ -1,4 +1,4 @@
-"""Why a coordinator answered INCONSISTENT_GROUP_PROTOCOL: what was offered, what the group uses, and what to change."""
+"""Explains INCONSISTENT_GROUP_PROTOCOL: the assignors offered and in use, and what to change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN: Final = 5  # members
 
 
 async def explain(coordinator: CoordinatorClient, group_id: str, offered: Sequence[Assignor]) -> str:
-    """Return the explanation for an error; asks the coordinator once, and works without its answer."""
+    """Return the explanation. Sends one request to the coordinator; a response is not required."""
     names = ", ".join(assignor.name for assignor in offered)
     try:
         answer = await coordinator.request(DescribeGroupsRequest(groups=[group_id]), timeout=TIMEOUT)

@@ -1,4 +1,4 @@
-"""What the leader of a classic group does: assign the partitions to all members, and notice when the topics change."""
+"""The leader of a classic group: assigns partitions to all members, detects changed topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOREIGN_TOPICS_WAIT = 5.0
 
 
 class Watch(NamedTuple):
-    """The topics and partition counts that the leader's assignment was computed from."""
+    """The topics and partition counts of the leader's assignment."""
 
     topics: frozenset[str]
     counts: Mapping[str, int]
@@ -30,7 +30,7 @@ class Watch(NamedTuple):
 
 
 def watch(cluster: Cluster, topics: Iterable[str]) -> Watch:
-    """Return the partition counts of `topics` as they are now."""
+    """Return the current partition counts of `topics`."""
     names = frozenset(topics)
     return Watch(names, partition_counts(cluster, names))
 
@@ -47,7 +47,7 @@ def subscriptions(members: Sequence[JoinGroupResponseMember]) -> dict[str, Membe
 
 
 async def know_topics(client: Client, topics: Iterable[str]) -> Cluster:
-    """Return the metadata with all of `topics`, as far as they exist."""
+    """Return the metadata with all existing `topics`."""
     names = frozenset(topics)
     client.metadata.want(names)
     if any(name not in client.cluster.topics for name in names):
@@ -69,7 +69,7 @@ def share_out(assignor: Assignor, members: Mapping[str, MemberSubscription], clu
     topics = {topic for member in members.values() for topic in member.topics}
     try:
         decided = assignor.assign(members, partitions_of(cluster, sorted(topics)))
-    except Exception as error:  # whatever a user's own assignor raises
+    except Exception as error:  # an assignor of the user may raise anything
         raise KafkaError(f"the assignor {assignor.name!r} failed: {type(error).__name__}: {error}") from error
     taken: set[object] = set()
     for member_id, partitions in decided.items():

@@ -1,7 +1,9 @@
-"""A member of a group that uses the classic protocol: one coroutine per state, run by the driver in `MemberBase`.
+"""A member of a group that uses the classic protocol: one coroutine per state, run by the driver in
+`MemberBase`.
 
-The coordinator chooses one member as the leader, which assigns the partitions to all members (`leader`).
-`strategy` decides which assignors are offered, and which partitions are kept when another one is chosen.
+The coordinator chooses one member as the leader, which assigns the partitions to all members
+(`leader`). `strategy` decides which assignors are offered, and which partitions are kept when
+another one is chosen.
 """
 
 from __future__ import annotations
@@ -307,7 +309,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
         return await self._after_refusal(MemberEvent.REFUSED, self._error(code, "JoinGroup", why))
 
     def _forget_id(self, code: int) -> None:
-        if code in decisions.FORGOTTEN:
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._id.refused()
 
     # --- heartbeats and signals ---------------------------------------------------------------------------------------
@@ -332,7 +334,7 @@ class ClassicMember(MemberBase[ClassicProtocolState]):
             self._end_by(event, outcome.error_code, "Heartbeat")
 
     def on_refused(self, error: KafkaError) -> None:
-        """See `HeartbeatSource`. The next join meets the same error and reports it to the application."""
+        """See `HeartbeatSource`. The next join meets the error again and reports it."""
         self._signal(MemberEvent.REBALANCE)
 
     def _end_by(self, event: MemberEvent, code: int, request: str, message: str | None = None) -> None:

@@ -31,7 +31,7 @@ def join_request(
     rebalance_timeout: float,
     reason: str,
 ) -> join_group.JoinGroupRequest:
-    """Build JoinGroup. Times in seconds; `protocols` are the assignors' names, each with the member's subscription."""
+    """Build JoinGroup. Times in seconds; `protocols`: assignors' names and subscriptions."""
     return join_group.JoinGroupRequest(
         group_id=member.group_id,
         session_timeout_ms=round(session_timeout * 1000),
@@ -45,7 +45,7 @@ def join_request(
 
 
 def sync_request(member: GroupMetadata, protocol: str, assignments: Mapping[str, bytes]) -> sync_group.SyncGroupRequest:
-    """Build SyncGroup. `assignments`: the leader's decision, by member id; empty for the other members."""
+    """Build SyncGroup. `assignments`: the leader's decision by member id; else empty."""
     return sync_group.SyncGroupRequest(
         group_id=member.group_id,
         generation_id=member.generation,
@@ -79,7 +79,7 @@ class HeartbeatContent:
 def leave_request(
     member: GroupMetadata, reason: str
 ) -> tuple[leave_group.LeaveGroupRequest, Callable[[ApiVersions], int]]:
-    """Return LeaveGroup and the function that chooses its version, and sets the fields that the version has."""
+    """Return LeaveGroup and the chooser of its version, which sets the fields of that version."""
     request = leave_group.LeaveGroupRequest(group_id=member.group_id)
 
     def version(versions: ApiVersions) -> int:

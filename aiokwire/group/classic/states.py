@@ -1,4 +1,5 @@
-"""The states of a member that uses the classic protocol, and their transitions. Driven by `member` alone.
+"""The states of a member that uses the classic protocol, and their transitions. Driven by `member`
+alone.
 
 UNJOINED -> PREPARING_REBALANCE -> COMPLETING_REBALANCE -> RECONCILING -> STABLE -> REVOKING -> PREPARING_REBALANCE ...
               JoinGroup              SyncGroup             revoke, assign  heartbeats  revoke

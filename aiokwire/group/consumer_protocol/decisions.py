@@ -1,5 +1,5 @@
-"""What a member that uses the consumer protocol does next: pure functions. The only module that interprets the error
-codes of ConsumerGroupHeartbeat and of such members' commits.
+"""What a member that uses the consumer protocol does next: pure functions. The only module that
+interprets the error codes of ConsumerGroupHeartbeat and of such members' commits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SEVERITY: Final = (
 
 
 def on_join_error(code: int) -> MemberEvent:
-    """Return the event that a refused join leads to. A group that is not found exists, and uses the other protocol."""
+    """Return the event after a refused join. A group that is not found uses the other protocol."""
     known = ErrorCode.of(code)
     return _ON_JOIN.get(known, MemberEvent.RETRY if known.retriable else MemberEvent.REFUSED)
 
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
 
 
 def plan_reconciliation(owned: Collection[TopicPartition], target: Parts, names: Mapping[bytes, str]) -> Plan:
-    """Return the partitions to revoke and to add. A partition waits until the name of its topic is known."""
+    """Return the partitions to revoke and to add, as far as the names of their topics are known."""
     before, after = frozenset(owned), frozenset(_by_name(target, names).values())
     return Plan(before - after, after - before)
 

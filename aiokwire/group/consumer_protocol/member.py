@@ -1,8 +1,9 @@
-"""A member of a group that uses the consumer protocol (KIP-848): one coroutine per state, run by the driver in
-`MemberBase`.
+"""A member of a group that uses the consumer protocol (KIP-848): one coroutine per state, run by
+the driver in `MemberBase`.
 
-The coordinator assigns partitions in responses to heartbeats. A member revokes partitions, acknowledges that, and then
-receives others. Heartbeats are sent from the join until the member leaves.
+The coordinator assigns partitions in responses to heartbeats. A member revokes partitions,
+acknowledges that, and then receives others. Heartbeats are sent from the join until the member
+leaves.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ UNRELEASED_INTERVAL = 1.0
 
 
 class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
-    """A member that uses ConsumerGroupHeartbeat; see `MemberBase`. Its `commits` gate is always open: joins of this
-    protocol do not affect commits."""
+    """A member that uses ConsumerGroupHeartbeat; see `MemberBase`. Its `commits` gate is always
+    open: joins of this protocol do not affect commits."""
 
     def __init__(
         self, client: Client, options: MemberOptions, host: Host, status: MemberStatus, *, may_fall_back: bool = False
     ) -> None:
-        """`may_fall_back`: if the group cannot use this protocol, `run` ends without an error for the application."""
+        """`may_fall_back`: end `run` without an error if the group cannot use this protocol."""
         super().__init__(
             client,
             options,
@@ -110,8 +111,10 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         """JOINING: send a heartbeat with epoch 0."""
         self._signals.clear()
         wanted = self._wanted
+        heartbeat = HeartbeatBuilder(self._identity, wanted, None, None)
+        timeout = min(self._client.config.request_timeout, self._options.session_timeout)
         try:
-            answer = await self._ask(HeartbeatBuilder(self._identity, wanted, None, None))
+            answer = await self._coordinator.request(heartbeat.request, version=heartbeat.version, timeout=timeout)
         except UnsupportedVersion as error:
             return self._after_unserved(error)
         except KafkaError as error:
@@ -218,13 +221,6 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         self._report(MemberEvent.REFUSED, error)
         self._signal(MemberEvent.REFUSED)
 
-    async def _ask(self, heartbeat: HeartbeatBuilder) -> ConsumerGroupHeartbeatResponse:
-        return await self._coordinator.request(
-            heartbeat.request,
-            version=heartbeat.version,
-            timeout=min(self._client.config.request_timeout, self._options.session_timeout),
-        )
-
     def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         """Apply a response without an error."""
         news = read_heartbeat(answer, self._member_id)
@@ -238,8 +234,8 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
             self._signal(MemberEvent.ASSIGNMENT_CHANGED)
 
     def _acknowledge_held(self, target: Parts) -> None:
-        """Report the part of `target` that is in force: the coordinator waits for that before it assigns the revoked
-        partitions to other members, and others to this one."""
+        """Report the part of `target` that is in force: the coordinator waits for that before it
+        assigns the revoked partitions to other members, and others to this one."""
         self._held = decisions.held_of(target, self._names, self._host.owned())
         self._acknowledge = True
         self._heartbeats.send_now()
@@ -258,7 +254,7 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         return await self._after_refusal(event, error)
 
     def _after_unserved(self, error: BrokerError) -> MemberEvent:
-        """Handle a broker that does not support this protocol, or a group that uses the other one."""
+        """Handle a broker without this protocol, or a group that uses the other one."""
         if self._may_fall_back:
             logger.info("%s: falling back to the classic protocol: %s", self._label, error)
         else:
@@ -266,8 +262,8 @@ class ConsumerProtocolMember(MemberBase[ConsumerProtocolState]):
         return MemberEvent.UNSERVED
 
     async def _after_unreleased(self, error: BrokerError) -> MemberEvent:
-        """Handle an instance id that is in use: by the process that this one replaces, until its session ends, or by a
-        running one."""
+        """Handle an instance id that is in use: by the process that this one replaces, until its
+        session ends, or by a running one."""
         now = anyio.current_time()
         if self._unreleased_since is None:
             self._unreleased_since = now

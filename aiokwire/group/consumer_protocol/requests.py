@@ -1,8 +1,9 @@
 """ConsumerGroupHeartbeat in both versions. No I/O.
 
-- A heartbeat names only what changed since the last one with a response; after one without a response, and in a join,
-  it names everything.
-- v0: the coordinator generates member ids, and there are no patterns. v1: members generate their ids (KIP-1082).
+- A heartbeat names only what changed since the last one with a response; after one without a
+  response, and in a join, it names everything.
+- v0: the coordinator generates member ids, and there are no patterns. v1: members generate their
+  ids (KIP-1082).
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class HeartbeatBuilder:
     """Builds one heartbeat; its fields are final when the version is chosen."""
 
     def __init__(self, member: GroupMetadata, now: Description, sent: Description | None, held: Parts | None) -> None:
-        """`sent`: what the coordinator knows of this member, None: nothing. `held`: the partitions in force, None to
-        leave them out."""
+        """`sent`: what the coordinator knows of this member, None: nothing. `held`: the partitions
+        in force, None to leave them out."""
         self.request = request = messages.ConsumerGroupHeartbeatRequest(
             group_id=member.group_id,
             member_id=member.member_id,
@@ -89,7 +90,8 @@ class HeartbeatBuilder:
     def version(self, versions: ApiVersions) -> int:
         """Return the newest version.
 
-        Raises: UnsupportedVersion: the broker does not support the protocol, or is too old for patterns.
+        Raises: UnsupportedVersion: the broker does not support the protocol, or is too old for
+        patterns.
         """
         picked = versions.pick(messages.ConsumerGroupHeartbeatRequest)
         if picked < FIRST_VERSION_WITH_OWN_IDS:
@@ -107,7 +109,7 @@ class HeartbeatBuilder:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeartbeatContent:
-    """The contents of heartbeats until they change; a pure function, called in the heartbeat thread."""
+    """The contents of heartbeats until they change; a pure function, for the heartbeat thread."""
 
     member: GroupMetadata
     now: Description
@@ -117,7 +119,7 @@ class HeartbeatContent:
     def __call__(
         self, versions: ApiVersions, last: Response | None
     ) -> tuple[messages.ConsumerGroupHeartbeatRequest, int]:
-        """Build one with the epoch of the last response, which the member may not have received yet."""
+        """Build one with the epoch of the last response, which the member may not know yet."""
         member = self.member
         if isinstance(last, messages.ConsumerGroupHeartbeatResponse):
             member = member._replace(generation=last.member_epoch)
@@ -126,7 +128,7 @@ class HeartbeatContent:
 
 
 def leave_request(member: GroupMetadata) -> messages.ConsumerGroupHeartbeatRequest:
-    """Build the last heartbeat. A static member leaves temporarily: it keeps its partitions until its session ends."""
+    """Build the last heartbeat. A static member keeps its partitions until its session ends."""
     return messages.ConsumerGroupHeartbeatRequest(
         group_id=member.group_id,
         member_id=member.member_id,

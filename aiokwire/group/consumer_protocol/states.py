@@ -1,4 +1,5 @@
-"""The states of a member that uses the consumer protocol (KIP-848), and their transitions. Driven by `member` alone.
+"""The states of a member that uses the consumer protocol (KIP-848), and their transitions. Driven
+by `member` alone.
 
 UNJOINED -> JOINING -> RECONCILING <-> STABLE      heartbeats from the response to the join until the member leaves
             epoch 0    revoke, assign

@@ -1,5 +1,5 @@
-"""Names of topics of which only the ids are known: what the coordinator of a KIP-848 group assigns may match a pattern
-that nobody here has looked at.
+"""Looks up the names of topics by their ids: the coordinator of a KIP-848 group assigns topics by
+id, also topics that match a pattern and are not in the client's metadata.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from aiokwire.protocol.messages import metadata
 
 logger = logging.getLogger(__name__)
 
-# Since when Metadata can be asked by id (KIP-516).
-BY_ID_SINCE: Final = 12
+# The first version of Metadata with requests by topic id (KIP-516).
+FIRST_VERSION_BY_ID: Final = 12
 TIMEOUT: Final = 5.0  # seconds
 
 
 async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, str]:
-    """The names of those topics that are known here, or to the first broker that is asked; one attempt."""
+    """Return the names in the client's metadata or from one broker; one attempt."""
     found = {topic_id: name for topic_id in topic_ids if (name := client.cluster.topic_name(topic_id)) is not None}
     missing = sorted(set(topic_ids) - found.keys())
     if not missing:
@@ -31,8 +31,8 @@ async def names_of(client: Client, topic_ids: Collection[bytes]) -> dict[bytes, 
 
     def ask(versions: ApiVersions) -> tuple[metadata.MetadataRequest, int]:
         version = versions.pick(metadata.MetadataRequest)
-        if version < BY_ID_SINCE:
-            raise UnsupportedVersion("this broker cannot be asked for topics by their ids", request="Metadata")
+        if version < FIRST_VERSION_BY_ID:
+            raise UnsupportedVersion("this broker does not support Metadata by topic id", request="Metadata")
         topics = [metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in missing]
         return metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False), version
 
