@@ -1,7 +1,7 @@
-"""A topic compared with an archive of it: by checksums of stretches of offsets; offset by offset where they differ.
+"""The comparison of a topic with its archive: checksums of blocks, then single offsets that differ.
 
-The checksums are of offset and key, value, headers and timestamp, each by itself; how the archive's files are cut, and
-the order of their rows, makes no difference.
+The checksums are of offset and key, value, headers and timestamp, each separately; they do not depend
+on the archive's files or the order of their rows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from aiokwire.types import TopicPartition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# How many offsets have a checksum together.
+# The offsets of a checksum.
 BLOCK: Final = 8192
-# In how many blocks offsets are looked at one by one, and how many of them are looked at; all blocks are compared.
+# Limits of the search for single offsets; all blocks are compared.
 BLOCKS_SEARCHED: Final = 256
 OFFSETS_SEARCHED: Final = 20_000
-# How many differences are named.
+# The differences that are reported.
 SHOWN: Final = 200
 
 _PLACE: Final = ("topic", "partition")
@@ -32,7 +32,7 @@ IN_BLOCK: Final = "somewhere in these offsets"
 
 
 class Differing(NamedTuple):
-    """One offset at which topic and archive differ."""
+    """An offset at which topic and archive differ."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class Differing(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """Offsets that follow each other and differ in the same way."""
+    """Consecutive offsets that differ in the same way."""
 
     topic: str
     partition: int
@@ -58,21 +58,21 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What comparing came to."""
+    """The result of a comparison."""
 
     path: str
     files: int
     records: int
-    """Of the archive, within what was compared."""
+    """Of the archive, in the compared offsets."""
     compared: tuple[tuple[str, int, int, int], ...]
-    """Topic, partition, and the offsets from, and up to, not including."""
+    """Topic, partition, first offset, and end offset (exclusive)."""
     differences: tuple[Difference, ...]
 
 
 def common(
     topic: Mapping[TopicPartition, tuple[int, int]], archive: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """The offsets that both should have: what retention took, and what came after the archive, is no difference."""
+    """Return the offsets that both should have, without those deleted or not yet archived."""
     found = {}
     for tp in sorted(topic.keys() & archive.keys()):
         begin, end = max(topic[tp][0], archive[tp][0]), min(topic[tp][1], archive[tp][1])
@@ -82,7 +82,7 @@ def common(
 
 
 def stretches_of(offsets: Iterable[Differing]) -> list[Difference]:
-    """Those that follow each other and are of one kind as one difference."""
+    """Join consecutive offsets of one kind to a difference."""
     found: list[Difference] = []
     for each in sorted(offsets, key=lambda one: (one.topic, one.partition, one.kind, one.offset)):
         last = found[-1] if found else None
@@ -96,7 +96,7 @@ def stretches_of(offsets: Iterable[Differing]) -> list[Difference]:
 
 
 def within(rows: DataFrame, compared: Mapping[TopicPartition, tuple[int, int]]) -> DataFrame:
-    """Only the rows of these offsets."""
+    """Filter the rows of these offsets."""
     from pyspark.sql import functions as F
 
     chosen = F.lit(False)
@@ -107,8 +107,10 @@ def within(rows: DataFrame, compared: Mapping[TopicPartition, tuple[int, int]]) 
 
 
 def find_differences(topic: DataFrame, archive: DataFrame, parts: Sequence[str]) -> tuple[int, list[Difference]]:
-    """How many records of the archive were compared, and where it differs. Both frames have the columns `parts`, which
-    are compared, and topic, partition and offset."""
+    """Return the count of compared records of the archive, and the differences.
+
+    Both frames have the columns `parts`, which are compared, and topic, partition and offset.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -129,7 +131,7 @@ def find_differences(topic: DataFrame, archive: DataFrame, parts: Sequence[str])
         return records, []
     searched = differ[:BLOCKS_SEARCHED]
     found = stretches_of(_one_by_one(topic, archive, searched, parts))[:SHOWN]
-    # More blocks than are searched, or more offsets than are taken: no difference is silent.
+    # Beyond the limits of the search, report whole blocks.
     named = {(one.topic, one.partition, at) for one in found for at in range(one.first // BLOCK, one.last // BLOCK + 1)}
     for row in differ:
         if (row.topic, row.partition, row.block) not in named and len(found) < SHOWN:
@@ -139,7 +141,7 @@ def find_differences(topic: DataFrame, archive: DataFrame, parts: Sequence[str])
 
 
 def _hashed(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
-    """For each row its place and a hash of each of its parts; a null is not an empty value."""
+    """Return each row's offset, and a hash of each part that distinguishes null from empty."""
     from pyspark.sql import functions as F
 
     hashes = [F.xxhash64("offset", F.col(name).isNull(), F.col(name)).alias(name) for name in parts]
@@ -147,7 +149,7 @@ def _hashed(rows: DataFrame, parts: Sequence[str]) -> DataFrame:
 
 
 def _checksums(hashed: DataFrame, by: Any, side: str, parts: Sequence[str]) -> DataFrame:
-    """A count, and for each part the hashes of all rows in one."""
+    """Aggregate a count, and the xor of the hashes of each part."""
     from pyspark.sql import functions as F
 
     sums = [F.bit_xor(name).alias(f"{side}_{name}") for name in parts]
@@ -183,7 +185,7 @@ def _one_by_one(topic: DataFrame, archive: DataFrame, blocks: Sequence[Any], par
 
 
 def kind_of(row: Mapping[str, Any], parts: Sequence[str]) -> str:
-    """In what way an offset differs."""
+    """Describe how an offset differs."""
     if row["archive_count"] is None:
         return NOT_ARCHIVED
     if row["topic_count"] is None:

@@ -1,7 +1,8 @@
-"""The archive's side of a comparison: whether its files are what their manifest says, and their rows."""
+"""The archive's side of a comparison: the check of its files, and their rows."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,10 +23,10 @@ _ISOLATION: Final = "kafka.isolation.level"
 def compare(
     spark: SparkSession, options: Mapping[str, str], audited: Mapping[TopicPartition, tuple[int, int]], place: str
 ) -> Comparison:
-    """Compare what the source's options name, of which `audited` has the offsets, with an archive.
+    """Compare the topics of the source's options, at the `audited` offsets, with an archive.
 
-    Raises: ConfigurationError: there is no archive, or its records were decoded; ArchiveDamaged: its manifests do not
-        fit each other.
+    Raises: ConfigurationError: there is no archive, or its records were decoded; ArchiveDamaged: its
+        manifests are inconsistent.
     """
     archive = read_archive(place)
     compared = common(audited, whole_ranges(archive.ranges))
@@ -48,9 +49,9 @@ def compare(
 
 
 def compared_parts(archive: Archive) -> list[str]:
-    """What of a record the archive has, to compare.
+    """Return the parts of a record that the archive has.
 
-    Raises: ConfigurationError: keys or values were decoded, so that their bytes are not there.
+    Raises: ConfigurationError: it has decoded keys or values, not their bytes.
     """
     columns = columns_of(archive)
     for name in ("key", "value"):
@@ -60,7 +61,7 @@ def compared_parts(archive: Archive) -> list[str]:
 
 
 def columns_of(archive: Archive) -> dict[str, str]:
-    """The columns of the files and their types, without what is in these."""
+    """Return the columns of the files with the names of their types, without element types."""
     from pyspark.sql.types import StructType
 
     schema: Any = StructType.fromDDL(str(archive.layout.get("schema", "")))
@@ -68,7 +69,7 @@ def columns_of(archive: Archive) -> dict[str, str]:
 
 
 def archived_rows(spark: SparkSession, place: str, archive: Archive, files: Sequence[DataFile]) -> DataFrame:
-    """The rows of these files, with topic and partition, which only the names of their directories have."""
+    """Return the rows of files, with topic and partition from the names of their directories."""
     schema = f"{archive.layout['schema']}, topic string, partition int"
     if not files:
         return spark.createDataFrame([], schema)
@@ -78,7 +79,7 @@ def archived_rows(spark: SparkSession, place: str, archive: Archive, files: Sequ
 
 
 def whole_ranges(ranges: Iterable[Range]) -> dict[TopicPartition, tuple[int, int]]:
-    """From the first to the last offset that an archive has read of each partition; what it left out lies between."""
+    """Return the first and the end offset of each partition in an archive, ignoring gaps."""
     found: dict[TopicPartition, tuple[int, int]] = {}
     for each in ranges:
         start, end = found.get(each.tp, (each.start, each.end))
@@ -92,19 +93,9 @@ def touches(file: DataFile, start: int, end: int) -> bool:
 
 
 def check_files(spark: SparkSession, store: Store, files: Sequence[DataFile]) -> dict[DataFile, str]:
-    """The files that are gone, or not what they were when they were written, and why. In Spark's tasks."""
+    """Return missing and changed files with their faults, checked in Spark's tasks."""
     if not files:
         return {}
     slices = min(len(files), 4 * spark.sparkContext.defaultParallelism)
-    told = spark.sparkContext.parallelize(files, slices).map(_Check(store)).collect()
-    return {file: faults[0] for file, faults in told if faults}
-
-
-class _Check:
-    """What Spark takes to its workers."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def __call__(self, file: DataFile) -> tuple[DataFile, list[str]]:
-        return file, check_file(self._store, file)
+    found = spark.sparkContext.parallelize(files, slices).map(functools.partial(check_file, store)).collect()
+    return {file: faults[0] for file, faults in zip(files, found, strict=True) if faults}

@@ -1,18 +1,18 @@
-"""`audit`: looks the offsets up once, counts in Spark's tasks, compares, and judges."""
+"""`audit`: looks up the offsets once, counts records in Spark's tasks, compares, and reports findings."""
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aiokwire.admin import Admin
+from aiokwire.admin import Admin, ConfigResource, ResourceType
 from aiokwire.clock import wall_ms
 from aiokwire.cluster import Client
+from aiokwire.errors import AuthorizationError, KafkaError
 from aiokwire.spark.archive.manifest import read_archive
-from aiokwire.spark.audit import cluster
 from aiokwire.spark.audit.duplicates import find_duplicates, parse_identity
 from aiokwire.spark.audit.report import (
     AuditReport,
@@ -29,16 +29,22 @@ from aiokwire.spark.jobs.ranges import Scope, admin_options, explicit, find_scop
 from aiokwire.spark.jobs.spark_session import ask, spark_session
 from aiokwire.spark.jobs.stopping import Stop
 from aiokwire.spark.options import SourceOptions, parse_source
+from aiokwire.types import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What is wrong unless the caller says otherwise.
+# The findings that fail an audit by default.
 FAIL_ON: Final = (Finding.GAPS.value, Finding.DIFFERENCES.value)
 SKEW_LIMIT: Final = 2.0
 
-# Tasks of a core: enough to show how far it is.
-_TASKS_A_CORE: Final = 4
+# Tasks per core: enough to show progress.
+_TASKS_PER_CORE: Final = 4
+
+_POLICY: Final = "cleanup.policy"
+# Groups that commit offsets as consumers do; old brokers report no type, groups without members no protocol.
+_TYPES: Final = frozenset({"classic", "consumer", ""})
+_PROTOCOLS: Final = frozenset({"consumer", ""})
 
 
 def audit(
@@ -58,16 +64,17 @@ def audit(
     progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> AuditReport:
-    """Count what is in topics, partition by partition, and tell what is wrong.
+    """Count the contents of topics by partition, and report findings.
 
-    `options` are the source's (`startingOffsets`, `endingTimestamp`, `kafka.client.rack`, ...). `duplicates`:
-    what makes two records equal, `key,value`, `key`, `value` or `header:NAME`; None: they are not looked for.
-    `groups`: whose lag is told; None: of all that have committed something. `against`: an archive's place.
-    `fail_on` names the findings that count as wrong, see `Finding`. `skew_limit`: how many times the mean of bytes a
-    partition may have.
+    `options` are the source's (`startingOffsets`, `endingTimestamp`, `kafka.client.rack`, ...).
+    `duplicates` is the identity of a record: `key,value`, `key`, `value` or `header:NAME`; None skips
+    the search. `groups` are those whose lag is reported, by default all with commits. `against` is
+    the path of an archive. `fail_on` are the findings that fail the audit, see `Finding`.
+    `skew_limit` is the largest size of a partition relative to the mean.
 
-    Raises: ConfigurationError: an option is wrong, or a topic or the archive is not there; LostData: offsets that the
-        options name are gone; JobFailed: a task failed, as for a corrupt batch; Stopped: `stop` asked for the end.
+    Raises: ConfigurationError: an option is invalid, or a topic or the archive does not exist;
+        LostData: offsets that the options name are gone; JobFailed: a task failed, for instance on a
+        corrupt batch; Stopped: a stop was requested.
     """
     names = (topics,) if isinstance(topics, str) else tuple(topics)
     failing = parse_findings(fail_on)
@@ -83,8 +90,8 @@ def audit(
     began = time.perf_counter()
     scope = ask(parsed.consumer, functools.partial(find_scope, options=parsed))
     compacted, lags = ask(parsed.consumer, functools.partial(_around, scope=scope, options=parsed, groups=groups))
-    cores = session.sparkContext.defaultParallelism * _TASKS_A_CORE
-    tallies = stop.job(session, lambda: tally_scope(session, scope, parsed, cores), tick=show("counting"))
+    tasks = session.sparkContext.defaultParallelism * _TASKS_PER_CORE
+    tallies = stop.job(session, lambda: tally_scope(session, scope, parsed, tasks), tick=show("counting"))
     fixed = explicit(given, scope)
     repeated = comparison = None
     if duplicates is not None and scope.size:
@@ -104,11 +111,11 @@ def audit(
 
 
 def source_options(topics: Sequence[str], bootstrap: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The source's options for these topics, as readers of what is committed."""
+    """Return the source's options for these topics, with read_committed."""
     own = {
         "kafka.bootstrap.servers": bootstrap,
         "subscribe": ",".join(topics),
-        "kafka.isolation.level": "read_committed",  # the broker tells what was aborted to such readers only
+        "kafka.isolation.level": "read_committed",  # the broker reports aborted transactions to such readers only
     }
     return {name: text for name, text in options.items() if name.lower() not in own} | own
 
@@ -116,9 +123,49 @@ def source_options(topics: Sequence[str], bootstrap: str, options: Mapping[str, 
 async def _around(
     client: Client, *, scope: Scope, options: SourceOptions, groups: Collection[str] | None
 ) -> tuple[dict[str, bool], list[GroupLag]]:
-    del client  # the admin client has one of its own
+    del client  # the admin client has its own
     async with Admin(**admin_options(options.consumer)) as admin:
-        return await cluster.compaction(admin, scope.topics), await cluster.lags(admin, groups, scope.latest)
+        return await compaction(admin, scope.topics), await lags_of(admin, groups, scope.latest)
+
+
+async def compaction(admin: Admin, topics: Iterable[str]) -> dict[str, bool]:
+    """Return which topics are compacted; topics whose policy the broker does not report are left out."""
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    try:
+        described = await admin.describe_configs(resources, [_POLICY])
+    except KafkaError:
+        return {}  # an old broker: the audit reports it as unknown
+    found = {}
+    for resource in resources:
+        entry = described[resource].get(_POLICY) if resource not in described.errors else None
+        if entry is not None and entry.value is not None:
+            found[resource.name] = "compact" in entry.value
+    return found
+
+
+async def lags_of(admin: Admin, groups: Collection[str] | None, ends: Mapping[TopicPartition, int]) -> list[GroupLag]:
+    """Return the lag of groups in these partitions; None: of all consumer groups that may be described.
+
+    Raises: AuthorizationError: a named group may not be described; KafkaError: a broker refuses.
+    """
+    if groups is not None:
+        names = sorted(groups)
+    else:
+        listed = await admin.list_groups()
+        names = [each.group_id for each in listed if each.type in _TYPES and each.protocol_type in _PROTOCOLS]
+    found = []
+    for name in names:
+        try:
+            committed = await admin.list_group_offsets(name)
+        except AuthorizationError:
+            if groups is not None:
+                raise
+            continue
+        for tp, place in sorted(committed.items()):
+            if tp in ends:
+                lag = max(0, ends[tp] - place.offset)
+                found.append(GroupLag(name, tp.topic, tp.partition, place.offset, ends[tp], lag))
+    return found
 
 
 def _reports(

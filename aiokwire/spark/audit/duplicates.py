@@ -1,6 +1,6 @@
-"""Records that are there twice, found by Spark: equal by key and value, by value, by key, or by a header.
+"""Duplicate records, found by Spark: equal by key and value, by value, by key, or by a header.
 
-Two records count as equal when 128 bits of hashes over these columns are.
+Records count as equal if 128 bits of hashes of these columns are equal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aiokwire.errors import ConfigurationError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# How many are named; all are counted.
+# The duplicates that are named; all are counted.
 SHOWN: Final = 20
 
 _HEADER: Final = re.compile(r"header:(.+)")
@@ -24,7 +24,7 @@ _COLUMNS: Final = {"key,value": ("key", "value"), "value": ("value",), "key": ("
 
 @dataclass(frozen=True)
 class Repeated:
-    """Records that are equal, in one topic."""
+    """Equal records in one topic."""
 
     topic: str
     times: int
@@ -38,23 +38,23 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """What is there more than once."""
+    """The duplicates in topics."""
 
     by: str
     records: int
-    """How many were compared: with a header, those that have it."""
+    """The count of compared records: for a header, those that have it."""
     extra: int
-    """How many repeat one that is there already."""
+    """The count of records that repeat an earlier one."""
     distinct: int
-    """How many different ones are repeated."""
+    """The count of distinct records that are repeated."""
     by_topic: dict[str, int]
-    """`extra` of each topic that has some."""
+    """`extra` of each topic that has duplicates."""
     shown: tuple[Repeated, ...]
-    """Those that are there most often."""
+    """The most frequent ones."""
 
 
 def parse_identity(text: str) -> tuple[tuple[str, ...], str | None]:
-    """What makes two records equal: the columns, or a header's name.
+    """Parse the identity of a record: columns, or a header's name.
 
     Raises: ConfigurationError: it is none of `key,value`, `key`, `value`, `header:NAME`.
     """
@@ -63,12 +63,12 @@ def parse_identity(text: str) -> tuple[tuple[str, ...], str | None]:
         return columns, None
     header = _HEADER.fullmatch(text)
     if header is None:
-        raise ConfigurationError(f"duplicates are looked for by key,value or key or value or header:NAME, not {text!r}")
+        raise ConfigurationError(f"duplicates must be key,value or key or value or header:NAME, not {text!r}")
     return ("headers",), header[1]
 
 
 def source_options(options: Mapping[str, str], by: str) -> dict[str, str]:
-    """The source's options: only what is compared is read, and what aborted transactions wrote is not."""
+    """Return the source's options to read the compared columns with read_committed."""
     columns, header = parse_identity(by)
     found = {name: text for name, text in options.items() if name.lower() not in ("columns", "includeheaders")}
     return found | {
@@ -79,22 +79,19 @@ def source_options(options: Mapping[str, str], by: str) -> dict[str, str]:
 
 
 def find_duplicates(spark: SparkSession, options: Mapping[str, str], topics: Sequence[str], by: str) -> Duplicates:
-    """Read these topics and compare all their records, each topic's among themselves.
-
-    `options` are the source's, with explicit offsets.
-    """
+    """Read topics and find the duplicates in each of them; `options` have fixed offsets."""
     rows = spark.read.format("aiokwire").options(**source_options(options, by)).load()
     return count_repeated(rows, topics, by)
 
 
 def count_repeated(rows: DataFrame, topics: Sequence[str], by: str) -> Duplicates:
-    """The same for rows that are there."""
+    """Find the duplicates among rows."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     columns, header = parse_identity(by)
     compared = [F.col(name) for name in columns] if header is None else [_header(header)]
-    # Hashes leave nulls out: the flags tell a null key from a null value.
+    # Hashes ignore nulls: the flags distinguish a null key from a null value.
     parts = [part for column in compared for part in (column.isNull(), column)]
     groups = (
         (rows if header is None else rows.where(compared[0].isNotNull()))

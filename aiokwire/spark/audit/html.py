@@ -1,4 +1,4 @@
-"""An audit's report as one HTML document: nothing is fetched, nothing runs, and every text of the topic is escaped."""
+"""An audit's report as one HTML document without scripts or external resources; all text is escaped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from aiokwire.spark.audit.report import (
     milliseconds,
 )
 
-# The browser is told to load and run nothing, whatever stands in the document.
+# The browser loads and runs nothing, whatever the document contains.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 _STYLE: Final = """
@@ -47,7 +47,7 @@ Cell = str | int | float
 
 
 def audit_as_html(report: AuditReport) -> str:
-    """The document."""
+    """Render the document."""
     title = f"Audit of {', '.join(report.topics)}"
     at = datetime.datetime.fromtimestamp(report.at_ms / 1000, datetime.UTC)
     parts = [
@@ -80,7 +80,7 @@ def _text(value: Cell) -> str:
         return f"{value:,.2f}"
     if isinstance(value, int):
         return f"{value:,}"
-    # What a browser may not show, or shows as something else, such as a change of writing direction, is spelled out.
+    # Characters that a browser may hide or interpret, such as a change of writing direction, are escaped visibly.
     plain = "".join(each if each.isprintable() else f"\\u{{{ord(each):x}}}" for each in value)
     return html.escape(plain, quote=True)
 
@@ -133,7 +133,7 @@ def _found(report: AuditReport) -> str:
 
 def _plots(report: AuditReport) -> str:
     if not have_plots():
-        return _section("Plots", "<p>There are none without matplotlib: pip install matplotlib</p>")
+        return _section("Plots", "<p>Plots need matplotlib: pip install matplotlib</p>")
     figures = [
         f'<figure><figcaption>{_text(title)}</figcaption><img alt="{_text(title)}" '
         f'src="data:image/svg+xml;base64,{base64.b64encode(image).decode()}"></figure>'
@@ -143,7 +143,7 @@ def _plots(report: AuditReport) -> str:
 
 
 def _partitions(report: AuditReport) -> str:
-    """Two tables, since one with all columns is wider than the page."""
+    """Render two tables: one with all columns is wider than the page."""
     bad = [any(one.where == each.name for one in report.wrong) for each in report.partitions]
     offsets = [
         "partition", "from", "to", "first", "last", "records", "aborted", "control", "compacted", "between batches",
@@ -151,9 +151,9 @@ def _partitions(report: AuditReport) -> str:
     ]  # fmt: skip
     records = ["partition", "bytes", "batches", "null keys", "null values", "steps back", "latest by"]
     return _section(
-        "Partitions: what the offsets hold",
+        "Partitions: offsets by content",
         _table(offsets, [_offsets(each) for each in report.partitions], bad)
-        + '<p class="sub">unstable: offsets after the last stable one, which wait for an open transaction</p>',
+        + '<p class="sub">unstable: offsets after the last stable offset, which wait for an open transaction</p>',
     ) + _section("Partitions: records", _table(records, [_records(each) for each in report.partitions], bad))
 
 
@@ -179,7 +179,7 @@ def _stretches(report: AuditReport) -> str:
     rows: list[Sequence[Cell]] = []
     for each in report.partitions:
         tally = each.tally
-        between = "compacted, or never there" if each.is_compacted else "missing"
+        between = "compacted, or never written" if each.is_compacted else "missing"
         kinds = ((between, tally.missing), ("compacted", tally.compacted), ("deleted", tally.deleted))
         for kind, stretches in kinds:
             rows += [(each.name, kind, begin, end - 1, end - begin) for begin, end in stretches.shown]

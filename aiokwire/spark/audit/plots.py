@@ -1,6 +1,6 @@
-"""An audit's plots, each as an SVG document. Needs matplotlib; without it a report has none.
+"""An audit's plots, each as an SVG document. Needs matplotlib; without it a report has no plots.
 
-Text becomes outlines, so that nothing of a topic's name or key can be more than a picture.
+Text is drawn as outlines, so that names and keys cannot inject markup.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiokwire.spark.audit.report import (
 )
 from aiokwire.spark.audit.sketches import Sizes
 
-# Bars that can still be told apart.
+# The most bars that remain distinguishable.
 MOST_BARS: Final = 40
 _KEYS: Final = 15
 _LABEL: Final = 32
@@ -37,16 +37,16 @@ _PARTS: Final[Sequence[tuple[str, str, Callable[[PartitionReport], int]]]] = (
 
 
 def have_plots() -> bool:
-    """Whether there is matplotlib."""
+    """Whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def draw_all(report: AuditReport) -> list[tuple[str, bytes]]:
-    """Each plot that the report has something for: its title, and the document."""
+    """Draw each plot that has data; return titles and documents."""
     if not any(each.tally.end > each.tally.start for each in report.partitions):
         return []
     plots = [
-        ("What the offsets hold, by partition", _offsets),
+        ("Offsets by content and partition", _offsets),
         ("Bytes by partition", _bytes),
         ("Records over time", _times),
         ("Records in a batch", lambda axes, it: _sizes(axes, [x.tally.batches.records for x in it.partitions])),
@@ -61,7 +61,7 @@ def draw_all(report: AuditReport) -> list[tuple[str, bytes]]:
 
 
 def label(text: str) -> str:
-    """A name as matplotlib can show it: short, of characters that its font has, and no formula."""
+    """Return a name for matplotlib: short, in ASCII, and not parsed as a formula."""
     plain = text.encode("ascii", "backslashreplace").decode()
     plain = plain if len(plain) <= _LABEL else plain[: _LABEL - 3] + "..."
     return plain.replace("$", r"\$")
@@ -71,7 +71,7 @@ def _draw(report: AuditReport, draw: Callable[[Any, AuditReport], None]) -> byte
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    # A figure without pyplot: no window system, nothing global. The salt makes equal reports equal documents.
+    # Without pyplot: no window system, no global state. The salt makes the documents of equal reports equal.
     with mpl.rc_context({"svg.hashsalt": "aiokwire", "svg.fonttype": "path", "font.size": 9}):
         figure = Figure(figsize=(6.4, 3.4), layout="constrained")
         axes = figure.add_subplot()
@@ -105,11 +105,11 @@ def _offsets(axes: Any, report: AuditReport) -> None:
 
 def _bytes(axes: Any, report: AuditReport) -> None:
     shown = _largest(report)
-    _bars(axes, [(each.name, each.tally.batches.bytes.total / 2**20) for each in shown], "MiB as they are in the log")
+    _bars(axes, [(each.name, each.tally.batches.bytes.total / 2**20) for each in shown], "MiB in the log")
 
 
 def _room(bars: int) -> tuple[float, float]:
-    """The upright axis, so that one bar alone does not fill it."""
+    """Return limits of the vertical axis, so that a single bar does not fill it."""
     return (bars - max(bars, 4)) / 2 - 0.6, (bars + max(bars, 4)) / 2 - 0.4
 
 
@@ -136,12 +136,12 @@ def _times(axes: Any, report: AuditReport) -> None:
     axes.bar(times, [count for _, count in known], width=width, align="edge", color="#4c78a8")
     axes.set_ylabel("records")
     axes.set_xlabel("time, UTC")
-    formatter: Any = dates.ConciseDateFormatter  # its types are not told
+    formatter: Any = dates.ConciseDateFormatter  # it has no annotations
     axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
     _count(axes.yaxis)
 
 
-# What `datetime` cannot hold is not drawn (milliseconds): the year 9000.
+# Later times, which `datetime` may not hold, are not drawn (milliseconds; the year 9000).
 _LAST_YEAR: Final = 221_845_392_000_000
 
 
@@ -160,7 +160,7 @@ def _sizes(axes: Any, parts: Sequence[Sizes]) -> None:
 
 
 def _count(axis: Any) -> None:
-    """An axis of whole numbers."""
+    """Format an axis of integers."""
     axis.get_major_locator().set_params(integer=True)
     axis.set_major_formatter("{x:,.0f}")
 

@@ -1,6 +1,6 @@
-"""What an audit found, and what of it is wrong. Plain values and decisions, without I/O.
+"""The report of an audit: its values, its findings, its JSON. No I/O.
 
-Used by `audit` (which fills it), and by `html`, `plots` and the command, which show it.
+Filled by `audit`, shown by `html`, `plots`, `table` and the command.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from aiokwire.spark.audit.duplicates import Duplicates
 from aiokwire.spark.audit.sketches import Sizes, Stretches, TimeBuckets, TopKeys, sums
 from aiokwire.spark.audit.tally import PartitionTally
 
-# How many keys and producers a report names.
+# The keys and producers that a report names.
 KEYS_SHOWN: Final = 20
 PRODUCERS_SHOWN: Final = 20
-# With fewer records than this in a partition on average, it means nothing that one has more than others.
+# The least mean count of records in a partition for skew to be meaningful.
 SKEW_FROM: Final = 1000
 
 
 class Finding(enum.Enum):
-    """What may be wrong; the values are what `fail_on` takes."""
+    """The kinds of findings, most severe first; `fail_on` takes the values."""
 
     GAPS = "gaps"
     DELETED = "deleted"
@@ -42,12 +42,12 @@ class Finding(enum.Enum):
 
 @dataclass(frozen=True)
 class Found:
-    """One thing that was found."""
+    """A finding in a topic or partition."""
 
     finding: Finding
     topic: str
     partition: int | None
-    """None: it concerns the whole topic."""
+    """None: the whole topic."""
     count: int
     text: str
 
@@ -58,15 +58,15 @@ class Found:
 
 @dataclass(frozen=True)
 class PartitionReport:
-    """A partition: what was counted, and where its log is."""
+    """A partition: its counts, and the offsets of its log."""
 
     tally: PartitionTally
     earliest: int
     stable: int
-    """Where the first open transaction begins, or the log ends."""
+    """The last stable offset."""
     latest: int
     is_compacted: bool | None
-    """Whether the topic's `cleanup.policy` says so; None where the broker does not tell."""
+    """By the topic's `cleanup.policy`; None if the broker does not report it."""
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class PartitionReport:
 
 @dataclass(frozen=True)
 class GroupLag:
-    """How far a group is in one partition."""
+    """The lag of a group in one partition."""
 
     group: str
     topic: str
@@ -87,15 +87,15 @@ class GroupLag:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What an audit gives back."""
+    """The result of an audit."""
 
     topics: tuple[str, ...]
     at_ms: int
-    """When it was made."""
+    """The time of the audit."""
     seconds: float
     partitions: tuple[PartitionReport, ...]
     duplicates: Duplicates | None
-    """None: not looked for."""
+    """None: not searched."""
     lags: tuple[GroupLag, ...]
     comparison: Comparison | None
     found: tuple[Found, ...]
@@ -111,17 +111,17 @@ class AuditReport:
 
     @property
     def wrong(self) -> tuple[Found, ...]:
-        """What was found of what `fail_on` names."""
+        """The findings of the kinds in `fail_on`."""
         return tuple(each for each in self.found if each.finding in self.fail_on)
 
     @property
     def failed(self) -> bool:
-        """Whether anything is wrong."""
+        """Whether there are findings of the kinds in `fail_on`."""
         return bool(self.wrong)
 
     @property
     def keys(self) -> TopKeys:
-        """Of all partitions."""
+        """The keys of all partitions."""
         found = TopKeys()
         for each in self.partitions:
             found = found.merge(each.tally.records.keys)
@@ -129,20 +129,20 @@ class AuditReport:
 
 
 def parse_findings(names: Iterable[str]) -> tuple[Finding, ...]:
-    """Findings by name.
+    """Parse the names of findings.
 
-    Raises: ConfigurationError: there is none of that name.
+    Raises: ConfigurationError: a name is unknown.
     """
     known = {finding.value: finding for finding in Finding}
     found = []
     for name in names:
         if name not in known:
-            raise ConfigurationError(f"an audit finds no {name!r}: choose from {', '.join(known)}")
+            raise ConfigurationError(f"an audit has no finding {name!r}: choose from {', '.join(known)}")
         found.append(known[name])
     return tuple(found)
 
 
-# --- what is wrong ----------------------------------------------------------------------------------------------------
+# --- findings ---------------------------------------------------------------------------------------------------------
 
 
 def judge(
@@ -154,7 +154,7 @@ def judge(
     skew_limit: float,
     max_lag: int | None,
 ) -> tuple[Found, ...]:
-    """Everything that deserves a look, the gravest kind first."""
+    """Return all findings, the most severe kind first."""
     found: list[Found] = []
     for each in partitions:
         found += _of_partition(each)
@@ -186,9 +186,9 @@ def _of_partition(each: PartitionReport) -> list[Found]:
         if count:
             found.append(Found(finding, tally.topic, tally.partition, count, f"{count:,} {text}"))
 
-    if not each.is_compacted:  # in a compacted log, what is not there was compacted
-        note(Finding.GAPS, tally.missing.offsets, f"offsets are not there: {_shown(tally.missing)}")
-    note(Finding.DELETED, tally.deleted.offsets, "offsets went with retention during the audit")
+    if not each.is_compacted:  # in a compacted log, missing offsets were compacted
+        note(Finding.GAPS, tally.missing.offsets, f"offsets are missing: {_shown(tally.missing)}")
+    note(Finding.DELETED, tally.deleted.offsets, "offsets were deleted by retention during the audit")
     note(Finding.ABORTED, tally.aborted, "records of aborted transactions")
     note(Finding.OPEN, each.latest - each.stable, f"offsets wait for an open transaction, from {each.stable} on")
     times = tally.records.times
@@ -223,7 +223,7 @@ def _skew(partitions: Sequence[PartitionReport], limit: float) -> list[Found]:
 
 
 def milliseconds(count: int) -> str:
-    """A duration for people."""
+    """Format a duration."""
     for unit, size in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -231,7 +231,7 @@ def milliseconds(count: int) -> str:
 
 
 def audit_verdict(report: AuditReport) -> str:
-    """The result in one line: what fails the audit, and what was found beside it."""
+    """Return the result in one line: the findings that fail the audit, and the others."""
     wrong, others = _counted(report.wrong), _counted(each for each in report.found if each not in report.wrong)
     if wrong:
         return f"FAILED: {wrong}" + (f"; findings that do not fail it: {others}" if others else "")
@@ -239,7 +239,7 @@ def audit_verdict(report: AuditReport) -> str:
 
 
 def _counted(found: Iterable[Found]) -> str:
-    """`2 gaps, 1 disorder`: how often each was found."""
+    """Count findings by kind: `2 gaps, 1 disorder`."""
     counts = collections.Counter(each.finding.value for each in found)
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
@@ -248,7 +248,7 @@ def _counted(found: Iterable[Found]) -> str:
 
 
 def key_text(key: bytes) -> str:
-    """A key for people: its text, or its bytes in hexadecimal."""
+    """Return a key as text, or in hexadecimal if it is not printable."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -257,7 +257,7 @@ def key_text(key: bytes) -> str:
 
 
 def audit_as_json(report: AuditReport) -> dict[str, Any]:
-    """The report as values of JSON."""
+    """Return the report as a JSON document."""
     return {
         "topics": list(report.topics),
         "at_ms": report.at_ms,
@@ -371,7 +371,7 @@ def all_times(partitions: Iterable[PartitionReport]) -> TimeBuckets:
 
 
 def all_codecs(partitions: Iterable[PartitionReport]) -> Mapping[str, tuple[int, int]]:
-    """By codec: batches and bytes."""
+    """Return batches and bytes by codec."""
     batches: dict[str, int] = {}
     sizes: dict[str, int] = {}
     for each in partitions:
@@ -381,7 +381,7 @@ def all_codecs(partitions: Iterable[PartitionReport]) -> Mapping[str, tuple[int,
 
 
 def lag_by_group(lags: Collection[GroupLag]) -> dict[str, int]:
-    """Of all partitions, the largest first."""
+    """Return the lag of each group over all partitions, the largest first."""
     found: dict[str, int] = {}
     for each in lags:
         found[each.group] = found.get(each.group, 0) + each.lag

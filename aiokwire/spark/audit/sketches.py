@@ -1,7 +1,7 @@
-"""Small summaries of many records: each part of a log gives one, and `merge` puts two together. No I/O.
+"""Mergeable summaries of many records, one for each part of a log. No I/O.
 
-Where the parts are cut makes no difference, with one exception: `TopKeys` above its bound, where each count has the
-error that stands beside it.
+The result does not depend on how the log is split, except for `TopKeys` above its bound, whose counts
+have a known error.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Final, Self, TypeVar
 
 K = TypeVar("K")
 
-# How many stretches of offsets are named; all are counted.
+# The stretches of offsets that are named; all are counted.
 STRETCHES_SHOWN: Final = 20
-# How many keys are counted exactly; above, each count may be too low by at most the records divided by this.
+# The keys that are counted exactly; with more, a count may be too low by at most the records divided by this.
 KEYS_COUNTED: Final = 5000
-# How many producers of a partition are told apart.
+# The producers of a partition that are distinguished.
 PRODUCERS_SHOWN: Final = 200
-# How many stretches of time a partition's records are counted in, at most.
+# The most time buckets of a partition.
 TIME_BUCKETS: Final = 240
-# A key longer than this is told by its beginning and a digest.
+# A longer key is represented by its beginning and a digest.
 LONG_KEY: Final = 128
 
 
 @dataclass
 class Stretches:
-    """Stretches of offsets in rising order; those that touch are one."""
+    """Stretches of offsets in ascending order; adjacent ones are joined."""
 
     offsets: int = 0
     count: int = 0
     first: int = -1
-    """Where the first stretch begins."""
+    """The start of the first stretch."""
     end: int = -1
-    """Behind the last stretch."""
+    """The end (exclusive) of the last stretch."""
     shown: list[tuple[int, int]] = field(default_factory=list)
-    """The first ones, each with the offset behind it."""
+    """The first ones: start and end (exclusive)."""
 
     def add(self, begin: int, end: int) -> None:
-        """One more, behind those that are there."""
+        """Append a stretch."""
         if begin >= end:
             return
         touches = begin == self.end
@@ -55,7 +55,7 @@ class Stretches:
         self.end = end
 
     def merge(self, later: Stretches) -> Stretches:
-        """Both, `later` lying behind this one."""
+        """Merge with stretches at later offsets."""
         if not self.count or not later.count:
             chosen = later if not self.count else self
             return Stretches(chosen.offsets, chosen.count, chosen.first, chosen.end, list(chosen.shown))
@@ -73,14 +73,14 @@ class Stretches:
 
 @dataclass
 class Sizes:
-    """Numbers from 0 on: how many, their sum, their range, and how many there are of each power of two."""
+    """Non-negative numbers: count, sum, range, and a histogram by powers of two."""
 
     count: int = 0
     total: int = 0
     least: int = 0
     most: int = 0
     by_bits: dict[int, int] = field(default_factory=dict)
-    """How many numbers have so many binary digits: 0 for 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7."""
+    """Counts by binary digits: 0 for 0, 1 for 1, 2 for 2 and 3, 3 for 4 to 7."""
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Self:
@@ -115,7 +115,7 @@ class Sizes:
 
 
 def sums(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
-    """Counts added up."""
+    """Add counts by key."""
     found = dict(one)
     for name, count in other.items():
         found[name] = found.get(name, 0) + count
@@ -124,10 +124,10 @@ def sums(one: Mapping[K, int], other: Mapping[K, int]) -> dict[K, int]:
 
 @dataclass
 class TopKeys:
-    """How often each key occurs: exactly for up to `most` keys, else for the frequent ones (Misra and Gries).
+    """Counts of keys: exact for up to `most` keys, else of the frequent ones (Misra and Gries).
 
-    With more keys the count of each may be too low by up to `error`, which is at most the records divided by `most`;
-    a key that is not there has occurred at most so often.
+    With more keys, each count may be too low by up to `error`, which is at most the records divided
+    by `most`; a missing key occurs at most `error` times.
     """
 
     most: int = KEYS_COUNTED
@@ -143,23 +143,23 @@ class TopKeys:
         counts = sums(self.counts, other.counts)
         records, error = self.records + other.records, self.error + other.error
         if len(counts) > self.most:
-            # What all give up was there for so many different keys that it cannot have been much.
+            # Subtract the largest count that does not fit from all: the step of Misra and Gries for merging.
             lost = sorted(counts.values(), reverse=True)[self.most]
             counts = {key: count - lost for key, count in counts.items() if count > lost}
             error += lost
         return TopKeys(self.most, records, error, counts)
 
     def add(self, counts: Mapping[bytes, int]) -> TopKeys:
-        """The same with counts that are exact."""
+        """Add exact counts."""
         return self.merge(TopKeys(self.most, sum(counts.values()), 0, dict(counts)))
 
     def top(self, count: int) -> list[tuple[bytes, int]]:
-        """The most frequent first; equal ones by key."""
+        """Return the most frequent keys; keys of equal counts in order."""
         return heapq.nsmallest(count, self.counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def short_key(key: bytes) -> bytes:
-    """A key as it is counted: long ones must not fill the memory."""
+    """Shorten a long key, to bound the memory."""
     if len(key) <= LONG_KEY:
         return key
     return key[: LONG_KEY // 2] + b"... " + hashlib.sha256(key).hexdigest()[:32].encode()
@@ -167,7 +167,7 @@ def short_key(key: bytes) -> bytes:
 
 @dataclass
 class TimeBuckets:
-    """How many records fall into each stretch of time; the stretches are as short as their number allows."""
+    """Counts of records by time, in the narrowest buckets that their number allows."""
 
     width: int = 1
     """Milliseconds; a power of two."""
@@ -193,7 +193,7 @@ class TimeBuckets:
         return found
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """When each stretch begins (milliseconds), and its records; in order of time."""
+        """Yield the start (milliseconds) and the count of each bucket, in order of time."""
         return ((bucket * self.width, count) for bucket, count in sorted(self.counts.items()))
 
 
@@ -206,7 +206,7 @@ def _halved(counts: Mapping[int, int]) -> dict[int, int]:
 
 @dataclass
 class Times:
-    """Timestamps in the order of their offsets; those of records that have none are not among them."""
+    """A summary of timestamps in offset order, without records that have none."""
 
     records: int = 0
     without: int = 0
@@ -215,13 +215,13 @@ class Times:
     least: int = -1
     most: int = -1
     steps_back: int = 0
-    """Records that are earlier than the one before them."""
+    """Records that are earlier than their predecessor."""
     latest_by: int = 0
-    """The largest time (milliseconds) by which a record is earlier than some record before it."""
+    """The most (milliseconds) by which a record is earlier than any record before it."""
     buckets: TimeBuckets = field(default_factory=TimeBuckets)
 
     def merge(self, later: Times) -> Times:
-        """Both, `later` lying behind this one."""
+        """Merge with times at later offsets."""
         buckets = self.buckets.merge(later.buckets)
         without = self.without + later.without
         if not self.records or not later.records:
@@ -245,7 +245,7 @@ class Times:
 
 @dataclass
 class Producer:
-    """What one idempotent producer has written to a partition."""
+    """The batches of an idempotent producer in a partition."""
 
     first_offset: int
     last_offset: int
@@ -269,7 +269,7 @@ class Producer:
 
 @dataclass
 class Producers:
-    """By producer id, those with the lowest ids; `more` when there are others."""
+    """Producers by id, the lowest ids; `more` if there are others."""
 
     by_id: dict[int, Producer] = field(default_factory=dict)
     more: bool = False

@@ -1,4 +1,4 @@
-"""An audit's report as tables for a terminal: titles, heads and rows. No I/O."""
+"""An audit's report as tables for a terminal. No I/O."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from aiokwire.spark.audit.report import AuditReport, all_codecs, key_text, lag_by_group
 
-# How many rows of what may be long are shown here; the documents have more.
+# The rows shown of long tables; the JSON and HTML reports have more.
 ROWS: Final = 10
 
 
 class Table(NamedTuple):
-    """One table."""
+    """A table of text."""
 
     title: str
     heads: Sequence[str]
@@ -20,7 +20,7 @@ class Table(NamedTuple):
 
 
 def audit_tables(report: AuditReport) -> Iterator[Table]:
-    """What a terminal shows, the partitions first and what was found last."""
+    """Yield the tables of a report, the partitions first and the findings last."""
     rows = []
     for each in report.partitions:
         tally = each.tally
@@ -48,7 +48,7 @@ def audit_tables(report: AuditReport) -> Iterator[Table]:
 
 
 def _some(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], most: int = ROWS) -> Iterator[Table]:
-    """The first rows of a table that has any."""
+    """Yield the first rows of a table, unless it is empty."""
     if rows:
         title += f", {most} of {len(rows):,}" if len(rows) > most else ""
         yield Table(title, heads, rows[:most])

@@ -1,8 +1,8 @@
-"""What an audit counts of a range of offsets, from raw batches: records by the kernel's columns, the rest by headers.
+"""The counts of a range of offsets, from raw batches: visible records are decoded, others only counted.
 
     batches of a piece -> Tallying -> PartitionTally, merge -> one for each partition
 
-Runs in Spark's tasks; a tally is what they give back. No I/O.
+Runs in Spark's tasks, which return tallies. No I/O.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from aiokwire.types import Compression, TopicPartition
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# How many records, and bytes of batches, are looked at together.
+# The records, and bytes of batches, that are counted together.
 ROWS_AT_ONCE: Final = 65_536
 BYTES_AT_ONCE: Final = 8 * 1024 * 1024
 
-# What a message of formats 0 and 1 takes beside its key and value.
+# The overhead of a message of formats 0 and 1 beside its key and value (bytes).
 _MESSAGE_OVERHEAD: Final = {0: 26, 1: 34}
 
 # Types of control records.
@@ -48,7 +48,7 @@ _COMMIT: Final = 1
 
 
 class Kind(enum.Enum):
-    """What a batch is for a reader."""
+    """The kind of a batch, as a reader sees it."""
 
     DATA = "data"
     ABORTED = "aborted"
@@ -57,7 +57,7 @@ class Kind(enum.Enum):
 
 @dataclass
 class Records:
-    """What is counted of the records that readers see."""
+    """Counts of the records that readers see."""
 
     count: int = 0
     first: int = -1
@@ -86,7 +86,7 @@ class Records:
 
 @dataclass
 class Batches:
-    """What is counted of batches, at the range that has their last offset."""
+    """Counts of batches; a batch belongs to the range that has its last offset."""
 
     bytes: Sizes = field(default_factory=Sizes)
     records: Sizes = field(default_factory=Sizes)
@@ -96,7 +96,7 @@ class Batches:
     producers: Producers = field(default_factory=Producers)
 
     def add(self, batch: RecordBatch) -> None:
-        """One of format 2, or a compressed message of an older one."""
+        """Count a batch of format 2, or a compressed message of an older format."""
         self._add(batch.size, batch.count, batch.compression, batch.magic)
         if batch.producer_id >= 0:
             seen = Producer(
@@ -106,7 +106,7 @@ class Batches:
             self.producers.add(batch.producer_id, seen)
 
     def add_messages(self, sizes: Iterable[int], magic: int) -> None:
-        """Plain messages of formats 0 and 1, each of which stands alone."""
+        """Count uncompressed messages of formats 0 and 1, each as a batch."""
         for size in sizes:
             self._add(size, 1, Compression.NONE, magic)
 
@@ -131,7 +131,7 @@ class Batches:
 
 @dataclass
 class PartitionTally:
-    """What there is between two offsets of a partition; each offset is counted once."""
+    """The counts between two offsets of a partition; each offset is counted once."""
 
     topic: str
     partition: int
@@ -144,22 +144,22 @@ class PartitionTally:
     control: int = 0
     commits: int = 0
     aborts: int = 0
-    """Control records that end a transaction so."""
+    """Control records by type."""
     compacted: Stretches = field(default_factory=Stretches)
-    """Offsets that a batch had once and has no more: only compaction does that."""
+    """Offsets missing inside a batch: only compaction removes these."""
     missing: Stretches = field(default_factory=Stretches)
     """Offsets between batches."""
     deleted: Stretches = field(default_factory=Stretches)
-    """Offsets that retention has taken while the audit ran."""
+    """Offsets deleted by retention during the audit."""
 
     @property
     def tp(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
     def merge(self, later: PartitionTally) -> PartitionTally:
-        """Both, `later` beginning where this one ends.
+        """Merge with a tally that begins where this one ends.
 
-        Raises: InvalidArgument: it does not.
+        Raises: InvalidArgument: `later` begins elsewhere.
         """
         if (later.tp, later.start) != (self.tp, self.end):
             raise InvalidArgument(
@@ -177,14 +177,14 @@ class Tallying:
 
     def __init__(self, whole: Range) -> None:
         self._tally = PartitionTally(*whole)
-        self._position = whole.start  # what lies before it is counted
+        self._position = whole.start  # offsets before it are counted
         self._columns = Columns(headers=False)
         self._waiting = 0  # bytes of the batches in `_columns`
 
     def add(self, batches: Sequence[RecordBatch], hidden: Sequence[RecordBatch]) -> None:
-        """What a fetch has brought: what readers see, and what they do not.
+        """Count the batches of a fetch, visible and hidden ones.
 
-        Raises: CorruptRecord: naming the offset.
+        Raises: CorruptRecord: the message names the offset.
         """
         ordered = [(batch.last_offset, batch, Kind.DATA) for batch in batches]
         ordered += [(each.last_offset, each, Kind.CONTROL if each.is_control else Kind.ABORTED) for each in hidden]
@@ -192,12 +192,12 @@ class Tallying:
             self._add(batch, kind)
 
     def skip_deleted(self, end: int) -> None:
-        """The log begins only there by now."""
+        """Note that the log now begins at `end`."""
         self._tally.deleted.add(self._position, end)
         self._position = max(self._position, end)
 
     def finish(self) -> PartitionTally:
-        """The counts; what is left up to the range's end is missing."""
+        """Return the counts; the rest of the range counts as missing."""
         self._flush()
         self._tally.missing.add(self._position, self._tally.end)
         self._position = self._tally.end
@@ -205,10 +205,10 @@ class Tallying:
 
     def _add(self, batch: RecordBatch, kind: Kind) -> None:
         if batch.magic < 2:
-            batch.decompress()  # only now are its first offset and its count known
+            batch.decompress()  # needed for its first offset and its count
         begin, end = max(batch.base_offset, self._position), min(batch.next_offset, self._tally.end)
         if begin >= end:
-            return  # sent again, or behind the range
+            return  # already counted, or after the range
         tally = self._tally
         tally.missing.add(self._position, begin)
         present = self._present(batch, begin, end)
@@ -231,10 +231,10 @@ class Tallying:
             self._flush()
 
     def _present(self, batch: RecordBatch, begin: int, end: int) -> int:
-        """How many records there are between two offsets of a batch; what is not there is noted."""
+        """Return the count of records between two offsets of a batch; note the missing offsets."""
         if batch.count == batch.next_offset - batch.base_offset:
             return end - begin
-        # In format 2 a batch still says which offsets it had: compaction took them. Older ones tell only what is left.
+        # A batch of format 2 keeps its offset range after compaction; older ones have only the remaining offsets.
         holes = self._tally.compacted if batch.magic == 2 else self._tally.missing
         offsets = _offsets(batch, begin, end)
         position = begin
@@ -269,7 +269,7 @@ def _message_sizes(batch: RecordBatch, begin: int, end: int) -> list[int]:
 
 
 def tally_records(rows: pa.RecordBatch) -> Records:
-    """Counts of records, in the order of their offsets, at least one."""
+    """Count records, at least one, in the order of their offsets."""
     offsets = rows.column("offset")
     keys: Any = rows.column("key")
     counted = keys.drop_null().value_counts()
@@ -290,7 +290,7 @@ def tally_records(rows: pa.RecordBatch) -> Records:
 
 
 def _lengths(rows: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    """Bytes of each; 0 for null."""
+    """Return the bytes of each value; 0 for null."""
     column: Any = rows.column(name)
     lengths: Any = pc.binary_length(column)
     found: NDArray[np.int64] = lengths.fill_null(0).cast(pa.int64()).to_numpy()
@@ -298,7 +298,7 @@ def _lengths(rows: pa.RecordBatch, name: str) -> NDArray[np.int64]:
 
 
 def tally_sizes(numbers: NDArray[np.int64]) -> Sizes:
-    """`Sizes.of`, for many."""
+    """Compute `Sizes.of` for an array."""
     if not len(numbers):
         return Sizes()
     # A float's exponent is the number of binary digits, exactly up to 2**53.
@@ -308,7 +308,7 @@ def tally_sizes(numbers: NDArray[np.int64]) -> Sizes:
 
 
 def tally_times(times: NDArray[np.int64]) -> Times:
-    """Counts of timestamps in their order; -1 is none."""
+    """Count timestamps in offset order; -1 is none."""
     known = times[times >= 0]
     without = len(times) - len(known)
     if not len(known):
@@ -330,7 +330,7 @@ def tally_times(times: NDArray[np.int64]) -> Times:
 def _buckets(times: NDArray[np.int64]) -> TimeBuckets:
     starts, counts = np.unique(times, return_counts=True)
     width = 1
-    while len(starts) > 4096:  # `of` goes on from there
+    while len(starts) > 4096:  # `TimeBuckets.of` reduces them further
         width *= 2
         starts, places = np.unique(starts // 2, return_inverse=True)
         counts = np.bincount(places, weights=counts).astype(np.int64)

@@ -1,8 +1,9 @@
-"""An audit's tasks: which offsets each one counts, planned on the driver, and the counting, in Spark's workers."""
+"""An audit's tasks: planned on the driver, run in Spark's workers."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def tally_scope(spark: SparkSession, scope: Scope, options: SourceOptions, parallelism: int) -> list[PartitionTally]:
-    """Count everything, in Spark's tasks: one tally for each partition."""
+    """Count all records in Spark's tasks; return one tally for each partition."""
     ranges = planning.ranges_between(scope.start, scope.end)
     large = sum(each.size for each in ranges) > planning.SMALL
     if options.min_partitions is None and large:
@@ -31,24 +32,14 @@ def tally_scope(spark: SparkSession, scope: Scope, options: SourceOptions, paral
     found: list[PartitionTally] = []
     if tasks:
         counting = spark.sparkContext.parallelize(tasks, len(tasks))
-        found = counting.flatMap(_Counting(options)).collect()
+        found = counting.flatMap(functools.partial(tally_task, options)).collect()
     return merge_all(found, scope.start)
-
-
-class _Counting:
-    """What Spark takes to its workers."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        self._options = options
-
-    def __call__(self, task: Task) -> list[PartitionTally]:
-        return tally_task(self._options, task)
 
 
 def tally_task(options: SourceOptions, task: Task) -> list[PartitionTally]:
     """Count a task's ranges.
 
-    Raises: LostData: a log was cut off, or its topic made anew; KafkaError: see `Fetching.finish`.
+    Raises: LostData: a log was truncated, or its topic recreated; KafkaError: see `Fetching.finish`.
     """
     session = session_for(options.consumer)
     return [_tally_range(session, options, each, task.topic_ids) for each in task.ranges]
@@ -70,14 +61,14 @@ def _tally_range(
             earliest, _ = session.wait(log_range(session.client, whole.tp, options.consumer.default_api_timeout))
             if earliest <= error.loss.start:
                 raise
-            # Retention was faster than this task: that is a finding, and no reason to give up.
+            # Retention has deleted the records meanwhile: a finding, not an error.
             left = left._replace(start=min(earliest, whole.end))
             tallying.skip_deleted(left.start)
     return tallying.finish()
 
 
 def merge_all(tallies: Sequence[PartitionTally], start: Mapping[TopicPartition, int]) -> list[PartitionTally]:
-    """One tally for each partition, also for those of which nothing was to be read."""
+    """Merge the tallies of each partition; add an empty one for partitions without offsets to read."""
     found: dict[TopicPartition, PartitionTally] = {}
     for tally in sorted(tallies, key=lambda each: (each.tp, each.start)):
         before = found.get(tally.tp)

@@ -1,15 +1,15 @@
-"""Jobs that people run on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
+"""Jobs on Spark: each a function with keyword options, and a verb of `aiokwire spark`.
 
-The front door of `archive`, `replay`, `audit`, `sql` and `lag`, whose modules are in folders of their own, and of
+The front door of `archive`, `replay`, `audit`, `sql` and `lag`, which have their own packages, and of
 declared pipelines, which are here:
 
-declaration  sources, steps, sinks                 values      what users give, checked
-toml_file    declarations from files               graph       do they fit together?
+declaration  sources, steps, sinks                 values      validation of users' values
+toml_file    declarations from files               graph       checks of a declaration as a whole
 sql_tables   tables that a query names             explain     drawings
-topics       what the brokers say                  frames      records as tables and back
-checkpoint   whose it is                           pipeline    `run`
+topics       the brokers' part of the checks       frames      records as tables and back
+checkpoint   the owner of a checkpoint             pipeline    `run`
 
-Importing it loads nothing: names are looked up when they are first used.
+Importing it loads nothing: names are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whose a checkpoint is, so that no pipeline goes on with another one's offsets.
+"""The owner of a checkpoint, so that no pipeline resumes from another one's offsets.
 
-    <checkpoint>/pipeline.json        name of the pipeline, and an id that the checkpoint has for good
-    <checkpoint>/sink-<name>.json     what the sink's rows were made of when its query began
-    <checkpoint>/<name>/              Spark's own, of the sink's query
+    <checkpoint>/pipeline.json        name of the pipeline, and the permanent id of the checkpoint
+    <checkpoint>/sink-<name>.json     the sources and steps of the sink when its query began
+    <checkpoint>/<name>/              Spark's checkpoint of the sink's query
 
-The id is part of the transactional ids of exactly-once sinks: a checkpoint that is made anew has a new ledger, one that
-is moved keeps its own. Files are written once and not changed. `Folder` is wherever Spark can write.
+The id is part of the transactional ids of exactly-once sinks: a new checkpoint has a new ledger, a
+moved one keeps its own. Files are written once. `Folder` is in any file system that Spark can write.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OWNER: Final = "pipeline.json"
 
 
 class Folder:
-    """A folder of any file system that Spark knows: whatever can have the checkpoint can have these files."""
+    """A folder in any file system that Spark supports for checkpoints."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         context: Any = spark.sparkContext
@@ -42,9 +42,9 @@ class Folder:
         return bool(self._files.exists(self._path_of(self._root, name)))
 
     def read(self, name: str) -> Document | None:
-        """A JSON document; None when there is none of that name.
+        """Read a JSON document; None if it does not exist.
 
-        Raises: ConfigurationError: it is no JSON.
+        Raises: ConfigurationError: it is not JSON.
         """
         if not self.exists(name):
             return None
@@ -58,7 +58,7 @@ class Folder:
             stream.close()
 
     def create(self, name: str, document: Document) -> None:
-        """Write a document that is not there yet, all of it or nothing."""
+        """Create a document atomically."""
         draft = self._path_of(self._root, f".{name}.draft")
         stream = self._files.create(draft, True)
         try:
@@ -71,11 +71,11 @@ class Folder:
 def claim(
     folder: Folder, pipeline: Pipeline, clusters: Mapping[str, str | None], fresh_id: str
 ) -> tuple[str, list[str]]:
-    """Make sure that the checkpoint is this pipeline's, or make it so when nobody has it.
+    """Check that the checkpoint belongs to this pipeline, or claim a new one.
 
     `clusters` has the cluster id of each source. Returns the checkpoint's id, and notes for the user.
 
-    Raises: ConfigurationError: it belongs to somebody else, or has offsets of other topics.
+    Raises: ConfigurationError: it belongs to another pipeline, or has offsets of other topics.
     """
     document = folder.read(_OWNER)
     is_spark = folder.exists("metadata") or any(folder.exists(f"{sink.name}/metadata") for sink in pipeline.sinks)
@@ -95,26 +95,26 @@ def claim(
 
 
 def owner_id(document: Document | None, name: str, path: str, *, is_spark: bool) -> str | None:
-    """The id of a checkpoint that is this pipeline's; None when it is nobody's. `is_spark`: a query was there.
+    """Return the id of this pipeline's checkpoint; None if it is new. `is_spark`: it has a query.
 
-    Raises: ConfigurationError: it belongs to somebody else.
+    Raises: ConfigurationError: it belongs to another pipeline or query.
     """
     if document is None:
         if is_spark:
             raise ConfigurationError(
-                f"{path} has the checkpoint of a query that no pipeline made: choose another folder for the checkpoint"
+                f"{path} has the checkpoint of a query outside of pipelines: choose another folder for the checkpoint"
             )
         return None
     if document.get("pipeline") != name:
         raise ConfigurationError(
             f"the checkpoint {path} belongs to the pipeline {document.get('pipeline')!r}, not to {name!r}: choose "
-            "another folder, or name the pipeline so"
+            "another folder, or give the pipeline that name"
         )
     return str(document.get("id", ""))
 
 
 def made_of(sink: Sink, pipeline: Pipeline, clusters: Mapping[str, str | None]) -> Document:
-    """What a sink's offsets and state are about: topics with their clusters, and the steps."""
+    """Return what a sink's offsets and state depend on: topics with their clusters, and the steps."""
     reads: dict[str, Any] = {}
     steps: dict[str, str] = {}
     for each in upstream(sink.from_, pipeline):
@@ -128,16 +128,16 @@ def made_of(sink: Sink, pipeline: Pipeline, clusters: Mapping[str, str | None]) 
 
 
 def changes(sink: str, before: Document, now: Document, path: str) -> list[str]:
-    """Notes about steps that are not as they were.
+    """Return notes about changed steps.
 
-    Raises: ConfigurationError: the sources are not.
+    Raises: ConfigurationError: the sources have changed.
     """
     for name in sorted({*before["reads"], *now["reads"]}):
         was, is_now = before["reads"].get(name), now["reads"].get(name)
         if was is None or is_now is None:
             verb = "did not read" if was is None else "also read"
             raise ConfigurationError(
-                f"the checkpoint {path} is of sink {sink!r} when it {verb} source {name!r}: its offsets do not fit; "
+                f"the checkpoint {path} is of sink {sink!r} when it {verb} source {name!r}: its offsets do not match; "
                 "choose another folder, or another name for the sink"
             )
         for what in ("topic", "cluster"):
@@ -152,8 +152,8 @@ def changes(sink: str, before: Document, now: Document, path: str) -> list[str]:
     if not changed:
         return []
     return [
-        f"sink {sink}: the steps {', '.join(changed)} are not those that its checkpoint began with; Spark goes on "
-        "where the state fits, and says so where it does not"
+        f"sink {sink}: the steps {', '.join(changed)} have changed since its checkpoint was created; Spark resumes if "
+        "the state is compatible, and fails if it is not"
     ]
 
 

@@ -1,12 +1,13 @@
-"""What a pipeline is: sources, steps, sinks, and where and when it runs. Frozen values; no I/O, no Spark.
+"""The declaration of a pipeline: sources, steps, sinks, and its settings. Frozen values; no I/O.
 
-    topics -> sources -> steps (SQL over sources and other steps) -> sinks -> topics, Parquet, the console
+    topics -> sources -> steps (SQL over sources and other steps) -> sinks
+        -> topics, Parquet, the console
 
-A TOML file makes them (`toml_file`), and so does Python:
+Declared in a TOML file (`toml_file`), or in Python:
 
-    Pipeline.read("orders", json="id int, amount double").sql("select ...").write("totals", delivery="exactly-once")
+    Pipeline.read("orders", json="id int, amount double").sql("select ...").write("totals")
 
-Each value checks itself; what they make together is checked by `graph`.
+Each value validates itself; `graph` checks them together.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from aiokwire.spark.pipelines.values import (
     check_name,
     check_text,
     columns,
+    errors_of,
     settle,
     texts,
-    told_by,
 )
 from aiokwire.units import duration_in_words
 
@@ -38,23 +39,23 @@ P = ParamSpec("P")
 MODES: Final = ("append", "update", "complete")
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
-# What stands before a step's name where nobody gave it one.
+# The prefix of a step's default name.
 _STEP: Final = "step"
 _EVERY: Final = "every "
 
 
 @dataclasses.dataclass(frozen=True)
 class Watermark:
-    """How much later than the latest time of a column a row may come and still count."""
+    """The most by which a row's time may be behind the latest time of a column."""
 
     column: str
     delay: str
 
     @classmethod
     def of(cls, given: object, owner: str) -> Watermark | None:
-        """`{column: delay}`, as users write it; None stays None.
+        """Parse `{column: delay}`; None stays None.
 
-        Raises: ConfigurationError: it is something else.
+        Raises: ConfigurationError: it has another form.
         """
         if given is None or isinstance(given, cls):
             return given
@@ -69,15 +70,15 @@ class Watermark:
 
 @dataclasses.dataclass(frozen=True)
 class Trigger:
-    """When microbatches run: over what is there now (in one batch or in several), or every so often until stopped."""
+    """When microbatches run: over the available records (in one batch or several), or periodically."""
 
     text: str = "available-now"
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"availableNow": True})
-    """What Spark calls it."""
+    """The arguments of Spark's `trigger`."""
 
     @classmethod
     def parse(cls, text: object) -> Trigger:
-        """`available-now`, `once` or `every 10 seconds`.
+        """Parse `available-now`, `once` or `every 10 seconds`.
 
         Raises: ConfigurationError: it is none of them.
         """
@@ -97,19 +98,19 @@ class Trigger:
 
     @property
     def ends(self) -> bool:
-        """Whether the pipeline ends by itself."""
+        """Whether the pipeline ends without a stop."""
         return "processingTime" not in self.arguments
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
-    """A topic as a table: the fields of its decoded values and the columns that every record has."""
+    """A topic as a table: the fields of its decoded values, and the columns of every record."""
 
     name: str
     topic: str | None = None
-    """Several with commas between; the source's name unless told, or unless the options choose otherwise."""
+    """Topics, separated by commas; by default the source's name, unless the options choose topics."""
     json: str | None = None
-    """The values' schema, as `id int, at timestamp`."""
+    """The values' schema, such as `id int, at timestamp`."""
     avro: str | None = None
     string: bool = False
     watermark: Watermark | None = None
@@ -130,16 +131,16 @@ class Source:
         if len(chosen) + self.string > 1:
             raise ConfigurationError(f"{owner}: the values are one of json, avro and string, not several")
         if chosen and "value.format" in self.options:
-            raise ConfigurationError(f"{owner}: {chosen[0]} and the option value.format say the same thing")
+            raise ConfigurationError(f"{owner}: {chosen[0]} and the option value.format are the same setting: use one")
         if self.topic is None and not any(name.lower() in _CHOOSE_TOPICS for name in self.options):
             settle(self, "topic", self.name)
         elif self.topic is not None:
             check_text(self.topic, f"{owner}: topic", "must name a topic")
 
     def spark_options(self, bootstrap: str) -> dict[str, str]:
-        """What the Spark source is told.
+        """Return the options of the Spark source.
 
-        Raises: ConfigurationError: an option is unknown, or has a value that it cannot have.
+        Raises: ConfigurationError: an option is unknown, or has an invalid value.
         """
         found = {"kafka.bootstrap.servers": bootstrap, "startingOffsets": "earliest"}
         if any(name.lower().startswith("starting") for name in self.options):
@@ -152,7 +153,7 @@ class Source:
         if self.string:
             found["value.format"] = "string"
         found |= self.options
-        with told_by(f"source {self.name!r}"):
+        with errors_of(f"source {self.name!r}"):
             parse_source(found, streaming=True)
         return found
 
@@ -186,10 +187,10 @@ class Sink:
     console: bool = False
     delivery: str = Delivery.AT_LEAST_ONCE.value
     key: str | None = None
-    """A column or expression; the column `key` unless told, where there is one."""
+    """A column or expression; by default the column `key`, if there is one."""
     mode: str = "append"
     tasks: int | None = None
-    """How many write; with exactly-once not more than the topic has partitions."""
+    """The count of writing tasks; with exactly-once at most the topic's partitions."""
     partition_by: tuple[str, ...] = ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Of the Spark sink."""
@@ -215,14 +216,14 @@ class Sink:
         self._check_kind(owner)
 
     def _check_kind(self, owner: str) -> None:
-        """What belongs to another kind of sink."""
+        """Check for fields of other kinds of sinks."""
         kind = self.kind
         if kind != "topic":
             for field in ("key", "tasks"):
                 if getattr(self, field) is not None:
                     raise ConfigurationError(f"{owner}: {field} belongs to a topic, not to {kind}")
             if self.exactly_once and kind == "console":
-                raise ConfigurationError(f"{owner}: the console is written to again when a batch is repeated")
+                raise ConfigurationError(f"{owner}: the console shows a repeated batch again: use at-least-once")
         if kind != "parquet" and self.partition_by:
             raise ConfigurationError(f"{owner}: partition_by belongs to parquet, not to {kind}")
         if kind == "parquet" and self.mode != "append":
@@ -236,7 +237,7 @@ class Sink:
 
     @property
     def target(self) -> str:
-        """Where it goes, for people."""
+        """Describe the target."""
         if self.topic is not None:
             return f"topic {self.topic}"
         return "the console" if self.parquet is None else f"parquet {self.parquet}"
@@ -246,9 +247,9 @@ class Sink:
         return self.delivery == Delivery.EXACTLY_ONCE.value
 
     def spark_options(self, bootstrap: str) -> dict[str, str]:
-        """What the Spark sink is told, but for what a checkpoint gives.
+        """Return the options of the Spark sink, without those that depend on the checkpoint.
 
-        Raises: ConfigurationError: an option is unknown, or has a value that it cannot have.
+        Raises: ConfigurationError: an option is unknown, or has an invalid value.
         """
         if self.topic is None:
             return dict(self.options)
@@ -257,21 +258,21 @@ class Sink:
             if name.lower() in ("topic", "delivery", "run.id", "checkpointlocation"):
                 raise ConfigurationError(f"sink {self.name!r}: {name} is not an option here: {_INSTEAD[name.lower()]}")
         found = {"kafka.bootstrap.servers": bootstrap, **own, **self.options}
-        with told_by(f"sink {self.name!r}"):
+        with errors_of(f"sink {self.name!r}"):
             parse_sink(found)
         return found
 
 
 _INSTEAD: Final = {
-    "topic": "say it beside options",
-    "delivery": "say it beside options",
+    "topic": "set it beside options",
+    "delivery": "set it beside options",
     "run.id": "it belongs to batch jobs",
     "checkpointlocation": "the pipeline has a checkpoint, with a folder for each sink",
 }
 
 
 class _Reads(Generic[P]):
-    """`Pipeline.read(...)` begins a pipeline, `pipeline.read(...)` goes on with one."""
+    """`Pipeline.read(...)` begins a pipeline, `pipeline.read(...)` extends one."""
 
     def __init__(self, function: Callable[Concatenate[Pipeline, P], Pipeline]) -> None:
         self._function = function
@@ -283,13 +284,13 @@ class _Reads(Generic[P]):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Pipeline:
-    """Sources, steps and sinks; made step by step, each call gives a new one."""
+    """Sources, steps and sinks; each method returns a new pipeline."""
 
     name: str = ""
-    """Of the file unless told."""
+    """By default the file's."""
     bootstrap: str = ""
     checkpoint: str = ""
-    """A folder; `checkpoints/<name>` unless told."""
+    """A folder; by default `checkpoints/<name>`."""
     trigger: Trigger = dataclasses.field(default_factory=Trigger)
     sources: tuple[Source, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -316,9 +317,9 @@ class Pipeline:
         trigger: str | None = None,
         spark: Mapping[str, Any] | None = None,
     ) -> Pipeline:
-        """The same with another name, place or time; None leaves things as they are.
+        """Change settings; None leaves one unchanged.
 
-        Raises: ConfigurationError: a value is none of those that there are.
+        Raises: ConfigurationError: a value is invalid.
         """
         given: dict[str, Any] = {"name": name, "bootstrap": bootstrap, "checkpoint": checkpoint, "spark": spark}
         given["trigger"] = None if trigger is None else Trigger.parse(trigger)
@@ -336,9 +337,9 @@ class Pipeline:
         watermark: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Pipeline:
-        """One more source; its name in SQL is the topic's unless told.
+        """Add a source; its name in SQL is the topic's by default.
 
-        Raises: ConfigurationError.
+        Raises: ConfigurationError: an argument is invalid.
         """
         source = Source(
             name=name if name is not None else re.sub(r"\W", "_", topic),
@@ -348,9 +349,9 @@ class Pipeline:
         return dataclasses.replace(self, sources=(*self.sources, source))
 
     def sql(self, query: str, *, name: str | None = None, watermark: Mapping[str, str] | None = None) -> Pipeline:
-        """One more step; `name` is what other steps call it.
+        """Add a step; `name` is its name in other steps.
 
-        Raises: ConfigurationError.
+        Raises: ConfigurationError: an argument is invalid.
         """
         name = f"{_STEP}{len(self.steps) + 1}" if name is None else name
         step = Step(name=name, sql=query, watermark=Watermark.of(watermark, f"step {name!r}"))
@@ -371,9 +372,9 @@ class Pipeline:
         partition_by: tuple[str, ...] = (),
         options: Mapping[str, Any] | None = None,
     ) -> Pipeline:
-        """One more sink, of the last step (or source) unless `from_` names another.
+        """Add a sink of the last step or source, unless `from_` names another.
 
-        Raises: ConfigurationError.
+        Raises: ConfigurationError: an argument is invalid.
         """
         if name is None:
             name = topic or ("console" if parquet is None else parquet.rstrip("/").rpartition("/")[2])
@@ -385,14 +386,14 @@ class Pipeline:
 
     @property
     def tables(self) -> tuple[Source | Step, ...]:
-        """What steps and sinks may name."""
+        """The sources and steps, which steps and sinks may name."""
         return (*self.sources, *self.steps)
 
     @property
     def last(self) -> str:
-        """What a sink takes that names nothing.
+        """The name of the last step or source, the default input of a sink.
 
-        Raises: ConfigurationError: there is nothing yet.
+        Raises: ConfigurationError: there is none.
         """
         if not self.steps and not self.sources:
             raise ConfigurationError("a pipeline begins with a source: there is nothing to write yet")

@@ -1,6 +1,6 @@
-"""A pipeline as a drawing: a tree for the terminal, Mermaid for a page, SVG for a browser. Plain text; no I/O.
+"""A pipeline as a drawing: a tree for the terminal, Mermaid for a page, SVG for a browser. No I/O.
 
-Used by the command's `--explain`. `Schemas` has the columns of sources and steps, as Spark says them.
+Used by the command's `--explain`. `Schemas` has the columns of sources and steps from Spark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aiokwire.spark.pipelines.graph import find, inputs
 
 Schemas: TypeAlias = Mapping[str, str]
 
-# Of the SVG, in its own units: a sign's width is that of a 12 px monospaced font.
+# Sizes in the SVG's units; a character's width is that of a 12 px monospaced font.
 _SIGN: Final = 7.25
 _LINE: Final = 17
 _PAD: Final = 10
@@ -36,7 +36,7 @@ class Node:
 
 
 def nodes(pipeline: Pipeline, schemas: Schemas | None = None) -> list[Node]:
-    """All of it, in the order in which rows go through."""
+    """Return all sources, steps and sinks, in the order of the rows."""
     schemas = schemas or {}
     found = [Node("source", each.name, tuple(_of_source(each, schemas))) for each in pipeline.sources]
     for step in pipeline.steps:
@@ -84,7 +84,7 @@ def _watermark(value: Source | Step) -> Iterator[str]:
 
 
 def heading(pipeline: Pipeline) -> str:
-    """Name, brokers, trigger and checkpoint."""
+    """Return name, brokers, trigger and checkpoint."""
     bootstrap = pipeline.bootstrap or DEFAULT_BOOTSTRAP
     return f"{pipeline.name}: {pipeline.trigger.text}, brokers {bootstrap}, checkpoint {pipeline.checkpoint}"
 
@@ -93,7 +93,7 @@ def heading(pipeline: Pipeline) -> str:
 
 
 def as_text(pipeline: Pipeline, schemas: Schemas | None = None) -> str:
-    """A tree under each sink, of what its rows are made of; what was drawn before is only named."""
+    """Draw a tree of inputs under each sink; repeated nodes are only named."""
     by_name = {node.name: node for node in nodes(pipeline, schemas) if node.kind != "sink"}
     drawn: set[str] = set()
     lines = [heading(pipeline)]
@@ -124,7 +124,7 @@ def _branch(node: Node, by_name: Mapping[str, Node], drawn: set[str], first: str
 
 
 def as_mermaid(pipeline: Pipeline, schemas: Schemas | None = None) -> str:
-    """A flowchart."""
+    """Draw a flowchart."""
     brackets = {"source": ("[(", ")]"), "step": ("[", "]"), "sink": ("([", "])")}
     lines = ["flowchart LR"]
     for node in nodes(pipeline, schemas):
@@ -161,7 +161,7 @@ class _Box:
 
 
 def as_svg(pipeline: Pipeline, schemas: Schemas | None = None) -> str:
-    """Boxes from left to right, each as far right as the longest way to it."""
+    """Draw boxes from left to right, placed by the longest path to each."""
     boxes = _boxes(nodes(pipeline, schemas))
     makers = {box.node.name: box for box in boxes if box.node.kind != "sink"}
     width = max(box.x + box.width for box in boxes) + _GAP / 2

@@ -1,6 +1,6 @@
 """Sources, steps and sinks as Spark's frames: built and analysed by Spark before any query starts.
 
-Used by `pipeline`. `as_table` and `as_records` say what a record is in SQL, both ways.
+Used by `pipeline`. `as_table` and `as_records` convert records to SQL rows and back.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from aiokwire.spark.sql.plans import quiet_errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Columns of a frame that are parts of a record, and do not go into a value that is made of the others.
+# Columns of a frame that are parts of a record, and are left out of a value built from the others.
 PARTS: Final = ("key", "topic", "partition", "headers", "timestamp")
 
 
 @contextlib.contextmanager
 def tables(spark: SparkSession, pipeline: Pipeline) -> Iterator[dict[str, DataFrame]]:
-    """Sources and steps by name, which SQL knows within the block.
+    """Yield sources and steps by name, which are SQL views in the block.
 
-    Raises: ConfigurationError: Spark finds a step, a schema or a watermark wrong.
+    Raises: ConfigurationError: a step, a schema or a watermark is invalid.
     """
     made: dict[str, DataFrame] = {}
     try:
@@ -41,7 +41,7 @@ def tables(spark: SparkSession, pipeline: Pipeline) -> Iterator[dict[str, DataFr
             with analysed(f"step {step.name!r}"):
                 frame = spark.sql(step.sql)
             if not frame.isStreaming:
-                raise ConfigurationError(f"step {step.name!r} reads no source, so that it is no stream")
+                raise ConfigurationError(f"step {step.name!r} reads no source, and is therefore not a stream")
             _add(spark, made, step, frame)
         yield made
     finally:
@@ -56,7 +56,7 @@ def _source(spark: SparkSession, source: Source, bootstrap: str) -> DataFrame:
 
 
 def _add(spark: SparkSession, made: dict[str, DataFrame], value: Source | Step, frame: DataFrame) -> None:
-    """Give a frame its watermark and its name."""
+    """Set a frame's watermark, and register its name."""
     owner = f"{type(value).__name__.lower()} {value.name!r}"
     if value.watermark is not None:
         column = timestamp_column(frame.schema, value.watermark.column, owner)
@@ -70,22 +70,22 @@ def _add(spark: SparkSession, made: dict[str, DataFrame], value: Source | Step, 
 
 
 def timestamp_column(schema: StructType, name: str, owner: str) -> str:
-    """A watermark's column, as the schema has it.
+    """Return a watermark's column, as the schema spells it.
 
-    Raises: ConfigurationError: it is not there, or no timestamp.
+    Raises: ConfigurationError: it does not exist, or is not a timestamp.
     """
     found = find(name, schema.names)
     if found is None:
         times = [field.name for field in schema.fields if isinstance(field.dataType, TimestampType)]
         nearest = difflib.get_close_matches(name.lower(), [each.lower() for each in schema.names], n=1, cutoff=0.5)
         hint = f"did you mean {find(nearest[0], schema.names)!r}?" if nearest else f"timestamps are {', '.join(times)}"
-        raise ConfigurationError(f"{owner}: the watermark's column {name!r} is not there; {hint}")
+        raise ConfigurationError(f"{owner}: the watermark's column {name!r} does not exist; {hint}")
     kind = schema[found].dataType
     is_window = isinstance(kind, StructType) and kind.names == ["start", "end"]
     if not isinstance(kind, TimestampType) and not is_window:
         raise ConfigurationError(
-            f"{owner}: a watermark is of a timestamp, and {found!r} is {kind.simpleString()}: make one of it in a "
-            "step, with to_timestamp or timestamp_millis, and give that step the watermark"
+            f"{owner}: a watermark needs a timestamp, and {found!r} is {kind.simpleString()}: convert it in a step, "
+            "with to_timestamp or timestamp_millis, and set the watermark on that step"
         )
     return found
 
@@ -94,8 +94,10 @@ def timestamp_column(schema: StructType, name: str, owner: str) -> str:
 
 
 def as_table(frame: DataFrame) -> DataFrame:
-    """The fields of decoded values as columns, then those of the record; a record's column whose name a field has is
-    called `record_` and that name."""
+    """Return the fields of decoded values as columns, then the columns of the record.
+
+    A column of the record with the name of a field is prefixed by `record_`.
+    """
     value = frame.schema["value"].dataType if "value" in frame.schema.names else None
     if not isinstance(value, StructType):
         return frame
@@ -110,10 +112,12 @@ def as_table(frame: DataFrame) -> DataFrame:
 
 
 def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
-    """The rows as a topic takes them: the column `value` as it is, as JSON when it has parts; without one, all columns
-    but those that are parts of a record as a JSON object.
+    """Return the rows as records for a topic.
 
-    Raises: ConfigurationError: there is nothing to write, or a column has another type than its part.
+    The column `value` is written as it is, or as JSON if it is composite; without it, all columns
+    that are not parts of a record are written as a JSON object.
+
+    Raises: ConfigurationError: there is nothing to write, or a column has the wrong type.
     """
     owner = f"sink {sink.name!r}"
     schema = frame.schema
@@ -140,7 +144,7 @@ def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
 
 
 def _as_text(one: DataFrame, column: Any) -> Any:
-    """Bytes and strings as they are, what has parts as JSON, anything else as Spark writes it."""
+    """Return bytes and strings unchanged, composite values as JSON, others as Spark's text."""
     kind = one.schema.fields[0].dataType
     if isinstance(kind, (BinaryType, StringType)):
         return column
@@ -149,14 +153,14 @@ def _as_text(one: DataFrame, column: Any) -> Any:
     return column.cast("string")
 
 
-# --- what Spark says --------------------------------------------------------------------------------------------------
+# --- Spark's analysis -------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def analysed(owner: str) -> Iterator[None]:
-    """Spark's verdict as an error that says whose it is.
+    """Convert errors of Spark's analysis in the block.
 
-    Raises: ConfigurationError.
+    Raises: ConfigurationError: Spark refused; the message names the owner.
     """
     try:
         with quiet_errors():
@@ -166,7 +170,7 @@ def analysed(owner: str) -> Iterator[None]:
 
 
 def verdict(message: str) -> str:
-    """The sentence of an analysis error, without its class, the plan, and the SQL state."""
+    """Return the sentence of an analysis error, without its class, the plan, and the SQL state."""
     from aiokwire.spark.jobs.stopping import reason
 
     is_python = "Traceback" in message or ": aiokwire." in message
@@ -179,9 +183,9 @@ def verdict(message: str) -> str:
 
 
 def check_mode(frame: DataFrame, sink: Sink) -> None:
-    """What Spark finds wrong about a sink's mode when its query starts, said before any of them does.
+    """Check a sink's mode before any query starts; Spark checks it when the query starts.
 
-    Raises: ConfigurationError: as for an aggregation without a watermark in append mode.
+    Raises: ConfigurationError: for instance an aggregation without a watermark in append mode.
     """
     jvm: Any = frame.sparkSession.sparkContext._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, sink.mode.capitalize())()
@@ -192,5 +196,5 @@ def check_mode(frame: DataFrame, sink: Sink) -> None:
 
 
 def schema_text(schema: StructType) -> str:
-    """Columns for people: `carrier string, flights bigint`."""
+    """Format columns: `carrier string, flights bigint`."""
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema.fields)

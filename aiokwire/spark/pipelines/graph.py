@@ -1,4 +1,4 @@
-"""Whether sources, steps and sinks fit together, and in which order the steps come. Decided without I/O.
+"""The checks of a pipeline as a whole, and the order of its steps. No I/O.
 
 Used by `pipeline` before anything starts, and by `explain`.
 """
@@ -15,7 +15,10 @@ from aiokwire.spark.pipelines.sql_tables import tables
 
 
 def check(pipeline: Pipeline) -> None:
-    """Raises: ConfigurationError: what does not fit, with the nearest name where one is misspelt."""
+    """Check a pipeline.
+
+    Raises: ConfigurationError: an unknown name (the message has the nearest), a cycle, or a conflict.
+    """
     if not pipeline.sources:
         raise ConfigurationError("the pipeline has no source")
     if not pipeline.sinks:
@@ -34,23 +37,23 @@ def check(pipeline: Pipeline) -> None:
 
 
 def ordered(pipeline: Pipeline) -> list[Step]:
-    """The steps, each after those that it reads.
+    """Return the steps, each after the steps that it reads.
 
-    Raises: ConfigurationError: a step names what is not there, or steps go round in a circle.
+    Raises: ConfigurationError: a step names an unknown table, or the steps form a cycle.
     """
     steps = {step.name: step for step in pipeline.steps}
     graph = {step.name: [name for name in inputs(step, pipeline) if name in steps] for step in pipeline.steps}
     try:
         return [steps[name] for name in graphlib.TopologicalSorter(graph).static_order()]
     except graphlib.CycleError as error:
-        circle = " -> ".join(reversed(error.args[1]))
-        raise ConfigurationError(f"steps go round in a circle, each reading the next: {circle}") from None
+        cycle = " -> ".join(reversed(error.args[1]))
+        raise ConfigurationError(f"steps form a cycle, each reading the next: {cycle}") from None
 
 
 def inputs(step: Step, pipeline: Pipeline) -> list[str]:
-    """The sources and steps that a step reads.
+    """Return the sources and steps that a step reads.
 
-    Raises: ConfigurationError: it names something else.
+    Raises: ConfigurationError: it names an unknown table.
     """
     known = [each.name for each in pipeline.tables]
     found = []
@@ -58,15 +61,15 @@ def inputs(step: Step, pipeline: Pipeline) -> list[str]:
         place = find(name, known)
         if place is None:
             raise ConfigurationError(
-                f"step {step.name!r} reads from {name!r}, {unknown(name, known)}; a table of Spark's catalog is named "
-                "with its database, as default.airlines"
+                f"step {step.name!r} reads from {name!r}, {unknown(name, known)}; write a table of Spark's catalog "
+                "with its database, such as default.airlines"
             )
         found.append(place)
     return list(dict.fromkeys(found))
 
 
 def upstream(name: str, pipeline: Pipeline) -> list[Source | Step]:
-    """What makes a sink's rows: steps and sources, in the pipeline's order."""
+    """Return the sources and steps of a sink, in the pipeline's order."""
     places: dict[str, Source | Step] = {each.name: each for each in pipeline.tables}
     reached: set[str] = set()
     waiting = [find(name, places)]
@@ -82,34 +85,34 @@ def upstream(name: str, pipeline: Pipeline) -> list[Source | Step]:
 
 
 def find(name: str, known: Iterable[str]) -> str | None:
-    """The name as it was declared: Spark does not look at case."""
+    """Return the name as it was declared: Spark's names are case-insensitive."""
     return next((each for each in known if each.lower() == name.lower()), None)
 
 
 def unknown(name: str, known: Sequence[str]) -> str:
-    """The rest of a sentence about a name that is not there."""
+    """Return the rest of a sentence about an unknown name."""
     nearest = difflib.get_close_matches(name.lower(), [each.lower() for each in known], n=1, cutoff=0.5)
     hint = f"did you mean {find(nearest[0], known)!r}?" if nearest else f"there are {', '.join(known)}"
-    return f"which is no source or step: {hint}"
+    return f"which is not a source or step: {hint}"
 
 
 def _check_names(what: str, values: Sequence[Source | Step | Sink]) -> None:
     seen: set[str] = set()
     for each in values:
         if each.name.lower() in seen:
-            raise ConfigurationError(f"the name {each.name!r} is there twice: each {what} has its own")
+            raise ConfigurationError(f"the name {each.name!r} is used twice: each {what} needs its own")
         seen.add(each.name.lower())
 
 
 def _check_places(pipeline: Pipeline) -> None:
-    """What is written must not be what is read, and two sinks do not write to one folder."""
+    """Check that no sink writes to a topic that is read, and no two sinks to one folder."""
     read = {topic.strip(): source.name for source in pipeline.sources for topic in (source.topic or "").split(",")}
     folders: dict[str, str] = {}
     for sink in pipeline.sinks:
         if sink.topic is not None and sink.topic in read:
             raise ConfigurationError(
-                f"sink {sink.name!r} writes to the topic {sink.topic!r}, which source {read[sink.topic]!r} reads: it "
-                "would never end"
+                f"sink {sink.name!r} writes to the topic {sink.topic!r}, which source {read[sink.topic]!r} reads: the "
+                "pipeline would read its own output"
             )
         if sink.parquet is not None:
             other = folders.setdefault(sink.parquet.rstrip("/"), sink.name)

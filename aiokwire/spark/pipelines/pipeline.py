@@ -1,9 +1,10 @@
-"""`run`: a declared pipeline, checked as a whole, then one streaming query for each sink until all of them end.
+"""`run`: checks a declared pipeline, then runs one streaming query for each sink until all end.
 
-    declaration -> graph (pure) -> topics (brokers) -> frames (Spark's analysis) -> checkpoint -> queries
+    declaration -> graph (pure) -> topics (brokers) -> frames (Spark's analysis) -> checkpoint
+        -> queries
 
-Nothing is read or written before every one of these has found nothing wrong. When one query fails, the others end
-after the microbatch that they are in, and the failure is told.
+Nothing is read or written before all checks have passed. When one query fails, the others end after
+their current microbatch, and the failure is raised.
 """
 
 from __future__ import annotations
@@ -51,42 +52,44 @@ _ROWS: Final = "rows"
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """What a run has done; counts by sink."""
+    """The result of a run, with counts by sink."""
 
     pipeline: str
     seconds: float
     stopped: bool
-    """Asked to end, not at the end of what there was."""
+    """Whether a stop was requested before the run was complete."""
     batches: dict[str, int]
     rows_read: dict[str, int]
     rows_written: dict[str, int]
-    """Of microbatches that ended; an exactly-once sink leaves out those that it had committed before."""
+    """By finished microbatches; an exactly-once sink does not count those committed earlier."""
     notes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A pipeline that was checked as far as this goes without Spark."""
+    """A pipeline that has passed the checks without Spark."""
 
     pipeline: Pipeline
     seen: Survey | None
-    """None: no broker was asked."""
+    """None: the brokers were not asked."""
 
     def settings(self, master: str | None, conf: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What a session for it is told: on one machine as many partitions in a shuffle as it has cores, then what the
-        pipeline says, then `conf`."""
+        """Return the settings of its session: a default for shuffles, the pipeline's, then `conf`."""
         own = {SHUFFLE: str(os.cpu_count() or 1)} if is_local(master or os.environ.get("MASTER") or "local") else {}
         return {**own, **self.pipeline.spark, **(conf or {})}
 
     def run(self, spark: SparkSession, stop: Stop, progress: Progress) -> RunSummary:
-        """Raises: KafkaError: as the function `run`."""
+        """Run the pipeline.
+
+        Raises: KafkaError: as the function `run`.
+        """
         seen = survey(self.pipeline) if self.seen is None else self.seen
         return _run(self.pipeline, seen, spark, stop, progress)
 
     def explain(self, spark: SparkSession, drawing: str = "text", *, plan: bool = False) -> str:
-        """The pipeline as `text`, `mermaid` or `svg`, with columns as Spark says them, and its plan of each sink.
+        """Draw the pipeline as `text`, `mermaid` or `svg`, with columns and, on request, Spark's plans.
 
-        Raises: ConfigurationError: Spark finds something wrong.
+        Raises: ConfigurationError: Spark's analysis fails.
         """
         columns, plans = _analyse(self.pipeline, spark)
         drawn = DRAWINGS[drawing](self.pipeline, columns)
@@ -102,12 +105,12 @@ def prepare(
     trigger: str | None = None,
     brokers: bool = True,
 ) -> Prepared:
-    """The pipeline as it is to run, from a file or a value; what is None is as it was declared.
+    """Check a pipeline or the file that declares it; arguments override its settings.
 
-    `brokers`: ask them about the topics.
+    `brokers`: check the topics, too.
 
-    Raises: ConfigurationError: something in it is wrong, does not fit together, or is not there; KafkaError: a broker
-        cannot be reached.
+    Raises: ConfigurationError: the pipeline is invalid, or a topic does not exist; KafkaError: a
+        broker cannot be reached.
     """
     found = pipeline if isinstance(pipeline, Pipeline) else load(pipeline, parameters)
     found = found.set(bootstrap=bootstrap, checkpoint=checkpoint, trigger=trigger)
@@ -132,10 +135,10 @@ def run(
 ) -> RunSummary:
     """Run a pipeline, or the file that declares one, until it ends or is stopped.
 
-    Without `spark`, the session that there is is used, or one is made with `master` and `conf`.
+    Without `spark`, the active session is used, or one is started with `master` and `conf`.
 
-    Raises: ConfigurationError: something is wrong about the pipeline, its topics, or its checkpoint; nothing was
-        started. KafkaError: a broker cannot be reached, or a query failed; the other queries have ended.
+    Raises: ConfigurationError: the pipeline, its topics, or its checkpoint are invalid; nothing was
+        started. KafkaError: a broker cannot be reached, or a query failed; all queries have ended.
     """
     if spark is not None:
         check_session(spark, "aiokwire run")
@@ -183,7 +186,7 @@ def _run(pipeline: Pipeline, seen: Survey, spark: SparkSession, stop: Stop, prog
 
 
 def _warn(pipeline: Pipeline, spark: SparkSession) -> list[str]:
-    """What is likely to go wrong on this cluster."""
+    """Log and return warnings about folders on this cluster."""
     context: Any = spark.sparkContext
     folders = [pipeline.checkpoint, *(sink.parquet for sink in pipeline.sinks if sink.parquet is not None)]
     file_system = str(context._jsc.hadoopConfiguration().get("fs.defaultFS"))
@@ -194,7 +197,7 @@ def _warn(pipeline: Pipeline, spark: SparkSession) -> list[str]:
 
 
 def _analyse(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, str], str]:
-    """The columns of each source and step, and Spark's plan of each sink; no broker is asked."""
+    """Return the columns of sources and steps, and Spark's plan of each sink, without the brokers."""
     optimizer: Any = spark._jsparkSession.sessionState().optimizer()
     plans = []
     with tables(spark, pipeline) as frames:
@@ -216,7 +219,7 @@ def _place(sink: Sink, frames: Mapping[str, DataFrame]) -> str:
 
 
 def _shaped(frame: DataFrame, sink: Sink) -> DataFrame:
-    """The rows of a sink, counted as they go by."""
+    """Return the rows of a sink, counted by an observation."""
     if sink.kind == "topic":
         frame = as_records(frame, sink)
     check_mode(frame, sink)
@@ -249,11 +252,11 @@ def _start(frame: DataFrame, sink: Sink, pipeline: Pipeline, checkpoint_id: str,
 
 
 def _until_its_sources_run(query: StreamingQuery, stop: Stop) -> None:
-    """Wait before the next query is started, in moments as a rule, for at most `START_PATIENCE`.
+    """Wait before starting the next query, usually briefly, for at most `START_PATIENCE` seconds.
 
-    All queries share one object for the data source. As Spark starts the Python process of a source it adds to the
-    environment kept there, which the tasks of a query that runs already are serialized with: at the same moment that
-    fails with "Task not serializable". After the first one, nothing new is added.
+    All queries share one object for the data source. When Spark starts a source's Python process, it
+    changes the environment in that object; serializing the tasks of a running query at that moment
+    fails with "Task not serializable". Later starts change nothing.
     """
     began = time.perf_counter()
     while query.isActive and query.status["message"].startswith("Initializing"):
@@ -270,7 +273,7 @@ def _options(sink: Sink, pipeline: Pipeline, checkpoint_id: str) -> dict[str, st
 
 
 def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, checkpoint_id: str) -> None:
-    """Stop whatever still runs, and abort what it left open: readers of what is committed would wait for that."""
+    """Stop running queries, and abort open transactions, which read_committed readers wait for."""
     for sink, query in queries:
         query.stop()
         if sink.exactly_once and sink.topic is not None:
@@ -278,26 +281,26 @@ def _end(queries: Sequence[tuple[Sink, StreamingQuery]], pipeline: Pipeline, che
             try:
                 on_loop(functools.partial(exactly_once.abort_transaction, plan, None))
             except KafkaError as error:
-                logger.warning("sink %s: a transaction may be open until its time is over: %s", sink.name, error)
+                logger.warning("sink %s: a transaction may be open until its timeout: %s", sink.name, error)
 
 
 def _of(sink: Sink, error: Exception) -> Exception:
-    """A failure that says whose it is."""
+    """Return an error that names its sink."""
     failed = one_line(error)
     return JobFailed(f"sink {sink.name!r}: {failed}") if isinstance(failed, KafkaError) else failed
 
 
-# --- all of them ------------------------------------------------------------------------------------------------------
+# --- all sinks --------------------------------------------------------------------------------------------------------
 
 
 class Tally:
-    """What the microbatches of one query have done. Each is told several times."""
+    """Counts by microbatch of one query; Spark reports each several times."""
 
     def __init__(self) -> None:
         self._batches: dict[int, tuple[int, int]] = {}
 
     def add(self, progress: Mapping[str, Any]) -> None:
-        """What Spark tells of a microbatch; of one without work it tells too."""
+        """Add Spark's progress of a microbatch; those without work are ignored."""
         if "addBatch" not in progress["durationMs"]:
             return
         observed = progress["observedMetrics"].get(_ROWS)
@@ -328,23 +331,23 @@ def wait(
     progress: Progress,
     waits_for: Callable[[], str],
 ) -> None:
-    """Until all queries have ended; when one fails, or a stop is asked for, each ends after its microbatch.
+    """Wait for all queries; on a failure or a stop, end each after its current microbatch.
 
-    `waits_for`: says what a query waits for that has not done anything yet.
+    `waits_for` returns a note for the time before the first microbatch.
 
-    Raises: KafkaError: the first that failed.
+    Raises: KafkaError: the first failure.
     """
     running = list(queries)
     failure: tuple[Sink, Exception] | None = None
     while running and failure is None and not stop.requested:
         for sink, query in list(running):
             try:
-                if query.awaitTermination(LOOK / len(running)):  # type: ignore[arg-type]  # PySpark takes parts of a second too
+                if query.awaitTermination(LOOK / len(running)):  # type: ignore[arg-type]  # PySpark accepts fractions of a second
                     running.remove((sink, query))
             except Exception as error:
                 running.remove((sink, query))
                 failure = failure or (sink, error)
-        _tell(queries, tallies, progress, waits_for)
+        _show(queries, tallies, progress, waits_for)
     ending = Stop()
     ending.request()
     for sink, query in running:
@@ -359,7 +362,7 @@ def wait(
         raise _of(*failure) from failure[1]
 
 
-def _tell(
+def _show(
     queries: Sequence[tuple[Sink, StreamingQuery]],
     tallies: Mapping[str, Tally],
     progress: Progress,

@@ -1,6 +1,6 @@
-"""Which tables a query names, read without Spark: enough to order steps, to see a cycle, and to find a misspelt name.
+"""The tables that a query names, found without Spark: for the order of steps, cycles, misspelt names.
 
-Used by `graph`. Spark's own parser has the last word when the steps are analysed.
+Used by `graph`. Spark's parser decides when the steps are analysed.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-# What is no identifier first: comments, texts; then identifiers (a dotted name is one token), and single signs.
+# Comments and string literals first, then identifiers (a dotted name is one token), then single characters.
 _TOKEN: Final = re.compile(
     r"(?P<skip>--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|\s+)"
     r"|(?P<name>(?:`(?:[^`]|``)*`|[A-Za-z_]\w*)(?:\s*\.\s*(?:`(?:[^`]|``)*`|[A-Za-z_]\w*))*)"
     r"|(?P<sign>.)",
     re.DOTALL,
 )
-# Functions that have a FROM of their own: extract(hour from at).
+# Functions with a FROM in their arguments: extract(hour from at).
 _WITH_FROM: Final = frozenset({"extract", "trim", "substring", "substr", "overlay", "position"})
 _ENDS_FROM: Final = frozenset(
     {"select", "where", "group", "having", "order", "sort", "cluster", "distribute", "limit", "window", "union",
      "except", "intersect", "minus", "qualify", "lateral", "on", "using"}
 )  # fmt: skip
 _BEFORE_NAMES: Final = frozenset({"from", "join"})
-# What may stand where a table does.
+# Words that may take the place of a table.
 _NO_TABLE: Final = frozenset({"select", "values", "lateral", "with", "table", "unnest"})
 
 
 def tables(sql: str) -> list[str]:
-    """The names after FROM and JOIN, each once, in their order; without those that the query itself defines.
+    """Return the distinct names after FROM and JOIN, without those that the query defines.
 
-    Names with dots are those of a catalog, and are left out.
+    Names with dots belong to a catalog, and are left out.
     """
     tokens = list(_tokens(sql))
     own = _defined(tokens)
@@ -47,21 +47,21 @@ def _tokens(sql: str) -> Iterator[str]:
 
 
 def _defined(tokens: list[str]) -> set[str]:
-    """What WITH defines: a name, its columns in brackets where they are named, AS, and a bracket."""
+    """Return the names defined by WITH: a name, optionally columns in brackets, AS, and a bracket."""
     if not any(token.lower() == "with" for token in tokens):
         return set()
     found = set()
     for index in range(1, len(tokens) - 1):
         if tokens[index].lower() == "as" and tokens[index + 1] == "(":
             before = index - 1
-            if tokens[before] == ")":  # no bracket within: they are plain names
+            if tokens[before] == ")":  # column names, without nested brackets
                 before = max(place for place in range(before) if tokens[place] == "(") - 1
             found.add(_plain(tokens[before]).lower())
     return found
 
 
 def _named(tokens: list[str]) -> Iterator[str]:
-    # For each open bracket: whether names of tables may follow a comma, and whether its FROM is a function's.
+    # For each open bracket: whether a comma may be followed by a table, and whether FROM belongs to a function.
     levels = [[False, False]]
     expected = False
     for index, token in enumerate(tokens):
@@ -90,7 +90,7 @@ def _named(tokens: list[str]) -> Iterator[str]:
 
 
 def _plain(name: str) -> str:
-    """Without quotes, unless there are dots between."""
+    """Remove the quotes of a name without dots."""
     if name.startswith("`") and name.endswith("`") and name.count("`") == 2:
         return name[1:-1]
     return name

@@ -1,10 +1,10 @@
 """Pipelines from files: TOML with parameters, or Python that defines `pipeline`.
 
     ${name}             --set name=..., else the environment
-    ${name:otherwise}   the same, with what it is when neither has it
-    $${name}            as it stands, with one $
+    ${name:otherwise}   the same, with a default
+    $${name}            literally ${name}
 
-Used by `pipeline.run` and the command. What a value may be is checked by `declaration`.
+Used by `pipeline.run` and the command. `declaration` validates the values.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SINK: Final = (
 
 
 def load(path: str | os.PathLike[str], parameters: Mapping[str, str] | None = None) -> Pipeline:
-    """The pipeline that a file declares, named like the file unless it says otherwise.
+    """Load the pipeline that a file declares; its name is the file's by default.
 
-    Raises: ConfigurationError: the file is not there, or does not declare a pipeline; says where.
+    Raises: ConfigurationError: the file does not exist, or does not declare a pipeline.
     """
     path = pathlib.Path(path)
     try:
@@ -62,14 +62,14 @@ def parse(
     *,
     folder: pathlib.Path | None = None,
 ) -> Pipeline:
-    """The pipeline of a TOML document; `folder` is where files are looked for that it names.
+    """Parse a TOML document; `folder` is the base of the file names in it.
 
-    Raises: ConfigurationError: it is no TOML, has a key that nobody knows, or lacks something.
+    Raises: ConfigurationError: it is not TOML, has an unknown key, or lacks a required one.
     """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"this is no TOML: {error}") from None
+        raise ConfigurationError(f"the file is not TOML: {error}") from None
     given = Parameters(parameters or {}, environment or {})
     found: dict[str, Any] = given.fill(document, "")
     given.check_all_used()
@@ -104,7 +104,7 @@ def _step(name: str, table: dict[str, Any], folder: pathlib.Path) -> Step:
     owner = f"step {name!r}"
     _check_keys(table, _STEP, owner)
     if ("sql" in table) == ("file" in table):
-        raise ConfigurationError(f"{owner} needs sql, or file with the name of one that has it")
+        raise ConfigurationError(f"{owner} needs sql, or file with the name of a file that has the query")
     sql = table.get("sql")
     if "file" in table:
         if not isinstance(table["file"], str):
@@ -124,7 +124,7 @@ def _sink(name: str, table: dict[str, Any], pipeline: Pipeline) -> Sink:
 
 
 def _tables(document: Mapping[str, Any], section: str) -> Iterable[tuple[str, dict[str, Any]]]:
-    """The tables of a section, each with its name."""
+    """Yield the tables of a section with their names."""
     found = document.get(section, {})
     what = section[:-1]
     if not isinstance(found, dict):
@@ -147,7 +147,7 @@ def _check_keys(table: Mapping[str, Any], known: tuple[str, ...], owner: str) ->
 
 
 class Parameters:
-    """What stands for `${name}` in texts."""
+    """The values of `${name}` in texts."""
 
     def __init__(self, given: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._given = given
@@ -155,9 +155,9 @@ class Parameters:
         self._used: set[str] = set()
 
     def fill(self, value: Any, where: str) -> Any:
-        """A value with its parameters filled in, and those of all that is in it.
+        """Return a value with the parameters in it, and in nested values, replaced.
 
-        Raises: ConfigurationError: nobody says what a parameter is.
+        Raises: ConfigurationError: a parameter has no value.
         """
         if isinstance(value, dict):
             return {key: self.fill(each, f"{where}.{key}" if where else key) for key, each in value.items()}
@@ -182,7 +182,7 @@ class Parameters:
         return str(otherwise)
 
     def check_all_used(self) -> None:
-        """Raises: ConfigurationError: a parameter was given that the file does not have."""
+        """Raises: ConfigurationError: a given parameter is not in the file."""
         for name in self._given:
             if name not in self._used:
                 raise ConfigurationError(_no_parameter(name, self._used))
@@ -198,8 +198,8 @@ def _no_parameter(name: str, known: Iterable[str]) -> str:
 
 
 def _from_python(path: pathlib.Path, parameters: dict[str, str]) -> Pipeline:
-    """`pipeline` in the file: a Pipeline, or a function of the parameters that gives one."""
-    path.stat()  # says by itself when the file is not there
+    """Return `pipeline` of a file: a Pipeline, or the result of a function of the parameters."""
+    path.stat()  # raises if the file does not exist
     defined = runpy.run_path(str(path))
     if "pipeline" not in defined:
         raise ConfigurationError("the file does not define 'pipeline'")
@@ -209,7 +209,7 @@ def _from_python(path: pathlib.Path, parameters: dict[str, str]) -> Pipeline:
     elif parameters:
         raise ConfigurationError(f"{_no_parameter(next(iter(parameters)), [])}: make pipeline a function of parameters")
     if not isinstance(pipeline, Pipeline):
-        raise ConfigurationError(f"'pipeline' must be a Pipeline, or a function that gives one, not {pipeline!r}")
+        raise ConfigurationError(f"'pipeline' must be a Pipeline, or a function that returns one, not {pipeline!r}")
     return pipeline
 
 

@@ -1,7 +1,4 @@
-"""What a pipeline needs of its clusters before Spark starts: topics that are there, and what is known of them.
-
-Used by `pipeline`.
-"""
+"""The check of a pipeline's topics, before Spark starts. Used by `pipeline`."""
 
 from __future__ import annotations
 
@@ -23,18 +20,19 @@ from aiokwire.spark.source.lookup import TOPIC_PATIENCE, TOPIC_PAUSE, Lookup
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What the clusters say."""
+    """The clusters and topics of a pipeline."""
 
     clusters: Mapping[str, str | None]
-    """The cluster id of each source; None where a broker is too old to have one."""
+    """The cluster id of each source; None if the broker is too old to have one."""
     partitions: Mapping[str, int]
     """Of each sink's topic, by the sink's name."""
 
 
 def survey(pipeline: Pipeline) -> Survey:
-    """Ask the brokers about every topic that the pipeline names.
+    """Look up every topic that the pipeline names.
 
-    Raises: ConfigurationError: a topic is not there, saying whose; KafkaError: a broker cannot be reached, or refuses.
+    Raises: ConfigurationError: a topic does not exist; the message names its source or sink;
+        KafkaError: a broker cannot be reached, or refuses.
     """
     clusters: dict[str, str | None] = {}
     for source in pipeline.sources:
@@ -51,8 +49,8 @@ def survey(pipeline: Pipeline) -> Survey:
         count = ask(producer, functools.partial(_partitions, sink.topic))
         if not count:
             raise ConfigurationError(
-                f"sink {sink.name!r}: topic {sink.topic!r} is not there: create it, as with aiokwire topics create "
-                f"{sink.topic}:4"
+                f"sink {sink.name!r}: topic {sink.topic!r} does not exist: create it, for instance with aiokwire "
+                f"topics create {sink.topic}:4"
             )
         partitions[sink.name] = count
     return Survey(clusters, partitions)
@@ -65,7 +63,7 @@ async def _of_source(options: SourceOptions, client: Client) -> str | None:
 
 
 async def _partitions(topic: str, client: Client) -> int:
-    """How many a topic has; 0 when it is not there, nor comes within a moment."""
+    """Return the partition count of a topic; 0 if it does not exist within `TOPIC_PATIENCE`."""
     deadline = Deadline(TOPIC_PATIENCE, "looking for a topic")
     while True:
         asked = [metadata.MetadataRequestTopic(name=topic)]

@@ -1,4 +1,4 @@
-"""Values as users give them, in files or in Python, checked: errors name what was wrong. Used by `declaration`."""
+"""Validation of values from users, in files or in Python. Used by `declaration`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 
 from aiokwire.errors import ConfigurationError
 
-# A table's name in SQL, without quotes; and a pipeline's or sink's, part of a folder's name and a transactional id.
+# A table's name in SQL, without quotes; a pipeline's or sink's name, used in folders and transactional ids.
 TABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def texts(given: object, what: str) -> dict[str, str]:
-    """Options with their values as Spark takes them.
+    """Convert the values of options to text, as Spark takes them.
 
-    Raises: ConfigurationError: it is no table of names and plain values.
+    Raises: ConfigurationError: it is not a table of names and scalar values.
     """
     if not isinstance(given, Mapping):
         raise ConfigurationError(f"{what} must be names with values, not {given!r}")
@@ -33,8 +33,8 @@ def texts(given: object, what: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def told_by(owner: str) -> Iterator[None]:
-    """Say whose option was wrong."""
+def errors_of(owner: str) -> Iterator[None]:
+    """Prefix errors raised in the block with the owner of the option."""
     try:
         yield
     except ConfigurationError as error:
@@ -42,14 +42,14 @@ def told_by(owner: str) -> Iterator[None]:
 
 
 def settle(value: object, field: str, settled: object) -> None:
-    """A field of a frozen value, in its final form."""
+    """Set a field of a frozen value to its final form."""
     object.__setattr__(value, field, settled)
 
 
 def check_name(name: object, pattern: re.Pattern[str], owner: str) -> None:
-    """`pattern` is `TABLE` or `NAME`.
+    """Check a name; `pattern` is `TABLE` or `NAME`.
 
-    Raises: ConfigurationError: the name is not as it says.
+    Raises: ConfigurationError: the name does not match.
     """
     if not isinstance(name, str) or not pattern.fullmatch(name):
         allowed = "letters, digits and _" if pattern is TABLE else "letters, digits, _, . and -"
@@ -57,7 +57,7 @@ def check_name(name: object, pattern: re.Pattern[str], owner: str) -> None:
 
 
 def check_text(value: object, what: str, must: str) -> None:
-    """Raises: ConfigurationError: it is no text, or an empty one."""
+    """Raises: ConfigurationError: it is not a text, or is empty."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigurationError(f"{what} {must}, not {value!r}")
 
@@ -75,9 +75,9 @@ def check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
 
 
 def columns(given: object, what: str) -> tuple[str, ...]:
-    """One name or several.
+    """Return one or several names as a tuple.
 
-    Raises: ConfigurationError: they are no names.
+    Raises: ConfigurationError: there is a value that is not a name.
     """
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(name, str) and name for name in listed):

@@ -63,7 +63,7 @@ class Ledger:
         }
 
     async def _end(self, client: Client, timeout: float) -> int:
-        """Return the end of the home partition, 0 on an error: it only serves tools that show lag."""
+        """Return the end of the home partition; 0 on an error, since only lag depends on it."""
         if self._home.topic == OFFSETS_TOPIC:
             return 0  # its end moves with every commit of any group
         try:

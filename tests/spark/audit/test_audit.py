@@ -142,7 +142,7 @@ def test_options_are_resolved_to_offsets_once() -> None:
 
 
 def test_invalid_options_are_refused_before_any_job_starts(audits: Audits) -> None:
-    with pytest.raises(ConfigurationError, match="an audit finds no 'gap'"):
+    with pytest.raises(ConfigurationError, match="an audit has no finding 'gap'"):
         audits("t", fail_on=["gap"])
     with pytest.raises(ConfigurationError, match="key,value or key or value or header:NAME"):
         audits("t", duplicates="offset")

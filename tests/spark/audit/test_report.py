@@ -62,7 +62,7 @@ def stretches(*ranges: tuple[int, int]) -> Stretches:
 def test_missing_offsets_are_a_finding_unless_the_topic_is_compacted() -> None:
     missing = stretches((5, 6), (8, 12))
     assert [(one.count, one.text) for one in report(partition(missing=missing)).wrong] == [
-        (5, "5 offsets are not there: 5, 8 to 11")
+        (5, "5 offsets are missing: 5, 8 to 11")
     ]
     assert report(partition(missing=missing, compacted=None)).failed
     assert not report(partition(missing=missing, compacted=True)).failed
@@ -74,7 +74,7 @@ def test_only_the_chosen_findings_fail_the_audit() -> None:
     assert [one.finding for one in report(each).found] == [Finding.ABORTED]
     assert not report(each).failed
     assert report(each, fail_on=("aborted",)).failed
-    with pytest.raises(ConfigurationError, match="no 'gap': choose from gaps, deleted"):
+    with pytest.raises(ConfigurationError, match="no finding 'gap': choose from gaps, deleted"):
         parse_findings(["gap"])
 
 
@@ -91,7 +91,7 @@ def test_each_finding_names_its_partition_and_count() -> None:
         max_lag=50,
     )
     assert [(one.finding.value, one.where, one.count, one.text) for one in found] == [
-        ("deleted", "t[0]", 9, "9 offsets went with retention during the audit"),
+        ("deleted", "t[0]", 9, "9 offsets were deleted by retention during the audit"),
         ("differences", "t[0]", 2, "offsets 4 to 5: value differs"),
         ("duplicates", "t", 2, "2 records repeat another by value"),
         ("disorder", "t[0]", 1, "1 records are earlier than the one before them, by up to 4.0 s"),
@@ -201,7 +201,7 @@ def test_the_document_loads_and_runs_nothing_and_escapes_the_content_of_the_topi
     shown = " ".join(document.text)
     for part in (
         "failed",
-        "1 offsets are not there: 5",
+        "1 offsets are missing: 5",
         "and 10 more stretches",
         "0xff",
         "105",
@@ -222,7 +222,7 @@ def test_plots_are_svg_paths_without_text() -> None:
     made = full()
     plots = dict(draw_all(made))
     assert list(plots) == [
-        "What the offsets hold, by partition", "Bytes by partition", "Records over time", "Records in a batch",
+        "Offsets by content and partition", "Bytes by partition", "Records over time", "Records in a batch",
         "Bytes of a batch", "Bytes of key and value", "Most frequent keys", "Lag by group",
     ]  # fmt: skip
     for image in plots.values():

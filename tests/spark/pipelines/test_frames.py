@@ -24,7 +24,7 @@ def test_the_column_of_a_watermark() -> None:
     window = StructType().add("w", StructType().add("start", TimestampType()).add("end", TimestampType()))
     assert timestamp_column(window, "w", "step 's'") == "w"
     for name, message in (
-        ("n", "'n' is int: make one of it"),
+        ("n", "'n' is int: convert it"),
         ("w", "'w' is struct"),
         ("a", "did you mean 'At'"),
         ("zz", "timestamps are At"),

@@ -162,7 +162,7 @@ def test_missing_topics_are_reported_before_spark_starts(kafka: Kafka, monkeypat
     good = Pipeline.read(source, name="a").set(name="p", bootstrap=kafka.servers)
     with pytest.raises(ConfigurationError, match="source 'nowhere': topic 'nowhere' does not exist"):
         prepare(good.read("nowhere").write(sink))
-    with pytest.raises(ConfigurationError, match=r"sink 'gone': topic 'gone' is not there: .*topics create gone:4"):
+    with pytest.raises(ConfigurationError, match=r"sink 'gone': topic 'gone' does not exist: .*topics create gone:4"):
         prepare(good.write("gone"))
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:1\b"):
         prepare(

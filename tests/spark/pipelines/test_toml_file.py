@@ -68,7 +68,7 @@ def test_parameters_default_to_environment_variables() -> None:
 
 
 WRONG = [
-    ("name = 'x'\nsources = = 1", "this is no TOML: .*line 2"),
+    ("name = 'x'\nsources = = 1", "the file is not TOML: .*line 2"),
     ("nme = 'x'", "the file has no key 'nme'; did you mean 'name'"),
     ("name = 5", "name must be a text"),
     ("trigger = 5", "trigger must be available-now"),

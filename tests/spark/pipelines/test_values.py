@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aiokwire.errors import ConfigurationError
-from aiokwire.spark.pipelines.values import NAME, TABLE, check_name, columns, texts, told_by
+from aiokwire.spark.pipelines.values import NAME, TABLE, check_name, columns, errors_of, texts
 
 
 def test_options_become_texts() -> None:
@@ -29,5 +29,5 @@ def test_one_column_is_a_list_of_one() -> None:
 
 
 def test_an_error_names_the_owner_of_the_option() -> None:
-    with pytest.raises(ConfigurationError, match=r"^sink 'totals': it is odd$"), told_by("sink 'totals'"):
+    with pytest.raises(ConfigurationError, match=r"^sink 'totals': it is odd$"), errors_of("sink 'totals'"):
         raise ConfigurationError("it is odd")
