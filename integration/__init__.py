@@ -1,1 +1,1 @@
-"""What only real parts can show: scenarios on several brokers, interop with other clients, and the benchmark."""
+"""Tests with several brokers and other clients, and the benchmarks."""

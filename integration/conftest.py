@@ -1,7 +1,8 @@
 """The scenarios' brokers, each started once per session, and the features of each release.
 
-A broker comes from `AIOKWIRE_BOOTSTRAP`, from Docker if an engine is available, or from a JVM. A missing requirement
-fails where CI=true, and is a skip that names it elsewhere. `--brokers embedded,kafka-4.3.1` limits a run.
+A broker comes from `AIOKWIRE_BOOTSTRAP`, from Docker if an engine is available, or from a JVM. A
+missing requirement fails where CI=true, and is a skip that names it elsewhere. `--brokers
+embedded,kafka-4.3.1` limits a run.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests with `broker` on every broker, and with `modern_broker` on those that current clients support."""
+    """Parametrize `broker` with all brokers, `modern_broker` without the old releases."""
     chosen = metafunc.config.getoption("--brokers").split(",")
     for fixture, names in (("broker", ALL), ("modern_broker", MODERN)):
         if fixture in metafunc.fixturenames:
@@ -135,7 +136,10 @@ def _server(name: str, settings: Mapping[str, object] | None = None) -> KafkaSer
 
 @contextmanager
 def broker_with(config: pytest.Config, name: str, settings: Mapping[str, object]) -> Iterator[KafkaServer]:
-    """Start a broker for one module, with settings in snake_case; skip it unless `--brokers` names it."""
+    """Start a broker for one module, with settings in snake_case.
+
+    Skip it unless `--brokers` names it.
+    """
     if name not in config.getoption("--brokers").split(","):
         pytest.skip("left out by --brokers")
     with closing(_server(name, settings)) as server:

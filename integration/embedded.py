@@ -1,4 +1,4 @@
-"""The embedded broker in its own process, `aiokwire broker`, so that it can be killed and its files checked."""
+"""The embedded broker in its own process, `aiokwire broker`, so that tests can kill it."""
 
 from __future__ import annotations
 

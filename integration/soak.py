@@ -1,9 +1,10 @@
 """`make soak`: memory, objects and tasks of a producer over a long time.
 
-Phases alternate until the time is over: steady records, a stopped broker (deliveries fail at their timeout), idle time,
-awaited sends and cancelled waits. After each phase the producer is flushed and the process is measured: resident
-memory, objects of the garbage collector, tasks. A table compares the last quarter with the first one after a warm-up, a
-plot is written to build/soak.png, and growth ends the run with status 1.
+Phases alternate until the time is over: steady records, a stopped broker (deliveries fail at their
+timeout), idle time, awaited sends and cancelled waits. After each phase the producer is flushed and
+the process is measured: resident memory, objects of the garbage collector, tasks. A table compares
+the last quarter with the first one after a warm-up, a plot is written to build/soak.png, and growth
+ends the run with status 1.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Soak:
 
 
 def growth(samples: list[Sample]) -> tuple[float, float]:
-    """Return the growth in MiB and objects from the first quarter after the warm-up to the last, by phase medians."""
+    """Return the growth in MiB and objects from the first quarter after warm-up to the last."""
     mib: list[float] = []
     objects: list[float] = []
     for phase in {sample.phase for sample in samples}:

@@ -1,7 +1,8 @@
 """Check that the wheel works without the checkout.
 
-`python integration/wheel.py DIST` installs the newest wheel of DIST into a new environment and sends records through
-its broker; `make wheel` calls it. The dependencies come from this interpreter's environment.
+`python integration/wheel.py DIST` installs the newest wheel of DIST into a new environment and
+sends records through its broker; `make wheel` calls it. The dependencies come from this
+interpreter's environment.
 """
 
 from __future__ import annotations

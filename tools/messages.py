@@ -1,4 +1,4 @@
-"""`python -m tools.messages [KIND ...]`: every log line, error text and command line text, with its place.
+"""`python -m tools.messages [KIND ...]`: every log line, error text and CLI text, with its place.
 
 Used to edit them, and by `tests/test_language.py`, which checks their words.
 """
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 
 def messages() -> Iterator[Message]:
-    """Every message of the package, by file and line."""
+    """Yield every message of the package, by file and line."""
     errors = _error_classes()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):

@@ -1,8 +1,8 @@
 """Run the fuzz tests of the record kernel under AddressSanitizer.
 
-Builds the kernel with `-fsanitize=address` in a separate directory (default: `build/asan`), so that the checkout's
-build stays as it is, and runs the tests there without Python's own allocator: an out-of-bounds read or write ends the
-run with a report. Needs gcc and its libasan.
+Builds the kernel with `-fsanitize=address` in a separate directory (default: `build/asan`), so that
+the checkout's build stays as it is, and runs the tests there without Python's own allocator: an
+out-of-bounds read or write ends the run with a report. Needs gcc and its libasan.
 """
 
 from __future__ import annotations

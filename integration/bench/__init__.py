@@ -1,1 +1,1 @@
-"""The benchmark: aiokwire and its peers in one run, each client in its own process, paired and repeated."""
+"""The benchmark: aiokwire and its peers, each client in its own process, paired and repeated."""

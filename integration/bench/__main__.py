@@ -66,7 +66,7 @@ class Bench:
         return runs
 
     def warm_up(self, planned: Sequence[Row]) -> None:
-        """Let the broker compile its hot paths for every kind of record before the first client runs."""
+        """Let the broker compile its hot paths for every kind of record before the first run."""
         for size, compression in sorted({(100, "none"), *((row.value_size, row.compression) for row in planned)}):
             with self._topic() as topic:
                 for task in ("produce", "consume"):

@@ -2,7 +2,8 @@
 
     python -m integration.bench.envelopes
 
-Prints microseconds for one topic with 10 partitions, and for each further partition: the best of several runs.
+Prints microseconds for one topic with 10 partitions, and for each further partition: the best of
+several runs.
 """
 
 from __future__ import annotations

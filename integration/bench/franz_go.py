@@ -21,7 +21,7 @@ def has_go() -> bool:
 
 @functools.cache
 def program() -> Path:
-    """Build the program if Go's cache is stale; it takes a job and prints figures as `worker.py` does.
+    """Build the program if it is stale; it takes a job and prints figures like `worker.py`.
 
     Raises:
         MissingPrerequisite: Go is absent, or it could not build the program.

@@ -2,9 +2,10 @@
 
     python -m integration.bench.idle [seconds [word in the names of cases]]
 
-Each case runs in its own process, and its embedded broker in another. A wake-up is the end of a sleep: the kernel's
-count of voluntary context switches of all threads. Turns are counted in every event loop, including turns that did not
-sleep and those of the heartbeat thread. The limits: 1% of a core, and 20 wake-ups per second.
+Each case runs in its own process, and its embedded broker in another. A wake-up is the end of a
+sleep: the kernel's count of voluntary context switches of all threads. Turns are counted in every
+event loop, including turns that did not sleep and those of the heartbeat thread. The limits: 1% of
+a core, and 20 wake-ups per second.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The record kernel alone, on one core: µs per record of append, decode, values and Arrow, with 100-byte values.
+"""The record kernel alone: µs per 100-byte record to append, decode, and convert with Arrow.
 
-`python -m integration.bench.kernel` prints a table with the targets and exits with status 1 if one is missed.
+`python -m integration.bench.kernel` prints a table with the targets and exits with status 1 if one
+is missed.
 """
 
 from __future__ import annotations

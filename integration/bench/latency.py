@@ -1,9 +1,10 @@
-"""`python -m integration.bench.latency`: latency from `submit` to a group member, at 2,000 records per second.
+"""`python -m integration.bench.latency`: latency to a group member at 2,000 records per second.
 
-Producer and member share one loop and one clock; no batch lingers. Then consumers are started and closed, each in a
-new group of a warm cluster, to measure the time to the first record of a filled topic, and of `close`. aiokafka does
-the same for comparison; a client may be listed twice (JVMs are slow at first). "none" is the floor: a blocking socket
-that sends ApiVersions to the idle broker at the same rate, without a client; a record takes two such round trips.
+Producer and member share one loop and one clock; no batch lingers. Then consumers are started and
+closed, each in a new group of a warm cluster, to measure the time to the first record of a filled
+topic, and of `close`. aiokafka does the same for comparison; a client may be listed twice (JVMs are
+slow at first). "none" is the floor: a blocking socket that sends ApiVersions to the idle broker at
+the same rate, without a client; a record takes two such round trips.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ async def measure(client: Aiokwire | Aiokafka, bootstrap: str, *, seconds: float
 
 
 def floor(bootstrap: str, seconds: float) -> Figures:
-    """Measure round trips of ApiVersions, which needs no disk, lock or other thread of the broker."""
+    """Measure round trips of ApiVersions, which needs no disk, lock or other broker thread."""
     host, port = bootstrap.rsplit(":", 1)
     request = struct.pack(">ihhih", 10, 18, 0, 1, 0)  # its size, the API, version 0, correlation id, no client id
     figures = Figures()

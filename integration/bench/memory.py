@@ -1,8 +1,9 @@
-"""`python -m integration.bench.memory`: the memory of a consumer of 1,000 partitions, against its `fetch_memory`.
+"""`python -m integration.bench.memory`: the memory of a consumer of 1,000 partitions.
 
-The topic has four times as many bytes as `fetch_memory`. A consumer in its own process first reads nothing for a while,
-as a slow handler does, then a little at a time, then everything. Exits with status 1 unless the peak of its resident
-memory stays within `fetch_memory` plus 40 MB for interpreter and modules.
+The topic has four times as many bytes as `fetch_memory`. A consumer in its own process first reads
+nothing for a while, as a slow handler does, then a little at a time, then everything. Exits with
+status 1 unless the peak of its resident memory stays within `fetch_memory` plus 40 MB for
+interpreter and modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The consumer that `memory` measures, with only the modules it needs.
 
-Arguments: the bootstrap address, the topic, `fetch_memory`, and the number of records. Prints MiB as JSON.
+Arguments: the bootstrap address, the topic, `fetch_memory`, and the number of records. Prints MiB
+as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The measurements of one client process, with the types that the orchestrator and the clients share."""
+"""The measurements of one client process; the orchestrator and the clients share these types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of records for each client and task: enough for a few seconds, so that slow clients stay short."""
+"""The number of records for each client and task: enough for a few seconds each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ FILLER = "confluent"  # writes the consumers' topic: a peer, so that aiokwire do
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One table of the report: its task, and each client's number of records; `name` and `group` choose it."""
+    """One table of the report: its task, and each client's number of records.
+
+    `name` and `group` choose it.
+    """
 
     name: str
     group: str
@@ -79,7 +82,10 @@ NAMES = tuple(dict.fromkeys(name for row in ROWS for name in (row.group, row.nam
 
 
 def rows(names: Sequence[str], clients: Sequence[str], scale: float) -> list[Row]:
-    """Return the rows of these names or groups, for these clients only; `scale` multiplies their counts."""
+    """Return the rows of these names or groups, for these clients only.
+
+    `scale` multiplies their counts.
+    """
     chosen = [row for row in ROWS if row.name in names or row.group in names]
     return [
         replace(row, counts={name: max(row.tasks, int(n * scale)) for name, n in row.counts.items() if name in clients})
@@ -100,7 +106,10 @@ def baseline(clients: Sequence[str]) -> str:
 
 
 def order(clients: list[str], turn: int) -> list[str]:
-    """Return the clients' order in a repetition: each starts with another one, every second is reversed."""
+    """Return the order of clients in a repetition.
+
+    Each repetition starts with another client, and every second one is reversed.
+    """
     if not clients:
         return []
     shift = turn % len(clients)

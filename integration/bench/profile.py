@@ -1,7 +1,7 @@
 """The CPU time of a produced record by kind of work, from samples of `perf`: a table and a plot.
 
-`python -m integration.bench.profile` needs Linux's perf and writes build/profile.png. All samples of the process count,
-minus those of a run with few records, which excludes its start.
+`python -m integration.bench.profile` needs Linux's perf and writes build/profile.png. All samples
+of the process count, minus those of a run with few records, which excludes its start.
 """
 
 from __future__ import annotations

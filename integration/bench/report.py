@@ -17,7 +17,10 @@ Runs = dict[str, list[Figures | None]]  # by client, one entry per repetition; N
 
 
 def summary(runs: Runs, value_size: int) -> dict[str, dict[str, Any]]:
-    """Return each client's medians and extremes, and by peer the median of the ratios within a repetition."""
+    """Return each client's medians and extremes, and its median ratios to the peers.
+
+    A ratio compares runs of the same repetition.
+    """
     results: dict[str, dict[str, Any]] = {}
     for client, repetitions in runs.items():
         done = [figures for figures in repetitions if figures is not None]
@@ -69,7 +72,10 @@ def machine() -> dict[str, str]:
 
 
 def show(console: Console, row: Row, results: dict[str, dict[str, Any]], against: str) -> None:
-    """Print a row of the plan as a table with ratios to `against`, then aiokwire's ratios to the other peers."""
+    """Print a row of the plan as a table with ratios to `against`.
+
+    Below it, print aiokwire's ratios to the other peers.
+    """
     table = Table(title=row.title, title_justify="left")
     table.add_column("client")
     latency = row.task == "send"

@@ -1,4 +1,7 @@
-"""`python -m integration.bench.worker JOB`: run one job of one client; prints its figures as JSON."""
+"""`python -m integration.bench.worker JOB`: run one job of one client.
+
+Prints its figures as JSON.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m integration.chaos produce`: ten million records against a broker that is killed five times.
+"""`python -m integration.chaos produce`: ten million records while the broker is killed five times.
 
 Lists each broken guarantee and exits with status 1 if there is one.
 """

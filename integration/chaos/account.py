@@ -1,7 +1,7 @@
-"""The records that members of a group received, with times: losses, duplicates, disorder and pauses. No I/O.
+"""The records that members of a group received: losses, duplicates, disorder and pauses. No I/O.
 
-A record is named by its partition and its number in it: 0, 1, 2, ... in the order of sending. The feed is the only
-producer of the topic and uses no transactions, so the number equals the offset.
+A record is named by its partition and its number in it: 0, 1, 2, ... in the order of sending. The
+feed is the only producer of the topic and uses no transactions, so the number equals the offset.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONG_AGO = Moment(0.0)
 
 @dataclass(slots=True)
 class Pauses:
-    """The longest pause of each partition, in seconds: a record was available, and none was received."""
+    """The longest pause of each partition while a record was available, in seconds."""
 
     stayed: list[float]  # between two records of the same member
     own: list[float]  # the same, minus the time that the process waited for a core
@@ -46,7 +46,8 @@ class Resumed(NamedTuple):
 class _Hole(NamedTuple):
     """Records that a member seems to have skipped when it started.
 
-    Another member may have received them before and report them later: each process has its own pipe.
+    Another member may have received them before and report them later: each process has its own
+    pipe.
     """
 
     end: int  # the first number of the member
@@ -133,7 +134,7 @@ class Account:
         self.records += 1
 
     def seen(self, partition: int, number: int, *, now: Moment) -> None:
-        """The bystander received a record: a consumer without a group, which no rebalance delays."""
+        """The bystander, a consumer without a group, received a record."""
         place = self._partitions[partition]
         if number >= len(place.counts):
             place.seen[number] = now

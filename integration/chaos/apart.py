@@ -1,8 +1,9 @@
-"""A member in its own process, so that it can be killed: it writes its records to stdout for the parent's account.
+"""A member in its own process, which can be killed: it writes its records to stdout.
 
-A member reports a record before it polls again, and so before it commits it: records that a killed member has not
-reported are not committed either, and are delivered again. The parent controls the child's stdin: a line starts
-the member, and the end of the input stops it, even when the parent has died.
+A member reports a record before it polls again, and so before it commits it: records that a killed
+member has not reported are not committed either, and are delivered again. The parent controls the
+child's stdin: a line starts the member, and the end of the input stops it, even when the parent has
+died.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class Apart:
         return frozenset(self._owned)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run the process until it ends; it has started when its imports are done and it can `begin`."""
+        """Run the process until it ends.
+
+        It has started when its imports are done and it can `begin`.
+        """
         try:
             async with await anyio.open_process(self._command, stdin=subprocess.PIPE, stderr=None) as process:
                 self._process = process
@@ -131,7 +135,10 @@ class Apart:
             self.lost_partitions += len(values[0]) * (kind == _LOST)
 
     def _enter_record(self, partition: int, number: int, sent_at: Moment, known_at: Moment, handed_at: Moment) -> None:
-        """Add a record; waits for a core of the feed's and of the member's process both count as the member's."""
+        """Add a record.
+
+        Waits for a core of the feed's and of the member's process both count as the member's.
+        """
         starved = known_at.starved - max(0.0, now().starved - sent_at.starved)
         self._account.received(self, partition, number, sent_at=Moment(sent_at.at, starved), now=handed_at)
 

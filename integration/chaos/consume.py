@@ -1,9 +1,10 @@
-"""A group of three reads while its broker and its members are killed, stopped and frozen: it always recovers.
+"""A group of three recovers while its broker and members are killed, stopped and frozen.
 
-`python -m integration.chaos.consume` runs for ten minutes and prints how long each recovery took; `test_consume.py` is
-a small run. It exits with status 1 if a record was lost, skipped, out of order, or delivered again after it was
-committed, or if a partition was not read within five seconds of the broker's return. For the partitions of a killed
-member the limit is its session timeout plus five seconds.
+`python -m integration.chaos.consume` runs for ten minutes and prints how long each recovery took;
+`test_consume.py` is a small run. It exits with status 1 if a record was lost, skipped, out of
+order, or delivered again after it was committed, or if a partition was not read within five seconds
+of the broker's return. For the partitions of a killed member the limit is its session timeout plus
+five seconds.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ class Chaos:
         self._outcome = Outcome()
 
     async def run(self, seconds: float, longest: float, protocol: str) -> Outcome:
-        """Inflict faults for `seconds`, then check; each outage of the broker takes up to `longest` seconds."""
+        """Inflict faults for `seconds`, then check.
+
+        Each outage of the broker takes up to `longest` seconds.
+        """
         group, outcome, options = self._group, self._outcome, OPTIONS | PROTOCOLS[protocol]
         for name in group.names:
             await group.start(name, options)
@@ -171,7 +175,10 @@ async def run(
     apart: bool = False,
     log: Path | None = None,
 ) -> Outcome:
-    """Run the group and return the result. `apart`: members are processes, are killed, too, and log to `log`."""
+    """Run the group and return the result.
+
+    `apart`: members are processes, are killed, too, and log to `log`.
+    """
     async with open_group(
         server.bootstrap_servers, partitions=PARTITIONS, size=MEMBERS, rate=rate, apart=apart, log=log
     ) as group:

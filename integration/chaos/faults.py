@@ -26,7 +26,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: starts `delay` seconds after `at` records were accepted, and lasts `pause` seconds."""
+    """One fault: starts `delay` seconds after `at` accepted records, lasts `pause` seconds."""
 
     kind: Kind
     at: int
@@ -35,7 +35,7 @@ class Fault:
 
 
 def plan(rng: random.Random, records: int, kinds: Sequence[Kind]) -> list[Fault]:
-    """Return the faults of a run in random order, each near the middle of its own part of the run."""
+    """Return the faults of a run in random order, each near the middle of its part of the run."""
     shuffled = list(kinds)
     rng.shuffle(shuffled)
     part = records / len(shuffled)
@@ -48,7 +48,10 @@ def plan(rng: random.Random, records: int, kinds: Sequence[Kind]) -> list[Fault]
 
 
 async def inflict(server: KafkaServer, fault: Fault) -> float:
-    """Inflict and undo a fault; return the seconds from the signal until the broker responds again."""
+    """Inflict and undo a fault.
+
+    Return the seconds from the signal until the broker responds again.
+    """
     await anyio.sleep(fault.delay)
     began = anyio.current_time()
     if fault.kind is Kind.FREEZE:

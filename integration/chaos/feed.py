@@ -1,4 +1,7 @@
-"""A producer at a steady rate, whose values contain their send time; used by `rolling` and `consume`."""
+"""A producer at a steady rate, whose values contain their send time.
+
+Used by `rolling` and `consume`.
+"""
 
 from __future__ import annotations
 

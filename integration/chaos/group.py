@@ -1,7 +1,8 @@
-"""A group under a steady load: its members, their records, and the checks. Used by `rolling` and `consume`.
+"""A group under a steady load, for `rolling` and `consume`: members, records and checks.
 
-Members and producer share one loop and one clock, so that a record's latency is exact and two cores suffice for them
-and a broker. Members that will be killed run in their own processes, with the same clock.
+Members and producer share one loop and one clock, so that a record's latency is exact and two cores
+suffice for them and a broker. Members that will be killed run in their own processes, with the same
+clock.
 """
 
 from __future__ import annotations
@@ -121,10 +122,10 @@ class Group:
         return member.owned
 
     async def assigned_to_killed(self) -> frozenset[int]:
-        """Return the partitions assigned to killed members until their sessions expire. Needs a running broker.
+        """Return the partitions assigned to killed members. Needs a running broker.
 
-        They may differ from those that the members read: a member that is killed as it joins gets its assignment
-        afterwards.
+        They may differ from those that the members read: a member that is killed as it joins gets
+        its assignment afterwards.
         """
         if not self._dead:
             return frozenset()
@@ -134,7 +135,7 @@ class Group:
         return frozenset(tp.partition for member in dead for tp in (*member.assignment, *(member.target or ())))
 
     async def stand_by(self) -> None:
-        """Read all partitions without a group, and report the times to the account, until cancelled."""
+        """Read all partitions without a group, and report to the account, until cancelled."""
         partitions = [TopicPartition(self._topic, number) for number in range(self._partitions)]
         options: dict[str, Any] = {"bootstrap_servers": self._bootstrap, "auto_offset_reset": "earliest"}
         async with Consumer(partitions=partitions, **options) as consumer:
@@ -161,7 +162,7 @@ class Group:
         return committed
 
     async def settled(self, partitions: int) -> None:
-        """Wait until each partition has an owner and all members have the same number of partitions.
+        """Wait until all partitions are assigned, the same number to each member.
 
         Raises: GroupFailed: the group did not settle in time.
         """
@@ -223,7 +224,10 @@ async def open_group(
     bystander: bool = False,
     log: Path | None = None,
 ) -> AsyncIterator[Group]:
-    """Create a topic with its feed, and a group without members. `apart`: members run in their own processes."""
+    """Create a topic with its feed, and a group without members.
+
+    `apart`: members run in their own processes.
+    """
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
     async with Admin(bootstrap) as admin:
         (await admin.create_topics([NewTopic(topic, partitions)])).check()

@@ -1,6 +1,7 @@
-"""The offsets of a run's records in little memory: runs of consecutive numbers at consecutive offsets.
+"""The offsets of a run's records: runs of consecutive numbers at consecutive offsets.
 
-A record is named by its partition and its number in it: 0, 1, 2, ... in the order in which records were accepted.
+A record is named by its partition and its number in it: 0, 1, 2, ... in the order in which records
+were accepted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Run:
 
 
 class Ledger:
-    """The runs of each partition, added in the order of numbers (producer) or offsets (consumer)."""
+    """The runs of each partition, added in the order of numbers or of offsets."""
 
     def __init__(self, partitions: int) -> None:
         self.runs: list[list[Run]] = [[] for _ in range(partitions)]

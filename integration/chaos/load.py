@@ -25,9 +25,10 @@ class Misplaced(Exception):
 
 
 class Load:
-    """Sends records round robin to explicit partitions; keeps only the deliveries of pending records.
+    """Sends records round robin to explicit partitions, and keeps the deliveries of pending ones.
 
-    Like a program that must not stop, it sends at full speed, and slowly while all its records fail.
+    Like a program that must not stop, it sends at full speed, and slowly while all its records
+    fail.
     """
 
     def __init__(self, producer: Producer[bytes, bytes], topic: str, partitions: int) -> None:
@@ -44,7 +45,7 @@ class Load:
         self._gets_through = True  # whether a record of the last settled chunk was acknowledged
 
     async def run(self, records: int, gate: Gate) -> None:
-        """Send whole chunks of at least `records` records, and wait until each is delivered or has failed."""
+        """Send at least `records` records, and wait until each is delivered or failed."""
         while self.accepted < records:
             await gate(self.accepted)
             chunk = await self._submit_chunk(self.accepted // self._partitions)

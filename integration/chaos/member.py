@@ -1,4 +1,4 @@
-"""A member of the group under test: reads, reports its records to a sink, and commits as configured."""
+"""A member of the group under test, which reports its records to a sink."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Sink(Protocol):
 
 
 class Member(RebalanceListener):
-    """One run of a member, which processes its records before it polls again: none is pending at a revocation."""
+    """One run of a member.
+
+    It processes its records before it polls again, so that none is pending at a revocation.
+    """
 
     def __init__(self, name: str, topic: str, sink: Sink, **options: Any) -> None:
         self._name = name

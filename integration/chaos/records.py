@@ -2,7 +2,8 @@
 
     word    partition and number           padding    the same word again, at the end
 
-Readers extract the words from whole columns of bytes at once, so that ten million records are checked in seconds.
+Readers extract the words from whole columns of bytes at once, so that ten million records are
+checked in seconds.
 """
 
 from __future__ import annotations

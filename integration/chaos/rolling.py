@@ -1,11 +1,12 @@
 """Restart six members of a group over 24 partitions, one after the other, under load.
 
-`python -m integration.chaos.rolling` runs with each protocol and prints a table; with `--killed`, members are processes
-and get SIGKILL; `test_rolling.py` is a small run. It exits with status 1 unless:
+`python -m integration.chaos.rolling` runs with each protocol and prints a table; with `--killed`,
+members are processes and get SIGKILL; `test_rolling.py` is a small run. It exits with status 1
+unless:
 - no record is lost, and only records that a killed member had not committed are delivered again;
 - no partition that stays with its member stops for more than 100 ms;
-- static members cause no rebalance, except killed ones of KIP-848: the broker refuses their instance id until their
-  session expires.
+- static members cause no rebalance, except killed ones of KIP-848: the broker refuses their
+  instance id until their session expires.
 
 A stop is measured in three ways: by the clock; minus the time in which the processes waited for a
 core; and as the delay of a record at its member after a reader without a group, which is the
@@ -117,9 +118,10 @@ async def roll(
 
 
 async def _restart(group: Group, options: dict[str, Any], restarts: int, *, killed: bool) -> Pauses:
-    """Restart one member after the other, each when all partitions are assigned again; return the pauses.
+    """Restart one member after the other, and return the pauses.
 
-    Processes that replace killed ones are started before the kill: their start is not part of the measurement.
+    Processes that replace killed ones are started before the kill: their start is not part of the
+    measurement.
     """
     rolling = group.account.new_phase()
     for number in range(restarts):

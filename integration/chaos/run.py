@@ -72,7 +72,10 @@ class _Faults:
         self.load: Load | None = None
 
     async def gate(self, group: anyio.abc.TaskGroup, accepted: int) -> None:
-        """Start a due fault before a chunk of the load; wait for its end when the limit is reached."""
+        """Start a due fault before a chunk of the load.
+
+        Wait for its end when the limit is reached.
+        """
         if self._over is not None and accepted >= self._stop_at:
             await self._over.wait()
             self._over = None
@@ -100,7 +103,10 @@ async def run(
     topic_configs: Mapping[str, object] | None = None,
     **options: Any,
 ) -> Outcome:
-    """Send `records` records during the faults, read the topic, compare. `options` are the producer's."""
+    """Send `records` records during the faults, read the topic, compare.
+
+    `options` are the producer's.
+    """
     topic = f"chaos-{uuid.uuid4().hex[:8]}"
     async with Admin(server.bootstrap_servers) as admin:
         await admin.create_topics([NewTopic(topic, PARTITIONS, configs=topic_configs or {})])

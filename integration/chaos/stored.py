@@ -1,4 +1,4 @@
-"""The final content of a topic as a ledger: read by our consumer in bulk, or by librdkafka record by record."""
+"""The content of a topic as a ledger, read by our consumer or by librdkafka."""
 
 from __future__ import annotations
 

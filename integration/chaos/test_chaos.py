@@ -1,4 +1,4 @@
-"""Small runs on the embedded broker and on Kafka: each acknowledged record is stored once, at its offset."""
+"""Small runs: each acknowledged record is stored once, at its offset."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ async def check_with_librdkafka(broker: BrokerUnderTest, outcome: Outcome) -> No
 
 
 def disturbances(broker: BrokerUnderTest) -> list[Kind]:
-    """Return the faults for a broker; Kafka is killed only once, because its restart takes about ten seconds."""
+    """Return the faults for a broker.
+
+    Kafka is killed only once, because its restart takes about ten seconds.
+    """
     return [Kind.KILL, Kind.KILL, Kind.STOP, Kind.FREEZE] if broker.name == "embedded" else [Kind.KILL, Kind.FREEZE]
 
 

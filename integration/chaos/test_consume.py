@@ -1,4 +1,4 @@
-"""Small runs on the embedded broker and on Kafka: a group recovers from each outage of its broker."""
+"""Small runs: a group recovers from each outage of its broker."""
 
 from __future__ import annotations
 

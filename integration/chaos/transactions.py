@@ -1,6 +1,7 @@
-"""Read-process-write in transactions, while worker and broker are killed: each input counts once, in order.
+"""Read-process-write in transactions while worker and broker are killed: each input counts once.
 
-`python -m integration.chaos.transactions` runs at full size and prints the counts; `test_transactions.py` is small.
+`python -m integration.chaos.transactions` runs at full size and prints the counts;
+`test_transactions.py` is small.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Plan:
         return self.transactions * self.turn // PARTITIONS
 
     def faults(self, rng: random.Random) -> list[tuple[int, str]]:
-        """Return faults with the number of transactions before each, one in each part of the run."""
+        """Return faults, each with the number of transactions before it."""
         kinds = [KILL_WORKER] * self.worker_kills + [OVERTAKE] * self.overtakes + [KILL_BROKER] * self.broker_kills
         rng.shuffle(kinds)
         part = self.transactions / (len(kinds) + 1)
@@ -215,7 +216,10 @@ class Run:
         await frozen.must_end(FENCED)
 
     async def _follow(self, worker: Instance) -> str:
-        """Count its transactions and inflict due faults, until it ends or must be ended; return the reason."""
+        """Count its transactions and inflict due faults, until it ends or must be ended.
+
+        Return the reason.
+        """
         while True:
             line = await worker.line()
             if line is None or line == DONE:
@@ -234,7 +238,7 @@ class Run:
     # --- checks -------------------------------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        """Raise ChaosFailed unless our read_committed consumer sees each input once and in order."""
+        """Raise ChaosFailed unless our consumer sees each committed input once and in order."""
         places = [TopicPartition(self.target, number) for number in range(PARTITIONS)]
         found: list[list[bytes]] = [[] for _ in places]
         reader: Consumer[bytes, bytes] = Consumer(

@@ -1,7 +1,7 @@
-"""The service under test of `transactions.py`: copies a topic in transactions, aborts at random, may be killed.
+"""The service under test of `transactions.py`: copies a topic in transactions.
 
-Reads its `Job` as JSON from its only argument. Writes lines to stdout: "started", "committed", "aborted", and "done"
-at the end. Exits with status 3 when a newer instance has taken over.
+Reads its `Job` as JSON from its only argument. Writes lines to stdout: "started", "committed",
+"aborted", and "done" at the end. Exits with status 3 when a newer instance has taken over.
 """
 
 from __future__ import annotations

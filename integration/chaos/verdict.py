@@ -22,7 +22,11 @@ class Verdict:
 
 
 def judge(account: Ledger, found: Ledger) -> Verdict:
-    """Check that acknowledged records are stored once at their offsets, failed ones at most once, all in order."""
+    """Compare the deliveries of a producer with the stored records.
+
+    Acknowledged records must be stored once at their offsets, failed ones at most once, all in
+    order.
+    """
     verdict = Verdict(stored=found.count(), acknowledged=account.count(), failed=account.count(failed=True))
     for partition, (promised, stored) in enumerate(zip(account.runs, found.runs, strict=True)):
         faults = [*_disorder(stored), *_foreign(promised, stored)]

@@ -1,4 +1,7 @@
-"""A blocking connection that returns the bytes of each exchange, and is opened again when it breaks."""
+"""A blocking connection that returns the bytes of each exchange.
+
+It is opened again when it breaks.
+"""
 
 from __future__ import annotations
 

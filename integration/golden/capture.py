@@ -1,11 +1,11 @@
-"""Capture requests and responses of a broker: every API in every version that it supports, as hex files.
+"""Capture the requests and responses of a broker as hex files: every API in every version.
 
     python -m integration.golden.capture RELEASE... [--into DIRECTORY]
 
-Starts each release in turn (see `integration.kafka`), sends every request that it advertises, and writes
-`DIRECTORY/RELEASE/<Api>_v<N>_{request,response}.hex`: frames without their size. `tests/protocol/test_golden.py` reads
-them. The requests come from our own encoder; the response validates them, because a broker closes the connection on a
-request that it cannot parse.
+Starts each release in turn (see `integration.kafka`), sends every request that it advertises, and
+writes `DIRECTORY/RELEASE/<Api>_v<N>_{request,response}.hex`: frames without their size.
+`tests/protocol/test_golden.py` reads them. The requests come from our own encoder; the response
+validates them, because a broker closes the connection on a request that it cannot parse.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ LAST = (ApiKey.DELETE_RECORDS, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS, ApiKe
 def capture(host: str, port: int, directory: Path, *, hide: str) -> list[str]:
     """Write the files of one broker and return the requests without a response.
 
-    Each occurrence of the path `hide` (the broker's data directory) is replaced by neutral bytes of the same length.
+    Each occurrence of the path `hide` (the broker's data directory) is replaced by neutral bytes of
+    the same length.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)

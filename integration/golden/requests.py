@@ -1,4 +1,4 @@
-"""Valid requests for any API: fields get values by their names, and their topics and groups are created first."""
+"""Valid requests for any API, with the topics and groups that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group members with the default options of their clients, each in a thread or process, with one interface."""
+"""Group members with the default options of their clients, behind one interface."""
 
 from __future__ import annotations
 
@@ -163,7 +163,10 @@ class DefaultLibrdkafka(_Threaded):
 
 
 class DefaultJava:
-    """Java's console consumer: range, cooperative-sticky. It prints records, but not its assignment."""
+    """Java's console consumer: range, cooperative-sticky.
+
+    It prints records, but not its assignment.
+    """
 
     def __init__(self, place: Place) -> None:
         self.values: list[bytes] = []

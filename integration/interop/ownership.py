@@ -1,4 +1,4 @@
-"""The owners of partitions over time, as reported by members of any client: at most one at all times."""
+"""The owners of partitions over time: at most one at all times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Other clients with one interface: produce messages to a partition, consume a number of them. All calls block."""
+"""Other clients with one interface: produce messages to a partition, consume a number of them.
+
+All calls block.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class Peer:
 
 
 def sample() -> list[Message]:
-    """Return keys, headers, nulls, empty values, non-ASCII text, and a 900 KB value that is partly compressible."""
+    """Return messages with keys, headers, nulls, non-ASCII text, and a large value."""
     large = bytes(range(256)) * 1800 + b"\0" * 460_800
     return [
         Message(b"key", b"value"),
@@ -223,7 +226,10 @@ def _aiokwire_consume(bootstrap: str, topic: str, partition: int, count: int) ->
 
 
 def consume_all(bootstrap: str, topic: str, partitions: int, count: int) -> list[Message]:
-    """Read the first `count` records of all partitions with aiokwire; in order within each partition."""
+    """Read the first `count` records of all partitions with aiokwire.
+
+    In order within each partition.
+    """
     assigned = [aiokwire.TopicPartition(topic, number) for number in range(partitions)]
     return asyncio.run(_aiokwire_read(bootstrap, assigned, count))
 

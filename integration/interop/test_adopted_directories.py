@@ -1,4 +1,4 @@
-"""A data directory of Kafka, opened by the embedded broker: records that Kafka would keep are not deleted."""
+"""A data directory of Kafka, opened by the embedded broker: records that Kafka keeps are kept."""
 
 from __future__ import annotations
 

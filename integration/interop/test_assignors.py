@@ -1,4 +1,4 @@
-"""Our assignors compared with Java's: equal results where Java's are deterministic, equally good ones elsewhere.
+"""Our assignors compared with Java's: equal or equally good results.
 
 The user data is encoded in the same bytes, so that either client can lead a mixed group.
 """
@@ -129,7 +129,7 @@ def near(members: Group, topics: Topics, given: Given) -> int:
 
 @pytest.mark.parametrize("racked", [False, True])
 def test_sticky_is_as_balanced_as_javas_and_moves_no_more_partitions(racked: bool) -> None:
-    """Histories of three joins, each starting from our last result, which Java reads from our user data."""
+    """Histories of three joins: Java reads our last assignment from the user data."""
     rng = random.Random(f"sticky {racked}")
     questions, results = [], []
     for _ in range(CASES):
@@ -166,7 +166,10 @@ def test_sticky_is_as_balanced_as_javas_and_moves_no_more_partitions(racked: boo
 
 @pytest.mark.parametrize(("first_lead", "then"), list(itertools.product(["ours", "Java"], repeat=2)))
 def test_a_cooperative_group_becomes_stable_under_either_leader(first_lead: str, then: str) -> None:
-    """The leader changes after the first round; many groups share a round, so that it needs one call to Java."""
+    """The leader changes after the first round.
+
+    Many groups share a round, so that it needs one call to Java.
+    """
     rng = random.Random(f"cooperative {first_lead} {then}")
     groups: list[tuple[Group, Topics, Given]] = []
     for _ in range(CASES // 4):

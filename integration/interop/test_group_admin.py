@@ -1,4 +1,4 @@
-"""Our admin client and Kafka's group tool on the same groups of Java consumers, and on each other's changes."""
+"""Our admin client and Kafka's group tool on the same groups of Java consumers."""
 
 from __future__ import annotations
 

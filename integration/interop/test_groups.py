@@ -1,4 +1,4 @@
-"""Groups of other Python clients on the embedded broker: every record once, one owner per partition at a time."""
+"""Groups of other Python clients on the embedded broker: every record once."""
 
 from __future__ import annotations
 

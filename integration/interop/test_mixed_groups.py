@@ -1,7 +1,7 @@
 """Our members in one group with those of other clients, on the embedded broker and on Kafka.
 
-Each partition has at most one owner at all times, and every record is read once. docs/scenarios.md lists the clients
-that can share a group.
+Each partition has at most one owner at all times, and every record is read once. docs/scenarios.md
+lists the clients that can share a group.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def place(server: KafkaServer) -> Place:
 
 
 def on(*both: str, embedded: tuple[str, ...] = ()) -> pytest.MarkDecorator:
-    """Parametrize with the strategies `both` on both brokers, and `embedded` on the embedded broker only."""
+    """Parametrize with the strategies `both` on both brokers, `embedded` on the embedded one."""
     cases = [(EMBEDDED, each) for each in (*both, *embedded)] + [(KAFKA, each) for each in both]
     return pytest.mark.parametrize(("server", "strategy"), cases, indirect=["server"])
 

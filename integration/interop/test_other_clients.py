@@ -1,4 +1,4 @@
-"""Our client and other Python clients read each other's records, on the embedded broker and on Kafka."""
+"""Our client and other Python clients read each other's records, on both brokers."""
 
 from __future__ import annotations
 

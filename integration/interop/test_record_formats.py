@@ -1,6 +1,7 @@
-"""DumpLogSegments of three Kafka releases reads batches of our builder, in every message format and codec.
+"""DumpLogSegments of three releases reads our batches, in every message format and codec.
 
-The oldest release is needed for LZ4 in format 0: only it requires the wrong header checksum of the first releases.
+The oldest release is needed for LZ4 in format 0: only it requires the wrong header checksum of the
+first releases.
 """
 
 from __future__ import annotations

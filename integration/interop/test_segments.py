@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments checks the embedded broker's files, also after SIGKILL under load and recovery."""
+"""Kafka's DumpLogSegments checks the embedded broker's files, also after SIGKILL under load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KILLED_AFTER = 150_000  # acknowledged records; with small segments that is a fe
 
 @pytest.fixture
 def small_segments(tmp_path: Path) -> Iterator[EmbeddedProcess]:
-    """A broker that rolls its segments often, so that there are indexes and producer snapshots to check."""
+    """A broker that rolls its segments often, so that there are many indexes and snapshots."""
     with closing(EmbeddedProcess(tmp_path / "data", settings={"log_segment_bytes": 1_048_576})) as server:
         (tmp_path / "data").mkdir()
         server.start()
@@ -33,7 +33,7 @@ def small_segments(tmp_path: Path) -> Iterator[EmbeddedProcess]:
 
 
 class Load:
-    """A librdkafka producer that writes numbers until stopped, and keeps the offsets of acknowledged ones."""
+    """A librdkafka producer of numbers that keeps the offsets of acknowledged ones."""
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer(

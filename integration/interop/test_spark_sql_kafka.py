@@ -1,4 +1,4 @@
-"""Spark's own Kafka source and ours on the same topics: equal rows and offsets, and a shared checkpoint."""
+"""Spark's own Kafka source and ours: equal rows and offsets, and a shared checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions of other clients on the embedded broker, whose files are checked with Kafka's tools."""
+"""Transactions of other clients on the embedded broker; Kafka's tools check its files."""
 
 from __future__ import annotations
 
@@ -142,7 +142,10 @@ def test_a_transaction_continues_after_the_broker_was_killed(server: EmbeddedPro
 def test_javas_copier_copies_each_record_once_and_the_stored_state_is_valid(
     server: EmbeddedProcess, kill: bool
 ) -> None:
-    """Newer clients (KIP-890) with random aborts, and offsets in the transaction; every file is checked."""
+    """Newer clients (KIP-890) with random aborts, and offsets in the transaction.
+
+    Every file is checked.
+    """
     source = Producer({"bootstrap.servers": server.bootstrap_servers, "log_level": 0})
     values = [b"%d" % number for number in range(400)]
     for value in values:

@@ -36,7 +36,7 @@ def java() -> str:
 
 
 def libs(version: str) -> Path:
-    """Return the directory with the jars of a Kafka release, which Maven downloads if they are missing.
+    """Return the directory with the jars of a Kafka release, downloaded by Maven if missing.
 
     Raises:
         MissingPrerequisite: Maven is missing, or it could not download the jars.

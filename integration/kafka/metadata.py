@@ -1,4 +1,4 @@
-"""A hand-written Metadata v0 exchange, which every release supports, to wait for brokers and topics."""
+"""A Metadata v0 exchange, which every release supports, to wait for brokers and topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The content of a Metadata response: the number of brokers, and the leader of each partition."""
+    """A Metadata response: the number of brokers, and the leader of each partition."""
 
     brokers: int
     leaders: dict[int, int]

@@ -1,4 +1,4 @@
-"""Kafka servers for tests and benchmarks: on a JVM or in Docker, on loopback, stopped by their process ids."""
+"""Kafka servers for tests and benchmarks: on a JVM or in Docker, on loopback."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def answers(host: str, port: int, topic: str | None = None) -> bool:
 class RealKafka:
     """Kafka of one release on a JVM, with its own ZooKeeper if the release needs one.
 
-    `full_speed` gives it the heap and the compiler of a production broker, for benchmarks; otherwise it starts fast
-    with little memory.
+    `full_speed` gives it the heap and the compiler of a production broker, for benchmarks;
+    otherwise it starts fast with little memory.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class RealKafka:
         self._await(self._broker, self.port, f"Kafka {self.version}", self._answers)
 
     def _await_unregistered(self) -> None:
-        """Wait until ZooKeeper has expired a killed broker's session, without which Kafka 0.8 fails to start."""
+        """Wait until ZooKeeper has expired a killed broker's session, which Kafka 0.8 needs."""
         deadline = time.perf_counter() + _START_SECONDS
         while b"/brokers/ids/0" in self._ask_zookeeper(b"dump"):
             if time.perf_counter() > deadline:
@@ -439,7 +439,7 @@ def docker_answers() -> bool:
 
 
 def real_kafka(version: str, *, settings: Mapping[str, object] | None = None) -> KafkaServer:
-    """Return a server of this release, not started: in Docker if engine and image are available, else on a JVM.
+    """Return a server of this release, not started: in Docker if available, else on a JVM.
 
     Raises:
         MissingPrerequisite: neither is available.

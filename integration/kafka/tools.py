@@ -87,7 +87,10 @@ class JavaTools:
             raise ToolFailed(f"{result.command}: {result.stderr[-1500:]}")
 
     def console_consumer(self, topic: str, partition: int, count: int, *arguments: str) -> list[str]:
-        """Run kafka-console-consumer without a group; return `count` records of one partition as printed."""
+        """Run kafka-console-consumer without a group.
+
+        Return `count` records of one partition as printed.
+        """
         main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
         fixed = ("--bootstrap-server", self._bootstrap, "--topic", topic, "--partition", str(partition))
         ends = ("--offset", "earliest", "--max-messages", str(count), "--timeout-ms", "30000")
@@ -111,7 +114,8 @@ class JavaTools:
 def dump_faults(output: str) -> list[str]:
     """Return the lines of a dump that report a fault.
 
-    Pairs of non-consecutive offsets count, except with -1, which the tool uses before a file's first record.
+    Pairs of non-consecutive offsets count, except with -1, which the tool uses before a file's
+    first record.
     """
     faults = [line for line in output.splitlines() if any(fault in line for fault in _FAULTS)]
     gaps = re.findall(r"^\s*(-?\d+ is followed by -?\d+)$", output, re.MULTILINE)

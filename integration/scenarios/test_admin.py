@@ -1,4 +1,4 @@
-"""Administration of topics, partitions, configs and offsets, on the brokers whose release has the requests."""
+"""Administration of topics, partitions, configs and offsets."""
 
 from __future__ import annotations
 

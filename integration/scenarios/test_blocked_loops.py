@@ -1,4 +1,4 @@
-"""A handler blocks the event loop for several session timeouts: no eviction, no rebalance, no duplicates."""
+"""A handler blocks the event loop for several session timeouts: its member stays in the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members of groups of the consumer protocol (KIP-848), and of `auto`, which detects its support."""
+"""Groups of the consumer protocol (KIP-848), and `auto`, which detects its support."""
 
 from __future__ import annotations
 

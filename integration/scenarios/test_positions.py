@@ -17,7 +17,7 @@ MINUTE = 60_000
 
 
 async def timed(broker: BrokerUnderTest, place: TopicPartition, count: int) -> None:
-    """Write `count` records, a minute apart, each in its own batch: old brokers look up timestamps by batch."""
+    """Write records a minute apart, one per batch: old brokers look up timestamps by batch."""
     async with Producer(broker.bootstrap_servers) as producer:
         for number in range(count):
             await producer.send(

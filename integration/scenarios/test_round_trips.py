@@ -1,4 +1,4 @@
-"""Records are read as sent: keys, headers, nulls, empty and large values, every codec, every `acks`."""
+"""Records are read as sent, with every codec and every `acks`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions on brokers: the records that read_committed consumers see, and how transactions end."""
+"""Transactions: the records that read_committed consumers see, and how transactions end."""
 
 from __future__ import annotations
 

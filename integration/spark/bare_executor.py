@@ -1,4 +1,7 @@
-"""A job on a cluster of one executor without aiokwire; prints the error that the user sees. Run by its test."""
+"""A job on a cluster of one executor without aiokwire; prints the error that the user sees.
+
+Run by its test.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`python -m integration.spark.bench`: our source and sink compared with Spark's own for Kafka, in one session.
+"""`python -m integration.spark.bench`: our source and sink compared with spark-sql-kafka.
 
-One broker, one SparkSession (local[2]) and the same topics for all. In each repetition every contender takes its turn,
-in rotating order; the results are medians, and the medians of the ratios within a repetition.
+One broker, one SparkSession (local[2]) and the same topics for all. In each repetition every
+contender takes its turn, in rotating order; the results are medians, and the medians of the ratios
+within a repetition.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ Seconds = dict[str, list[float]]
 
 
 class Times(NamedTuple):
-    """Wall and CPU seconds of Spark's processes, by contender, with an entry for each repetition."""
+    """Wall and CPU seconds of Spark's processes, by contender and repetition."""
 
     wall: Seconds
     cpu: Seconds
 
 
 def cpu_seconds(root: int) -> float:
-    """Return the CPU seconds of a process and all its descendants, including those that have ended."""
+    """Return the CPU seconds of a process and all its descendants, ended ones included."""
     used = 0
     for pid in descendants(root):
         with contextlib.suppress(OSError):
@@ -56,8 +57,8 @@ def cpu_seconds(root: int) -> float:
 def run(actions: Actions, case: Case, jvm: int, options: argparse.Namespace, console: Console) -> tuple[Times, int]:
     """Return the times of Spark, whose JVM has this process id, and the number of rows of a turn.
 
-    A failed turn of Spark's own connector is printed, and counts as infinitely long: its producer sometimes expires
-    batches after two minutes. A failed turn of ours fails the benchmark.
+    A failed turn of Spark's own connector is printed, and counts as infinitely long: its producer
+    sometimes expires batches after two minutes. A failed turn of ours fails the benchmark.
     """
     repeat, warm_up = options.repeat, options.warm_up
     seconds: Seconds = {contender.name: [] for contender in case.contenders}
@@ -87,7 +88,7 @@ def run(actions: Actions, case: Case, jvm: int, options: argparse.Namespace, con
 
 
 def summary(case: Case, times: Times, rows: int) -> dict[str, dict[str, Any]]:
-    """Return by contender rows per second, CPU seconds per million rows, and median ratios to the case's baseline.
+    """Return rows per second, CPU per million rows, and ratios to the baseline, by contender.
 
     The ratios are those of wall time and of CPU time.
     """

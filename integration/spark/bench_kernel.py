@@ -1,8 +1,9 @@
-"""`python -m integration.spark.bench_kernel`: the work of a Spark task without Spark, in one thread.
+"""`python -m integration.spark.bench_kernel`: the work of a task without Spark, in one thread.
 
-Reading: from a broker's responses over a socket to the Arrow batches for Spark. Writing: from Arrow batches to record
-batches. Prints million records per second of wall time and of this process's CPU, the best of the rounds, with the
-targets; exits with status 1 if one is missed. The broker runs in another process, whose CPU is not included.
+Reading: from a broker's responses over a socket to the Arrow batches for Spark. Writing: from Arrow
+batches to record batches. Prints million records per second of wall time and of this process's CPU,
+the best of the rounds, with the targets; exits with status 1 if one is missed. The broker runs in
+another process, whose CPU is not included.
 """
 
 from __future__ import annotations

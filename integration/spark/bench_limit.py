@@ -1,4 +1,4 @@
-"""A source with prepared batches: the most that Spark can read from a Python source, without broker or decoder."""
+"""A source with prepared batches: the most that Spark can read from a Python source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topics of the Spark benchmark, filled by librdkafka, so that no contender reads its own batches."""
+"""The topics of the Spark benchmark, filled by librdkafka for a fair comparison."""
 
 from __future__ import annotations
 

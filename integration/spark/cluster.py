@@ -1,7 +1,8 @@
-"""Spark's standalone cluster as processes on loopback: a master, and workers that cannot see the driver's venv.
+"""Spark's standalone cluster as processes on loopback, whose workers cannot see the driver's venv.
 
-Where permitted, the cluster runs in a mount namespace in which the venv of the tests is an empty directory and PySpark
-is in another one, as on other machines: an executor that needs the driver's files fails there.
+Where permitted, the cluster runs in a mount namespace in which the venv of the tests is an empty
+directory and PySpark is in another one, as on other machines: an executor that needs the driver's
+files fails there.
 """
 
 from __future__ import annotations

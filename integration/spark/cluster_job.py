@@ -1,4 +1,4 @@
-"""A driver on a cluster, for `test_cluster.py`: batches, an archive, and a stream that survives failures.
+"""A driver on a cluster, for `test_cluster.py`: batches, an archive, and a stream.
 
 `python -m integration.spark.cluster_job JSON` prints its results, a line of JSON for each step.
 """

@@ -1,7 +1,8 @@
-"""The cost of exactly-once: microbatches of the same rows with either delivery guarantee, alternating.
+"""The cost of exactly-once: microbatches of the same rows with either delivery guarantee.
 
-`python -m integration.spark.delivery` starts Kafka 4.3.1 (or `--broker embedded`) and prints a line for each shape: the
-median time of a microbatch with both guarantees, and the median ratio of consecutive ones.
+`python -m integration.spark.delivery` starts Kafka 4.3.1 (or `--broker embedded`) and prints a line
+for each shape: the median time of a microbatch with both guarantees, and the median ratio of
+consecutive ones.
 """
 
 from __future__ import annotations

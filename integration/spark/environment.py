@@ -1,6 +1,7 @@
-"""An environment that is shipped with a job: a venv with `aiokwire[spark-executor]`, without PySpark.
+"""An environment that is shipped with a job: `aiokwire[spark-executor]` without PySpark.
 
-It is copied from the packages installed for the tests, so that it needs neither a package index nor a compiler.
+It is copied from the packages installed for the tests, so that it needs neither a package index nor
+a compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SKIPPED: Final = shutil.ignore_patterns("__pycache__", "tests", "*.pyx", "*.c",
 
 
 def make_environment(folder: Path) -> None:
-    """Create a venv of this interpreter with aiokwire of this checkout and the requirements of its extra."""
+    """Create a venv with aiokwire of this checkout and the requirements of its extra."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

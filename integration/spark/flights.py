@@ -1,4 +1,4 @@
-"""The flights of the demo in a topic, each with its own timestamp, for the tests of archive and replay."""
+"""The flights of the demo in a topic, each with its own timestamp."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A query without Spark: the sink's own classes in the same processes that Spark runs them in.
 
-A driver plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts it, and notes it;
-forked workers write it. It exits with status 3 when a batch fails, as Spark's query does; after a restart it continues
-after the last noted batch. `kills.py` kills the driver or a worker at any request.
+A driver plans a batch (pickles the sink), commits it (with another sink, as Spark does) or aborts
+it, and notes it; forked workers write it. It exits with status 3 when a batch fails, as Spark's
+query does; after a restart it continues after the last noted batch. `kills.py` kills the driver or
+a worker at any request.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ class Job:
 
 
 def rows_of_task(job: Job, batch_id: int, task: int, attempt: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an attempt; each attempt has other values, as with a nondeterministic plan."""
+    """Yield the rows of an attempt.
+
+    Each attempt has other values, as with a nondeterministic plan.
+    """
     for part in range(2):
         numbers = range(part, job.rows, 2)
         yield pa.record_batch(

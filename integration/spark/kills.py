@@ -1,7 +1,8 @@
-"""SIGKILL of driver and workers before and after each request of the exactly-once sink: each row is stored once.
+"""SIGKILL of driver and workers at each request of the exactly-once sink: each row is stored once.
 
-`python -m integration.spark` kills more than 200 times: at every place that `places.py` lists, with transactions V1 and
-V2, on the embedded broker and on Kafka 4.3.1. It runs the sink's own classes (`job.py`); `spark_kills.py` runs Spark.
+`python -m integration.spark` kills more than 200 times: at every place that `places.py` lists, with
+transactions V1 and V2, on the embedded broker and on Kafka 4.3.1. It runs the sink's own classes
+(`job.py`); `spark_kills.py` runs Spark.
 """
 
 from __future__ import annotations
@@ -116,7 +117,10 @@ class Query:
         return self._process.pid or 0 if self._process is not None else 0
 
     async def run(self) -> None:
-        """Run the job until it stops; raise NotExactlyOnce if it ends other than by a kill or a failed batch."""
+        """Run the job until it stops.
+
+        Raise NotExactlyOnce if it ends other than by a kill or a failed batch.
+        """
         try:
             while True:
                 self._process = process = _FORKS.Process(target=run_job, args=(self._job, str(self._log)))
@@ -144,13 +148,13 @@ class Query:
         return pid == self.driver if sender == DRIVER else pid not in (0, self.driver) and self._leads(pid)
 
     def _leads(self, pid: int) -> bool:
-        """Whether a process belongs to the current driver: those of earlier drivers may still run."""
+        """Whether a process belongs to the current driver, not to an earlier one."""
         with contextlib.suppress(ProcessLookupError):
             return os.getpgid(pid) == self.driver
         return False
 
     async def at_a_batch(self) -> None:
-        """Pause it before a batch, after it has recovered from the last kill and committed a batch."""
+        """Pause it before a batch, once it has recovered and committed a batch."""
         reached = self._job.noted() + 1
         await until(lambda: self._job.noted() >= reached)
         self._job.pause()
@@ -225,7 +229,10 @@ async def run(proxy: Proxy, setting: Setting, kills: Sequence[Kill]) -> Outcome:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return a table of kills by place and setting; runs with a lost or duplicate row have no outcome."""
+    """Return a table of kills by place and setting.
+
+    Runs with a lost or duplicate row have no outcome.
+    """
     names = [str(outcome.setting) for outcome in outcomes]
     rows: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""The kills of the exactly-once sink: each request of its protocol, each moment, each process that can die."""
+"""The kills of the exactly-once sink, by request, moment and process."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Kill:
 def places(*, transaction_v2: bool, markers: bool) -> list[Kill]:
     """Return all kills, in the order of the protocol.
 
-    `transaction_v2`: clients use KIP-890, without AddPartitionsToTxn and AddOffsetsToTxn. `markers`: the broker sends
-    transaction markers over the network.
+    `transaction_v2`: clients use KIP-890, without AddPartitionsToTxn and AddOffsetsToTxn.
+    `markers`: the broker sends transaction markers over the network.
     """
     found: list[Kill] = []
 

@@ -56,7 +56,10 @@ class Verb:
                 self._process.wait(_LOOK)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the command as a service manager does; SIGINT also to its JVM, as Ctrl-C does."""
+        """Send a signal to the command as a service manager does.
+
+        SIGINT also to its JVM, as Ctrl-C does.
+        """
         if number is signal.SIGINT:
             os.killpg(self._process.pid, number)
         else:

@@ -1,7 +1,8 @@
-"""A proxy between clients and a broker that holds a request or its response until a callback has run.
+"""A proxy before a broker that holds a request or its response until a callback has run.
 
-The broker advertises the proxy's address, so that all requests pass through it, including those that the broker sends
-to itself. `Trap` selects a request and the moment; its callback receives the process id of the sender.
+The broker advertises the proxy's address, so that all requests pass through it, including those
+that the broker sends to itself. `Trap` selects a request and the moment; its callback receives the
+process id of the sender.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Trap:
     api: ApiKey
     moment: Moment
     spring: Callable[[int], Awaitable[None]]
-    """Called with the process id of the sender, which may be dead; the request is released when it returns."""
+    """Called with the process id of the sender, which may be dead.
+
+    The request is released when it returns.
+    """
     whose: Callable[[int], bool] = lambda pid: True
     nth: int = 1
     sprung: anyio.Event = dataclasses.field(default_factory=anyio.Event)
@@ -187,7 +191,10 @@ def _without_v2(frame: bytes, version: int) -> bytes:
 
 
 def process_of(port: int, to: int) -> int:
-    """Return the process with a loopback connection between two ports, 0 if it is dead; Linux only."""
+    """Return the process with a loopback connection between two ports, 0 if it is dead.
+
+    Linux only.
+    """
     inode = ""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()

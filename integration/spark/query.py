@@ -1,7 +1,8 @@
 """A streaming query of Spark, from topic to topic, exactly once; `spark_kills.py` kills it.
 
-`python -m integration.spark.query JSON` prints its JVM's process id, and restarts the query after each failure, as a
-supervisor does; once the file `stop` exists, it processes the remaining input and ends.
+`python -m integration.spark.query JSON` prints its JVM's process id, and restarts the query after
+each failure, as a supervisor does; once the file `stop` exists, it processes the remaining input
+and ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""SIGKILL of Spark's JVM and Python processes at the requests of the exactly-once sink: each row is stored once.
+"""SIGKILL of Spark's JVM and Python processes at the sink's requests: each row is stored once.
 
-`python -m integration.spark.spark_kills` runs a streaming query (`query.py`) on the embedded broker and on Kafka 4.3.1,
-kills it at all of `places()`, restarts it from its checkpoint if the JVM died, and compares the committed rows with the
-input.
+`python -m integration.spark.spark_kills` runs a streaming query (`query.py`) on the embedded broker
+and on Kafka 4.3.1, kills it at all of `places()`, restarts it from its checkpoint if the JVM died,
+and compares the committed rows with the input.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _STEPS: Final = (
 
 
 def places() -> list[Kill]:
-    """Return kills of the Python process at each step, then of the JVM without its Python processes, then of all."""
+    """Return kills of the Python process at each step, of the JVM alone, and of all."""
     own = [Kill(api, sender, moment, WORKER) for api, sender in _STEPS for moment in Moment]
     own += [Kill(ApiKey.PRODUCE, WORKER, moment, WORKER, 3) for moment in Moment]
     jvm = [Kill(api, sender, Moment.AFTER, DRIVER) for api, sender in _STEPS]

@@ -1,4 +1,4 @@
-"""`aiokwire spark archive`, stopped, killed and restarted: each record is in the Parquet files once."""
+"""`aiokwire spark archive`, stopped, killed and restarted: each record is archived once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aiokwire spark audit` on the flights: records are counted by kind, and compared with an archive."""
+"""`aiokwire spark audit` on the flights, and compared with an archive."""
 
 from __future__ import annotations
 
@@ -119,7 +119,10 @@ def test_compacted_offsets_are_distinguished_from_missing_ones(
     name = f"{modern_broker.create('compacted')}-log"
 
     async def write() -> int:
-        """Write until the cleaner has compacted the start of the log; return the number of records."""
+        """Write until the cleaner has compacted the start of the log.
+
+        Return the number of records.
+        """
         servers = modern_broker.bootstrap_servers
         async with Admin(servers) as admin, Producer(servers) as producer:
             everywhere = ConfigResource(ResourceType.BROKER, "")

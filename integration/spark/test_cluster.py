@@ -1,4 +1,4 @@
-"""A standalone cluster of two workers, set up as in `docs/spark.md`: the executors have only the packed environment.
+"""A standalone cluster of two workers, set up as in `docs/spark.md`.
 
 The environment has no PySpark. A worker and a Python daemon are killed; each row is stored once.
 """
@@ -46,7 +46,10 @@ delivery = "exactly-once"
 
 
 class Driver:
-    """The process of a driver, in a directory with the environment; its output is read from a file."""
+    """The process of a driver, in a directory with the environment.
+
+    Its output is read from a file.
+    """
 
     def __init__(self, folder: Path, *command: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
@@ -129,7 +132,7 @@ def test_a_packed_environment_is_all_that_executors_need(kafka: Kafka, tmp_path:
 
 
 def through_kills(kafka: Kafka, cluster: Cluster, driver: Driver, work: Work, fed: list[str]) -> None:
-    """Check that executors run the packed environment, also after one of their daemons was killed."""
+    """Check that executors run the packed environment, also after the kill of a daemon."""
     folders = {executable.partition("/app-")[0] for executable, _ in driver.wait_for("executors")}
     assert folders <= {str(Path(work.folder).with_name(name)) for name in ("worker-1", "worker-2")}
     for executable, package in driver.wait_for("executors"):

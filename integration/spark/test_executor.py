@@ -1,4 +1,4 @@
-"""An executor without aiokwire, on a cluster of processes: the task's error names the missing package."""
+"""An executor without aiokwire: the task's error names the missing package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small runs of the exactly-once sink under kills: the requests that have an effect, on both brokers."""
+"""Small runs of the exactly-once sink under kills, at the requests that have an effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ WITH_EFFECT = (ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN, ApiKey.
 
 
 def some(setting: Setting) -> list[Kill]:
-    """Return kills at requests that take effect after the sender's death; with transactions V1, those V2 lacks."""
+    """Return kills at requests that take effect after the sender's death.
+
+    With transactions V1, those V2 lacks.
+    """
     late = setting.transaction_v2 and setting.broker == "embedded"
     return [
         kill

@@ -1,4 +1,4 @@
-"""`aiokwire spark replay`, stopped, killed and restarted: each record is in the topic once, in order."""
+"""`aiokwire spark replay`, stopped, killed and restarted: each record is replayed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`aiokwire spark run` on the flights: stopped by SIGTERM, killed within a transaction, restarted; each row is once."""
+"""`aiokwire spark run` on the flights: stopped by SIGTERM, killed within a transaction, restarted.
+
+Each row is once.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The Spark tests with other versions of PySpark: `make spark-versions`, or this module with versions as arguments.
+"""The Spark tests with other versions of PySpark: `make spark-versions`, or versions as arguments.
 
-Each version has an environment in build/spark-versions (about 500 MB, downloaded once; `--remove` deletes it after the
-run) with that PySpark; all other packages come from the environment that runs this module.
+Each version has an environment in build/spark-versions (about 500 MB, downloaded once; `--remove`
+deletes it after the run) with that PySpark; all other packages come from the environment that runs
+this module.
 """
 
 from __future__ import annotations

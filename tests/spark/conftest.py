@@ -1,4 +1,4 @@
-"""One Spark session and one embedded broker for all tests of this package: starting them takes seconds."""
+"""One Spark session and one embedded broker for all Spark tests: starting them takes seconds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Options = dict[str, str]
 
 @contextlib.contextmanager
 def broker_process(*options: str, listen: str = "127.0.0.1:0") -> Iterator[str]:
-    """Run an embedded broker in its own process: the tests block on Spark and cannot run its loop."""
+    """Run an embedded broker in its own process, because the tests block on Spark."""
     command = [sys.executable, "-m", "aiokwire", "broker", "--listen", listen, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -65,8 +65,8 @@ def servers() -> Iterator[str]:
 def spark_home(place: pathlib.Path) -> pathlib.Path:
     """Copy the installed PySpark without its `pyspark.zip`.
 
-    Spark puts the zip first in the path of each Python process it starts. Modules in a zip are compiled
-    again in each process, which makes a start one second slower.
+    Spark puts the zip first in the path of each Python process it starts. Modules in a zip are
+    compiled again in each process, which makes a start one second slower.
     """
     for each in pathlib.Path(pyspark.__file__).parent.iterdir():
         if each.name != "python":

@@ -1,8 +1,9 @@
-"""Writes the generated modules of `aiokwire.protocol`, or checks that they are fresh.
+"""Write the generated modules of `aiokwire.protocol`, or check that they are fresh.
 
     python -m tools.protocol_generator [--check] [--jar NEWER --jar OLDER]
 
-Without `--jar`, Maven brings the `kafka-clients` jars of the two releases into `build/jars/` of the checkout.
+Without `--jar`, Maven downloads the `kafka-clients` jars of the two releases into `build/jars/` of the
+checkout.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def generate(newer: Path, older: Path) -> dict[Path, str]:
-    """Every generated file and its text."""
+    """Return the text of every generated file by its path."""
     messages = join(read_jar(newer), read_jar(older))
     names = " and ".join(RELEASES)
     requests = sorted(
@@ -69,7 +70,7 @@ def generate(newer: Path, older: Path) -> dict[Path, str]:
 
 
 def stale_files(wanted: dict[Path, str]) -> list[Path]:
-    """Files that are missing, differ, or should not be there."""
+    """Return files that are missing, differ, or should not exist."""
     differing = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     return differing + [path for path in (PROTOCOL / "messages").glob("*.py") if path not in wanted]
 
@@ -79,7 +80,7 @@ def _is_data(message: Message) -> bool:
 
 
 def _finished(texts: dict[Path, str]) -> dict[Path, str]:
-    """The same texts with sorted and used imports, formatted, and with the complexity of flat methods acknowledged."""
+    """Return the texts formatted, with sorted imports, and complex flat methods noqa'd."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for path, text in texts.items():

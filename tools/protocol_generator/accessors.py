@@ -1,4 +1,4 @@
-"""Methods and tables of a message that the package would otherwise build by searching its fields by name.
+"""Methods and tables that replace a search of a message's fields by name at run time.
 
 Response.error_codes()            its own error code and those of the entries in its lists
 Request.broker_wait_ms()          how long it lets the broker wait before it responds
@@ -15,7 +15,7 @@ from tools.protocol_generator.fields import is_optional
 
 # Fields that limit how long the broker may wait before it responds, in milliseconds.
 WAITS = ("max_wait_ms", "timeout_ms", "rebalance_timeout_ms")
-# Requests that go to one coordinator, and their field that names the group or transaction. Those about several groups,
+# Requests to one coordinator, and their field that names the group or transaction. Requests about several groups,
 # such as DescribeGroups, are not among them: their responses have an error for each group.
 COORDINATED = {
     "InitProducerIdRequest": "transactional_id",
@@ -36,14 +36,14 @@ RENAMED = "v3_and_below_"  # how AddPartitionsToTxn calls the fields of its olde
 
 
 def accessors(message: Message) -> list[str]:
-    """The methods, each with an empty line above it."""
+    """Return the methods, each with an empty line above it."""
     if message.role == "response":
         return _error_codes(message)
     return [*_broker_wait(message), *_coordinator_key(message)] if message.role == "request" else []
 
 
 def later_fields(message: Message) -> dict[str, int]:
-    """Fields of the message and its structs that came after its first version, with the version that brought them."""
+    """Return the fields that came after the first version, with the version that brought them."""
     first: dict[str, int] = {}
     for item, versions in _all_fields(message):
         first[item.name] = min(versions.min, first.get(item.name, versions.min))
@@ -51,7 +51,7 @@ def later_fields(message: Message) -> dict[str, int]:
 
 
 def struct_definitions(message: Message) -> dict[str, tuple[Field, ...]]:
-    """The fields of each struct of a message, by the struct's name."""
+    """Return the fields of each struct of a message, by the struct's name."""
     found = dict(message.common)
 
     def visit(fields: tuple[Field, ...]) -> None:
@@ -79,7 +79,7 @@ def _all_fields(message: Message) -> Iterator[tuple[Field, Versions]]:
 
 
 def _lists_with(message: Message, name: str) -> Iterator[Field]:
-    """The top-level lists whose entries have a field of this name."""
+    """Yield the top-level lists whose entries have a field of this name."""
     definitions = struct_definitions(message)
     for item in _own_fields(message):
         if item.is_struct and item.is_array:

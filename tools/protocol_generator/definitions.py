@@ -1,8 +1,8 @@
-"""Reads the message definitions inside `kafka-clients` jars, and joins those of two releases.
+"""Read the message definitions in `kafka-clients` jars, and join those of two releases.
 
-Only facts are taken: names, types, versions, flexible ranges, keys, defaults, nullability, ignorable, tags, listeners.
-Kafka 4.0 dropped old versions from its definitions; a release before that still has them, so the older release supplies
-exactly the versions that the newer one lacks.
+Only facts are taken: names, types, versions, flexible ranges, keys, defaults, nullability,
+ignorable, tags, listeners. Kafka 4.0 dropped old versions from its definitions; a release before
+that still has them, so the older release supplies exactly the versions that the newer one lacks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Versions:
         return Versions(max(self.min, other.min), min(self.max, other.max))
 
     def __or__(self, other: Versions) -> Versions:
-        """The union of two ranges, which have to touch."""
+        """The union of two adjacent or overlapping ranges."""
         if not self or not other:
             return self or other
         if max(self.min, other.min) > min(self.max, other.max) + 1:
@@ -51,7 +51,10 @@ NONE = Versions(0, -1)
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a struct. `kind` is a primitive's name in the definitions, or that of a struct."""
+    """One field of a struct.
+
+    `kind` is a primitive's name in the definitions, or that of a struct.
+    """
 
     name: str
     kind: str
@@ -85,7 +88,7 @@ class Message:
 
 
 def read_jar(path: Path) -> dict[str, Message]:
-    """All messages of one release, by name."""
+    """Return all messages of one release, by name."""
     messages = {}
     with zipfile.ZipFile(path) as jar:
         for entry in jar.namelist():
@@ -98,7 +101,7 @@ def read_jar(path: Path) -> dict[str, Message]:
 
 
 def join(newer: dict[str, Message], older: dict[str, Message]) -> dict[str, Message]:
-    """What `newer` defines, with the versions that it dropped and `older` has, unless they were unstable there."""
+    """Return the definitions of `newer` with the stable versions that only `older` has."""
     unstable = {message.api_key for message in older.values() if message.unstable_from is not None}
     stable = {name: message for name, message in older.items() if message.api_key not in unstable - {None}}
     return {name: _join_message(message, stable.get(name)) for name, message in newer.items()}
@@ -183,7 +186,10 @@ def _join_message(newer: Message, older: Message | None) -> Message:
 def _join_fields(
     newer: tuple[Field, ...], older: tuple[Field, ...], kept: Versions, dropped: Versions
 ) -> tuple[Field, ...]:
-    """The newer fields in their order; one that only the older release has comes after its predecessor there."""
+    """Return the newer fields in their order.
+
+    A field that only the older release has follows its predecessor in that release.
+    """
     before = {item.name: item for item in older}
     joined = [_join_field(item, before.get(item.name), kept, dropped) for item in newer]
     place = 0

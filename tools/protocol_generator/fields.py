@@ -1,4 +1,7 @@
-"""What one field is in Python: its type, its default, and the conditions on versions around it. Used by `emit`."""
+"""The Python form of one field: its type, its default, and the conditions on versions.
+
+Used by `emit`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ PYTHON_TYPES = {
 
 
 def is_optional(item: Field) -> bool:
-    """Whether None is one of its values. An absent tagged struct is None too: that spares one made of defaults."""
+    """Whether None is one of its values.
+
+    An absent tagged struct is None, too, which avoids a struct of defaults.
+    """
     return bool(item.nullable) or (item.is_struct and item.tag is not None and not item.is_array)
 
 
@@ -52,7 +58,7 @@ def default_of(item: Field) -> str:
 
 
 def differs(item: Field) -> str:
-    """The condition under which a field has another value than its default."""
+    """Return the condition that a field differs from its default."""
     default = default_of(item)
     value = f"self.{item.name}"
     if default == "None":
@@ -65,7 +71,7 @@ def differs(item: Field) -> str:
 
 
 def guard_for(versions: Versions, within: Versions) -> str:
-    """The condition that a version of `within` is one of `versions`; empty when each is."""
+    """Return the condition that a version of `within` is one of `versions`; empty if all are."""
     above = versions.min > within.min
     below = versions.max < within.max
     if above and below:
@@ -78,7 +84,7 @@ def guard_for(versions: Versions, within: Versions) -> str:
 
 
 def outside_of(versions: Versions, within: Versions) -> str:
-    """The condition that a version of `within` is none of `versions`."""
+    """Return the condition that a version of `within` is not one of `versions`."""
     above = versions.min > within.min
     below = versions.max < within.max
     if above and below:

@@ -1,4 +1,4 @@
-"""Where Kafka's jars come from: Maven copies them into `build/jars/` of the checkout, once."""
+"""Kafka's jars, which Maven downloads once into `build/jars/` of the checkout."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ RELEASES = ("4.3.1", "3.9.1")
 
 
 def path_of(artifact: str) -> Path:
-    """Where an artifact ("group:name:version") lies once it was fetched."""
+    """Return the path of a fetched artifact ("group:name:version")."""
     _, name, version = artifact.split(":")
     return FOLDER / f"{name}-{version}.jar"
 
 
 def fetched(artifact: str) -> Path:
-    """The artifact's jar, fetched when it is not there yet.
+    """Return the path of the artifact's jar, which Maven downloads if it is missing.
 
     Raises:
-        OSError, subprocess.CalledProcessError: there is no Maven, or it cannot get the jar.
+        OSError, subprocess.CalledProcessError: Maven is missing, or it cannot download the jar.
     """
     path = path_of(artifact)
     if not path.exists():
@@ -31,5 +31,5 @@ def fetched(artifact: str) -> Path:
 
 
 def kafka_clients(release: str) -> str:
-    """The artifact that holds the definitions of a release."""
+    """Return the artifact with the definitions of a release."""
     return f"org.apache.kafka:kafka-clients:{release}"

@@ -1,7 +1,7 @@
 """confluent-kafka's plain Producer and Consumer (librdkafka).
 
-The producer is not idempotent, which is its default, and has no delivery callbacks: both would only slow it
-down. Linger and batch size are set explicitly to their current defaults.
+The producer is not idempotent, which is its default, and has no delivery callbacks: both would only
+slow it down. Linger and batch size are set explicitly to their current defaults.
 """
 
 from __future__ import annotations

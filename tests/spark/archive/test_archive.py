@@ -1,4 +1,4 @@
-"""Topics as Parquet: a plain read of the files, and runs that continue where the previous run ended."""
+"""Topics as Parquet: a plain read of the files, and runs that continue an archive."""
 
 from __future__ import annotations
 

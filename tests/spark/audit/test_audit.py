@@ -168,7 +168,10 @@ class Lake:
         self.files: list[DataFile] = []
 
     def add(self, first: int, end: int, changes: Mapping[int, Mapping[str, Any]] | None = None, **options: Any) -> Path:
-        """Add a file with these offsets of partition 0; `changes` replaces columns, or the offset, by offset."""
+        """Add a file with these offsets of partition 0.
+
+        `changes` replaces columns, or the offset, by offset.
+        """
         place = f'{{"{self._topic}":{{"0":%d}}}}'
         columns = "key,value,offset,timestamp,timestampType,headers"
         edges = {"startingOffsets": place % first, "endingOffsets": place % end}

@@ -1,4 +1,4 @@
-"""Findings and the forms of a report: tables, JSON, and an HTML document that loads and runs nothing."""
+"""Findings, and reports as tables, JSON, and HTML that loads and runs nothing."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def logs(draw: st.DrawFn) -> list[Written]:
 
 
 def tally(log: Sequence[Written], start: int, end: int) -> PartitionTally:
-    """Tally as one task does: brokers send whole batches, even when a range starts inside a batch."""
+    """Tally as one task does: brokers send whole batches, even if a range starts inside one."""
     tallying = Tallying(Range("t", 0, start, end))
     sent = [written for written in log if written.batch.last_offset >= start and written.whole.start < end]
     for part in itertools.batched(sent, 3) if hasattr(itertools, "batched") else [sent[:2], sent[2:]]:

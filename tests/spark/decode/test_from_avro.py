@@ -194,7 +194,7 @@ FLAT_READ = FLAT_WRITTEN | {"hour": READ["hour"]}
 
 
 def read_by_fastavro(side: Side, column: pa.Array[Any]) -> tuple[pa.Array[Any], Faults]:
-    """Read with fastavro: a field appended to schema and data excludes the schema from the kernel."""
+    """Read with fastavro: an appended field keeps the kernel from decoding the schema."""
     schema = json.loads(side.schema)
     schema = schema | {"fields": [*schema["fields"], {"name": "end", "type": {"type": "array", "items": "int"}}]}
     nested = decoder(avro(schema))

@@ -1,4 +1,4 @@
-"""The Python that Spark starts: chosen from settings and environment, refused where Spark's error would be unclear."""
+"""The Python that Spark starts: chosen from settings and environment, or refused."""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from tests.spark.conftest import Kafka
 
 
 def checkpoint(folder: Path, ends: list[list[str]], *, done: int) -> Path:
-    """Write a checkpoint with the end of each microbatch by source; the first `done` are finished."""
+    """Write a checkpoint with the end of each microbatch by source.
+
+    The first `done` are finished.
+    """
     for name in ("offsets", "commits"):
         (folder / name).mkdir(parents=True)
     for number, sources in enumerate(ends):

@@ -1,4 +1,4 @@
-"""The start of Spark's Python processes: without the archive of sources, with a task's modules preloaded."""
+"""The start of Spark's Python processes: no archive of sources, preloaded modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exactly-once: refused options, recognition of committed batches, and its steps on the embedded broker."""
+"""Exactly-once: refused options, recognition of committed batches, and the sink's steps."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ async def lag(servers: str, group: str) -> list[int]:
 
 
 async def test_the_ledger_does_not_look_like_a_group_that_lags() -> None:
-    """The committed offset was the batch number, which lag tools reported as an ever growing lag."""
+    """Lag tools reported the committed batch number as an ever growing lag."""
     async with sink() as (plan, servers):
         for batch_id in range(3):
             await run_batch(plan, batch_id, "a", "b")
