@@ -1,4 +1,4 @@
-"""The command line: one verb per file, each a few lines over the public API."""
+"""The command line: a module for each verb, over the public API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command that `sys.argv` asks for, and exit with its status."""
+    """Run the command in `sys.argv`, and exit with its status."""
     try:
         from aiokwire.cli.main import cli
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""`aiokwire broker`: a broker until Ctrl-C, or until whoever started it closes its standard input."""
+"""`aiokwire broker`: runs a broker until Ctrl-C, or until its standard input is closed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OWN_OPTIONS = frozenset(
 def _parse_configs(given: tuple[str, ...]) -> dict[str, Any]:
     configs = {name.replace(".", "_"): value for name, value in parse_settings(given).items()}
     for name in _OWN_OPTIONS & configs.keys():
-        raise click.BadParameter(f"{name} is not a broker config; it may have an option of its own, see --help")
+        raise click.BadParameter(f"{name} is not a broker config; see --help for an option of that name")
     return configs
 
 

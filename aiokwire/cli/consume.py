@@ -1,4 +1,4 @@
-"""`aiokwire consume TOPIC...`: print records of topics, from one place on, for ever or to the end."""
+"""`aiokwire consume TOPIC...`: prints records of topics, continuously or up to the end."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from aiokwire.cli.running import run
 from aiokwire.errors import InvalidArgument
 from aiokwire.types import TopicPartition
 
-# Records are handed over in chunks: one write for many lines.
+# Records are printed in chunks: one write for many lines.
 CHUNK = 2000
 TOPIC_WAIT = 3.0  # seconds for a topic to be found
 
 
 def parse_start(text: str) -> str | int | datetime.datetime:
-    """Return where to begin: "beginning", "end", an offset, a negative count from the end, or a time (ISO 8601).
+    """Parse "beginning", "end", an offset, a negative count from the end, or a time (ISO 8601).
 
-    Raises: click.BadParameter: for anything else.
+    Raises: click.BadParameter: it is none of them.
     """
     word = {"earliest": "beginning", "latest": "end"}.get(text, text)
     if word in {"beginning", "end"}:
@@ -115,25 +115,25 @@ def command(
 
 
 def _check_group(start: str | int | datetime.datetime, partitions: tuple[int, ...]) -> None:
-    """Raises: click.UsageError: an option that has no meaning in a group."""
+    """Raises: click.UsageError: an option does not apply to a group."""
     if partitions or isinstance(start, int):
-        raise click.UsageError("--group decides about partitions and offsets: leave out --partition and --from N")
+        raise click.UsageError("the group determines partitions and offsets: leave out --partition and --from N")
 
 
 def _start_of_group(start: str | int | datetime.datetime) -> dict[str, Any]:
-    """Return the option for a group that has committed nothing."""
+    """Return the option for a group without committed offsets."""
     return {"auto_offset_reset": {"beginning": "earliest", "end": "latest"}.get(str(start), start)}
 
 
 async def _names_or_pattern(topics: tuple[str, ...], bootstrap: str) -> list[Any]:
-    """Return what a member subscribes to: one pattern, which new topics may match later, or names."""
+    """Return a member's subscription: names, or one pattern, which new topics may match later."""
     if len(topics) == 1 and topics[0].startswith("^"):
         return [_pattern(topics[0])]
     return await _matching(topics, bootstrap)
 
 
 async def _matching(topics: tuple[str, ...], bootstrap: str) -> list[str]:
-    """Return the names that are given, and those of topics that match a pattern.
+    """Return the given names, and the names of topics that match a pattern.
 
     Raises: InvalidArgument: no topic matches a pattern.
     """
@@ -204,7 +204,7 @@ async def _print(
     *,
     commit: bool = False,
 ) -> None:
-    """`commit`: what was printed, each time."""
+    """Print records; with `commit`, commit after each chunk."""
     remaining = math.inf if maximum is None else maximum
     while remaining > 0:
         if ends is not None and await _at_end(consumer, ends):
@@ -228,7 +228,7 @@ async def _print(
 
 
 async def _at_end(consumer: Any, ends: dict[TopicPartition, int]) -> bool:
-    """Whether all that was there is read; what a group has moved to another member is that member's to read."""
+    """Whether all assigned partitions are read to these ends; others belong to other members."""
     for tp, end in ends.items():
         if tp in consumer.assignment and await consumer.position(tp) < end:
             return False

@@ -1,4 +1,4 @@
-"""How `aiokwire consume` prints a record: a format string, or a JSON line."""
+"""The output formats of `aiokwire consume`: a format string, or JSON lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokwire.errors import InvalidArgument
 
 
 class PrintedRecord(Protocol):
-    """What a record must have to be printed."""
+    """The attributes of a record that are printed."""
 
     @property
     def topic(self) -> str: ...
@@ -32,7 +32,7 @@ class PrintedRecord(Protocol):
 
 Format = Callable[[PrintedRecord], bytes]
 
-# kcat's letters, so that nobody has to learn others.
+# kcat's letters.
 DIRECTIVES: dict[str, Format] = {
     "%": lambda _: b"%",
     "t": lambda record: record.topic.encode(),
@@ -48,16 +48,18 @@ DIRECTIVES: dict[str, Format] = {
 
 
 def compile_format(text: str) -> Format:
-    """A function that prints a record as `text` says: %t topic, %p partition, %o offset, %T timestamp in ms, %k key,
-    %s value, %K and %S their lengths (-1 for null), %h headers, %% a percent sign, and \\n, \\t, \\0, \\xNN.
+    """Return a function that formats a record.
 
-    Raises: InvalidArgument: for a directive that does not exist.
+    %t topic, %p partition, %o offset, %T timestamp in ms, %k key, %s value, %K and %S their lengths
+    (-1 for null), %h headers, %% a percent sign, and \\n, \\t, \\0, \\xNN.
+
+    Raises: InvalidArgument: a directive does not exist.
     """
     parts: list[Format] = []
     for literal, directive in re.findall(r"([^%]+)|%(.?)", text, re.DOTALL):
         if literal:
             plain = re.sub(rb"\\(n|t|r|0|\\|x[0-9a-fA-F]{2})", _escape, literal.encode())
-            parts.append(lambda _, plain=plain: plain)  # type: ignore[misc]  # the default binds this turn's value
+            parts.append(lambda _, plain=plain: plain)  # type: ignore[misc]  # the default binds this iteration's value
         elif directive in DIRECTIVES:
             parts.append(DIRECTIVES[directive])
         else:
@@ -75,9 +77,9 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 
 def json_line(record: PrintedRecord) -> bytes:
-    """A record as one JSON object; bytes that are no UTF-8 stand as base64 under `..._base64`.
+    """Format a record as a JSON object; bytes that are not UTF-8 as base64 in `..._base64`.
 
-    `aiokwire produce --json` reads it back.
+    `aiokwire produce --json` reads it.
     """
     fields: dict[str, Any] = {
         "topic": record.topic,

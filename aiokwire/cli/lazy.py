@@ -1,4 +1,4 @@
-"""Groups of verbs: each suggests the nearest verb for a mistyped one; `LazyGroup` loads verbs when they are called."""
+"""Groups that suggest the nearest verb; `LazyGroup` imports verbs when they are called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 
 class VerbGroup(click.Group):
-    """A group that answers a mistyped verb with the nearest one."""
+    """A group that suggests the nearest verb for a mistyped one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -25,7 +25,7 @@ class VerbGroup(click.Group):
 
 
 class LazyGroup(VerbGroup):
-    """A group whose commands are modules, each with a `command`; `verbs` has each one's module and short help."""
+    """A group whose commands are modules with a `command`; `verbs` has modules and short help."""
 
     def __init__(self, *args: Any, verbs: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -41,6 +41,6 @@ class LazyGroup(VerbGroup):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The short helps stand in the table, so that `--help` loads no verb.
+        # The short help is in the table, so that `--help` imports no verb.
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self._verbs.items()])

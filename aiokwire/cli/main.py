@@ -1,6 +1,6 @@
 """The root command and its verbs.
 
-A verb's module loads when it is called: `aiokwire broker` is to answer within 250 ms.
+A verb's module is imported when it is called: `aiokwire broker` has to be ready within 250 ms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VERBS = {
     "produce": ("aiokwire.cli.produce", "Send lines, files or JSON lines to a topic."),
     "consume": ("aiokwire.cli.consume", "Print a topic's records."),
     "bench": ("aiokwire.cli.bench", "Measure throughput, CPU and latency against a broker."),
-    "demo": ("aiokwire.cli.demo", "Stream real flights through a broker that is killed on the way."),
+    "demo": ("aiokwire.cli.demo", "Stream real flights through a broker that is killed halfway."),
     "spark": ("aiokwire.cli.spark", "Archive, replay, audit and query topics on Spark."),
 }
 

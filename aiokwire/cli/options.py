@@ -1,4 +1,4 @@
-"""Options and values that several verbs share."""
+"""Options and parsers shared by several verbs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import click
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
-_BOOTSTRAP: Final = "aiokwire.bootstrap"  # what a command further up was given, in click's shared `meta`
+_BOOTSTRAP: Final = "aiokwire.bootstrap"  # the value of a parent command, in click's shared `meta`
 
 
 def bootstrap_option(function: CommandT) -> CommandT:
-    """`--bootstrap` of a verb; without it the one given further up, then the environment's."""
+    """Add `--bootstrap` to a verb; the defaults are a parent command's, then the environment's."""
 
     def choose(ctx: click.Context, param: click.Parameter, given: str) -> str:
         named_here = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
@@ -36,7 +36,7 @@ def bootstrap_option(function: CommandT) -> CommandT:
 
 
 def bootstrap_for_verbs(function: CommandT) -> CommandT:
-    """`--bootstrap` before a verb, for all verbs of a group."""
+    """Add `--bootstrap` to a group, for all of its verbs."""
 
     def keep(ctx: click.Context, _param: click.Parameter, given: str | None) -> None:
         if given is not None:
@@ -48,9 +48,9 @@ def bootstrap_for_verbs(function: CommandT) -> CommandT:
 
 
 def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
-    """`linger_ms=5` and the like to names and texts.
+    """Parse pairs such as `linger_ms=5`.
 
-    Raises: click.BadParameter: something is no such pair.
+    Raises: click.BadParameter: an argument is not a pair.
     """
     found = {}
     for pair in given:
@@ -61,12 +61,12 @@ def parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-# Whoever types a command waits no longer for a broker than this (milliseconds).
+# A command waits this long for a broker (milliseconds).
 CONNECT: Final[Any] = {"bootstrap_timeout_ms": 2_000}
 
 
 def parse_settings(given: tuple[str, ...]) -> dict[str, Any]:
-    """`parse_pairs` for keyword options: values are JSON where they can be, else text; `linger.ms` is `linger_ms`."""
+    """Parse pairs to keyword arguments: values are JSON, else text; `linger.ms` is `linger_ms`."""
     return {name.replace(".", "_"): _json_or_text(text) for name, text in parse_pairs(given).items()}
 
 
@@ -80,7 +80,7 @@ def _json_or_text(text: str) -> Any:
 def pairs_option(
     *names: str, help: str, parse: Callable[[tuple[str, ...]], Mapping[str, Any]] = parse_pairs
 ) -> Callable[[CommandT], CommandT]:
-    """An option that takes NAME=VALUE and may be repeated; `names` as `click.option` takes them."""
+    """Return a repeatable option of NAME=VALUE; `names` as for `click.option`."""
     return click.option(
         *names,
         multiple=True,
@@ -100,7 +100,7 @@ client_options = pairs_option(
 
 
 def parse_topic_partitions(text: str) -> tuple[str, int]:
-    """`NAME:PARTITIONS` to its two parts."""
+    """Parse `NAME:PARTITIONS`."""
     name, colon, count = text.rpartition(":")
     if not colon:
         return text, 1
@@ -110,7 +110,7 @@ def parse_topic_partitions(text: str) -> tuple[str, int]:
 
 
 def parse_headers(given: tuple[str, ...]) -> list[tuple[str, bytes | None]]:
-    """`name=value` to record headers; a name without "=" is a header with a null value."""
+    """Parse `name=value` to record headers; a name without "=" is a header with a null value."""
     headers: list[tuple[str, bytes | None]] = []
     for pair in given:
         name, equals, value = pair.partition("=")

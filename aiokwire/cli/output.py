@@ -1,4 +1,4 @@
-"""Tables for people; tab-separated lines and JSON for programs."""
+"""Tables for terminals; tab-separated lines and JSON for programs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Final
 
 from aiokwire._text import printable
 
-# Without a terminal rich takes 80 columns, and cuts names to them.
+# Without a terminal, rich assumes 80 columns and truncates names.
 _ENDLESS: Final = 100_000
 
 
 def print_json(value: object) -> None:
-    """One line of JSON on the standard output."""
+    """Print one line of JSON."""
     print(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; without a terminal lines of tab-separated values, the first with the columns' names.
+    """Print a table; without a terminal, tab-separated lines after a line with the columns' names.
 
-    Programs get numbers without separators, and no title. Control characters are shown as escapes: names, client ids
-    and config values come from whoever wrote them.
+    Those have numbers without separators, and no title. Control characters are escaped: names,
+    client ids and config values are not trusted.
     """
     rows = [list(row) for row in rows]
     if sys.stdout.isatty():
@@ -33,9 +33,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
 
 def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table that is always drawn; without a terminal nothing is cut or wrapped.
+    """Print a drawn table; without a terminal, nothing is truncated or wrapped.
 
-    Columns whose values are all numbers stand to the right.
+    Columns of numbers are aligned right.
     """
     from rich.console import Console
     from rich.table import Table
@@ -47,7 +47,7 @@ def print_report(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
         numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
         table.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_text(value)) for value in row))  # plain text: brackets are no markup
+        table.add_row(*(Text(_text(value)) for value in row))  # plain text: brackets are not markup
     Console(width=None if sys.stdout.isatty() else _ENDLESS).print(table)
 
 

@@ -1,11 +1,14 @@
-"""`aiokwire produce TOPIC`: lines, whole files, or JSON lines to records."""
+"""`aiokwire produce TOPIC`: sends lines, whole files, or JSON lines as records."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +17,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import anyio
 import click
 
-from aiokwire.cli.lines import read_lines, standard_input
 from aiokwire.cli.options import CONNECT, bootstrap_option, client_options, parse_headers
 from aiokwire.cli.running import run
 from aiokwire.errors import InvalidArgument, RequestTimedOut
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
     from aiokwire.producer import Delivery, Producer
 
 TOPIC_WAIT = 10.0  # seconds for a topic to be found or created
-COUNT_EVERY = 20_000  # records between two looks at what became of them
+CHUNK = 1 << 20  # bytes read from the input at once
+MAX_LINE = 64 << 20  # a line is one record: longer input is not text
+COUNT_EVERY = 20_000  # records between two checks of their outcomes
 
 
 @dataclass(frozen=True)
 class Message:
-    """One record to send."""
+    """A record to send."""
 
     value: bytes | None
     key: bytes | None
@@ -40,7 +44,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Form:
-    """How input becomes records: what the options of the command say."""
+    """The options that define how input becomes records."""
 
     json_lines: bool
     key: bytes | None
@@ -49,9 +53,9 @@ class Form:
     headers: list[tuple[str, bytes | None]]
 
     def message(self, line: bytes, where: str) -> Message:
-        """The record that a line means.
+        """Parse a line.
 
-        Raises: InvalidArgument: with the place of the line.
+        Raises: InvalidArgument: the message names the file and line.
         """
         if self.json_lines:
             return self._from_json(line, where)
@@ -139,12 +143,12 @@ def command(
 ) -> None:
     """Send the lines of FILES or of standard input to TOPIC.
 
-    Ctrl-C stops reading; what was read is delivered before the command ends.
+    Ctrl-C stops reading; records that were read are delivered before the command ends.
     """
     if json_lines and (whole or key_separator is not None):
-        raise click.UsageError("--json goes with neither --whole nor --key-separator")
+        raise click.UsageError("--json cannot be combined with --whole or --key-separator")
     if whole and key_separator is not None:
-        raise click.UsageError("--whole goes without --key-separator")
+        raise click.UsageError("--whole cannot be combined with --key-separator")
     form = Form(
         json_lines,
         None if key is None else key.encode(),
@@ -181,7 +185,7 @@ def command(
 
 
 class Shipment:
-    """What was read so far, and what became of it."""
+    """The submitted records and the counts of their outcomes."""
 
     def __init__(self, producer: Producer[bytes, bytes], topic: str) -> None:
         self.delivered = 0
@@ -192,19 +196,19 @@ class Shipment:
         self._waiting: list[Delivery] = []
 
     async def find_topic(self) -> None:
-        """Fail before anything is read when there is no such topic.
+        """Wait for the topic before reading input.
 
-        Raises: BrokerError: the broker refuses it; RequestTimedOut: it did not appear.
+        Raises: BrokerError: the broker refuses it; RequestTimedOut: it does not exist.
         """
         with anyio.move_on_after(TOPIC_WAIT):
             await self._producer.partitions_for(self._topic)
             return
         raise RequestTimedOut(
-            f"no topic {self._topic!r} after {TOPIC_WAIT:.0f} s: create it, or see whether the broker creates topics"
+            f"no topic {self._topic!r} after {TOPIC_WAIT:.0f} s: create it, or check auto.create.topics.enable"
         )
 
     async def add(self, message: Message) -> None:
-        """Hand a record to the producer."""
+        """Submit a record."""
         self._waiting.append(
             await self._producer.submit(
                 self._topic,
@@ -219,7 +223,7 @@ class Shipment:
             self.count()
 
     def count(self) -> None:
-        """Note the outcome of what is done."""
+        """Count the outcomes of finished deliveries."""
         waiting = []
         for delivery in self._waiting:
             if not delivery.done():
@@ -232,8 +236,43 @@ class Shipment:
         self._waiting = waiting
 
 
+# --- input ------------------------------------------------------------------------------------------------------------
+
+
 def _sources(files: tuple[Path, ...], stack: ExitStack) -> Iterator[tuple[str, BinaryIO]]:
     if not files:
-        yield "standard input", standard_input()
+        yield "standard input", sys.stdin.buffer
     for path in files:
         yield str(path), stack.enter_context(path.open("rb"))
+
+
+async def read_chunks(source: BinaryIO) -> AsyncIterator[bytes]:
+    """Yield chunks of `source`; pipes and terminals are awaited, files are read in a thread."""
+    if stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+        while chunk := await run_in_thread(source.read, CHUNK):
+            yield chunk
+        return
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=CHUNK)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    try:
+        while chunk := await reader.read(CHUNK):
+            yield chunk
+    finally:
+        transport.close()
+
+
+async def read_lines(source: BinaryIO) -> AsyncIterator[list[bytes]]:
+    """Yield lines of `source` without their ends, in lists of the lines in a chunk.
+
+    Raises: InvalidArgument: a line is longer than 64 MiB.
+    """
+    rest = b""
+    async for chunk in read_chunks(source):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) > MAX_LINE:
+            raise InvalidArgument(f"a line is longer than {MAX_LINE} bytes; --whole sends each file as one record")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]

@@ -1,4 +1,4 @@
-"""How a verb runs: on uvloop, ended cleanly by Ctrl-C or SIGTERM, with its errors in one line."""
+"""Runs a verb: on uvloop, cancelled cleanly by Ctrl-C or SIGTERM, with errors in one line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import uvloop
 
 from aiokwire.errors import KafkaError
 
-INTERRUPTED = 130  # what shells expect of a program ended by SIGINT
+INTERRUPTED = 130  # the shells' status for SIGINT
 FAILED = 1
 
 
 def run(main: Callable[[], Coroutine[Any, Any, int | None]]) -> None:
-    """Run a verb's coroutine to its end and exit with the status that it gives back."""
+    """Run a verb's coroutine, and exit with the status that it returns."""
     sys.exit(_status(main))
 
 
@@ -28,7 +28,7 @@ def _status(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # `aiokwire consume ... | head`: the reader has enough. Keep the interpreter from flushing into the closed pipe.
+        # `aiokwire consume ... | head`: the reader has closed the pipe. Keep the interpreter from flushing to it.
         sys.stdout = open("/dev/null", "w")  # noqa: SIM115 - lives until the process ends
         return 0
     except KafkaError as error:
@@ -49,7 +49,7 @@ def _first(group: BaseException) -> BaseException:
 
 
 async def _until_signal(main: Callable[[], Coroutine[Any, Any, int | None]]) -> int | None:
-    """SIGTERM ends a verb as Ctrl-C does: by cancelling it, so that clients close."""
+    """Cancel the verb on SIGTERM, as on Ctrl-C, so that clients close."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import datetime
 import click
 import pytest
 
-from aiokwire.cli.bench.measure import percentiles
+from aiokwire.cli.bench import percentiles
 from aiokwire.cli.consume import parse_start
 from aiokwire.cli.options import parse_headers, parse_settings, parse_topic_partitions
 

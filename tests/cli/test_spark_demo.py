@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aiokwire.cli.spark.demo.direct import Hour, Place, compare, compute, read_hour, time_of
-from aiokwire.cli.spark.demo.process import DECLARATION, java_problem, java_version, last_words
+from aiokwire.cli.spark.demo.process import DECLARATION, java_problem, java_version, last_error
 from aiokwire.cli.spark.demo.report import by_hour_of_day, check
 from aiokwire.cli.spark.demo.work import PATIENCE, Outcome, Patience, Stalled
 from aiokwire.spark.pipelines import prepare
@@ -94,9 +94,9 @@ def test_the_failure_of_a_pipeline_is_reported_by_its_error_without_the_jvms_log
     log = (
         "starting\n26/11/22 ERROR MicroBatchExecution: failed\n\tat org.apache.spark\nerror: sink 'delays': no broker\n"
     )
-    assert last_words(log) == "sink 'delays': no broker"
-    assert last_words("killed\n\n") == "killed"
-    assert last_words("") == "it printed nothing"
+    assert last_error(log) == "sink 'delays': no broker"
+    assert last_error("killed\n\n") == "killed"
+    assert last_error("") == "it printed nothing"
 
 
 def test_delays_by_hour_of_day() -> None:

@@ -1,11 +1,11 @@
-"""`aiokwire demo`: 336,776 real flights through a broker that is killed on the way.
+"""`aiokwire demo`: 336,776 real flights through a broker that is killed halfway.
 
 ```
 flights.py   the flights, as keys and JSON values
-server.py    the broker as a process of its own, to be killed and started again
-pipeline.py  one producer, two consumers, one kill; what everybody saw
+server.py    the broker as a process, to be killed and restarted
+pipeline.py  one producer, two consumers, one kill; the observations
 report.py    the table, the plot, and the check whose result is the exit status
-frame.py     what the demo of Spark needs, too
+frame.py     shared with the demo of Spark
 ```
 """
 
@@ -21,13 +21,13 @@ from aiokwire.cli.running import run
 
 @click.command("demo")
 @demo_options(
-    "demo-output", holds="Where the broker's log and the plot go.", kill="Kill the broker halfway with SIGKILL."
+    "demo-output", holds="Directory of the broker's log and the plot.", kill="Kill the broker halfway with SIGKILL."
 )
 def command(output: Path, kill: bool) -> None:
     """Stream a year of flights from New York through a broker that is killed halfway.
 
-    A producer sends every flight, keyed by its aircraft, while two consumers add up the delays of each airline. The
-    exit status is 0 when every flight arrived, in order for each aircraft.
+    A producer sends every flight, keyed by its aircraft, while two consumers sum up the delays of
+    each airline. The exit status is 0 if every flight arrived, in order for each aircraft.
     """
 
     async def demo() -> int:

@@ -38,7 +38,7 @@ def load_flights() -> Flights:
         tail = columns.index("tailnum")
         is_text = [name in TEXT_COLUMNS for name in columns]
         for number, row in enumerate(rows):
-            # What is unknown (a cancelled flight has no delay) is an empty field there and null here.
+            # Unknown values (such as the delay of a cancelled flight) are empty in the file and null here.
             fields = [
                 None if text in ("", "NA") else text if plain else int(text)
                 for text, plain in zip(row, is_text, strict=True)

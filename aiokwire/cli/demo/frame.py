@@ -1,4 +1,4 @@
-"""What both demos have around their work: options, the flights, the check's lines, and two plots beside each other."""
+"""Shared by both demos: options, loading the flights, the check, and two plots side by side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 def demo_options(output: str, *, holds: str, kill: str) -> Callable[[CommandT], CommandT]:
-    """`--output` and `--kill`, with what their help says: the parameters `output` and `kill`."""
+    """Add `--output` and `--kill` with these help texts: the parameters `output` and `kill`."""
 
     def add(function: CommandT) -> CommandT:
         function = click.option("--kill/--no-kill", default=True, show_default=True, help=kill)(function)
@@ -31,7 +31,7 @@ def demo_options(output: str, *, holds: str, kill: str) -> Callable[[CommandT], 
 
 
 async def prepare(console: Console, load: Callable[[], T], folder: Path) -> T:
-    """What `load` reads of the flights; `folder` is there and empty."""
+    """Load the flights, and create `folder` empty."""
     with console.status("reading 336,776 flights"):
         loaded = await run_in_thread(load)
         await run_in_thread(_make_empty, folder)
@@ -44,7 +44,7 @@ def _make_empty(folder: Path) -> None:
 
 
 class Finding(NamedTuple):
-    """One line of a check."""
+    """A line of a check."""
 
     name: str
     held: bool
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 
 
 def print_check(heading: str, findings: Sequence[Finding], *notes: str) -> bool:
-    """Print a check line by line; True when all of it holds."""
+    """Print a check line by line; return whether all of it passed."""
     print(f"{heading}:")
     for name, held, detail in findings:
         print(f"  {'ok  ' if held else 'FAIL'} {name}{f' ({detail})' if detail else ''}")
@@ -65,7 +65,7 @@ def print_check(heading: str, findings: Sequence[Finding], *notes: str) -> bool:
 
 @contextmanager
 def two_plots(path: Path, size: tuple[float, float]) -> Iterator[tuple[Any, Any]]:
-    """Axes on the left and on the right; what was drawn on them is written to `path`."""
+    """Yield axes on the left and on the right; write the plot to `path` when the block ends."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -80,7 +80,7 @@ def two_plots(path: Path, size: tuple[float, float]) -> Iterator[tuple[Any, Any]
 def plot_counts(
     axes: Any, samples: Sequence[tuple[float, int, int]], names: tuple[str, str], *, title: str, unit: str
 ) -> None:
-    """Two counts over the seconds: each stands until the next sample."""
+    """Plot two counts over time as steps."""
     seconds = [at for at, _, _ in samples]
     for index, name in enumerate(names, 1):
         axes.step(seconds, [sample[index] for sample in samples], where="post", label=name)
@@ -90,5 +90,5 @@ def plot_counts(
 
 
 def shade(axes: Any, since: float, until: float, name: str) -> None:
-    """The time in which something was dead."""
+    """Shade an outage."""
     axes.axvspan(since, until, color="tab:red", alpha=0.2, label=name)

@@ -39,7 +39,7 @@ SAMPLE = 0.05  # seconds between two points of the plot
 
 @dataclass
 class AirlineDelays:
-    """What the consumers add up for one airline."""
+    """The sums of one airline."""
 
     flights: int = 0
     cancelled: int = 0
@@ -49,7 +49,7 @@ class AirlineDelays:
 
 @dataclass
 class Outcome:
-    """What everybody saw."""
+    """The observations of a run."""
 
     flights: Flights
     acknowledged: set[int] = field(default_factory=set)  # flights that the broker confirmed
@@ -69,7 +69,7 @@ class Outcome:
 
 
 async def stream_flights(output: Path, *, kill: bool) -> Outcome:
-    """Run the demo and give back what happened; `output` gets the broker's log (an older one is removed)."""
+    """Run the demo; the broker's log in `output` is replaced."""
     from rich.console import Console
 
     console = Console()
@@ -156,7 +156,7 @@ async def _consume(outcome: Outcome, bootstrap: str, number: int) -> None:
         auto_offset_reset="earliest",
     ) as consumer:
         while len(outcome.arrived) < everything:
-            # While the broker is down nothing comes; the consumer finds it again by itself.
+            # Nothing is received while the broker is down; the consumer reconnects.
             records = await consumer.getmany(max_records=5000, timeout=0.2)
             for record in records:
                 account(outcome, json.loads(record.value or b"null"), last)
@@ -165,7 +165,7 @@ async def _consume(outcome: Outcome, bootstrap: str, number: int) -> None:
 
 
 def account(outcome: Outcome, flight: dict[str, Any], last: dict[str, int]) -> None:
-    """Add one flight that arrived; `last` is, for each aircraft, the flight seen last on this partition."""
+    """Add a flight; `last` is the last flight of each aircraft on this partition."""
     number, tail = flight["id"], flight["tailnum"]
     if number in outcome.arrived:
         outcome.duplicates += 1
@@ -195,7 +195,7 @@ async def _kill_halfway(outcome: Outcome, broker: BrokerProcess, halfway: anyio.
 
 
 def _hide_outages() -> None:
-    """Do not log the unreachable broker, which the progress already shows; with `-v` do."""
+    """Do not log the unreachable broker, which the progress shows, except with `-v`."""
     logger = logging.getLogger("aiokwire.cluster.nodes")
     if not logger.isEnabledFor(logging.INFO):
         logger.setLevel(logging.ERROR)

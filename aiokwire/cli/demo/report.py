@@ -1,4 +1,4 @@
-"""What the demo shows at its end: a table, a plot, the throughput, and the check."""
+"""The demo's report: a table, a plot, the throughput, and the check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def show(outcome: Outcome, output: Path) -> None:
 
 
 def check(outcome: Outcome) -> bool:
-    """Print the check line by line; True when all of it holds."""
+    """Print the check line by line; return whether all of it passed."""
     total = len(outcome.flights.values)
     lost = outcome.acknowledged - outcome.arrived
     findings = [
@@ -67,7 +67,7 @@ def check(outcome: Outcome) -> bool:
 
 
 def draw(outcome: Outcome, path: Path) -> Path:
-    """Write the plot: flights acknowledged and consumed over time, and the mean delay of each airline."""
+    """Plot acknowledged and consumed flights over time, and the mean delay of each airline."""
     means = sorted(
         (seen.minutes / max(1, seen.flights - seen.cancelled), outcome.flights.airlines.get(carrier, carrier))
         for carrier, seen in outcome.delays.items()

@@ -1,4 +1,4 @@
-"""The demo's broker: a process of its own, so that it can be killed as a machine's power would end it."""
+"""The demo's broker: a process, so that it can be killed as by a power failure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class BrokerProcess:
         return self._listen
 
     async def start(self) -> None:
-        """Start it, on the same address as before if it ran before.
+        """Start the broker; a restart listens on the same address.
 
-        Raises: StorageError: it ended before it served, with what it printed.
+        Raises: StorageError: it ended before it was ready.
         """
         self._process = await anyio.open_process(
             [
@@ -53,7 +53,7 @@ class BrokerProcess:
         self._listen = line.decode().removeprefix("listening on ").strip()
 
     async def kill(self) -> None:
-        """End it with SIGKILL: nothing is flushed, nothing is said."""
+        """Kill the broker with SIGKILL: nothing is flushed or closed."""
         if self._process is not None:
             self._process.kill()
             await self._process.wait()
@@ -61,7 +61,7 @@ class BrokerProcess:
             self._process = None
 
     async def stop(self) -> None:
-        """End it with SIGTERM and wait until it has closed its log."""
+        """Stop the broker with SIGTERM, and wait until it has closed its log."""
         if self._process is not None:
             self._process.terminate()
             await self._process.wait()

@@ -1,8 +1,8 @@
-"""`aiokwire spark`: the pipelines on Spark, one verb per module; each loads when it is called.
+"""`aiokwire spark`: the pipelines on Spark, one verb per module, imported when it is called.
 
 ```
-running.py   what each verb runs in: Spark, signals, errors in one line, the exit status
-options.py   what several verbs have in common
+running.py   runs a verb: Spark, signals, errors in one line, the exit status
+options.py   shared options
 ```
 """
 
@@ -18,8 +18,8 @@ VERBS = {
     "replay": ("aiokwire.cli.spark.replay", "Write Parquet back to a topic."),
     "audit": ("aiokwire.cli.spark.audit", "Look for gaps, duplicates, disorder and skew in a topic."),
     "sql": ("aiokwire.cli.spark.sql", "Query topics as tables."),
-    "lag": ("aiokwire.cli.spark.lag", "Show how far streaming queries are behind, by their checkpoint."),
-    "run": ("aiokwire.cli.spark.run", "Run a pipeline that a file declares."),
+    "lag": ("aiokwire.cli.spark.lag", "Show the lag of streaming queries, from their checkpoint."),
+    "run": ("aiokwire.cli.spark.run", "Run a pipeline declared in a file."),
     "demo": ("aiokwire.cli.spark.demo", "Hourly delays by airline, exactly once, on the flights."),
 }
 
@@ -27,4 +27,4 @@ VERBS = {
 @click.command("spark", cls=LazyGroup, verbs=VERBS)
 @bootstrap_for_verbs
 def command() -> None:
-    """Archive, replay, audit and query topics on Spark; needs `pip install 'aiokwire[spark]'` and Java 17."""
+    """Archive, replay, audit and query topics on Spark; needs aiokwire[spark] and Java 17."""

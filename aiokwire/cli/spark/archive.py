@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     help="Of the Parquet files.",
 )
 @click.option(
-    "--file-size", default="256m", show_default=True, callback=size_option, help="What a file has at most, nearly."
+    "--file-size", default="256m", show_default=True, callback=size_option, help="Approximate maximum size of a file."
 )
 @click.option("--round", "round_records", default=20_000_000, show_default=True, help="Records between two manifests.")
 @click.option(
     "--every",
     metavar="TIME",
     callback=duration_option,
-    help="Run until stopped, with this time between rounds, such as 30s.",
+    help="Run until stopped, with this interval between rounds, such as 30s.",
 )
 @click.option("--commit-group", metavar="GROUP", help="A group whose offsets follow the archive, for lag tools.")
-@click.option("--compact", is_flag=True, help="Only put small files of the archive together.")
+@click.option("--compact", is_flag=True, help="Only merge small files of the archive.")
 @click.option("--verify", "check", is_flag=True, help="Only compare the files with the manifests.")
 @spark_options
 def command(
@@ -61,15 +61,15 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Write what TOPICS have, and the archive has not yet, to Parquet.
+    """Write records of TOPICS that are not yet in the archive to Parquet.
 
-    Start it again to go on: what was committed is not read again, and what was not leaves nothing behind. Where
-    to begin, and what to do about lost data: `--option`, by the names of the Spark source.
+    Run it again to resume after the last commit; uncommitted files are removed. Set the start of a
+    new archive, and the reaction to lost data, with `--option`, by the names of the Spark source.
     """
     if compact and check:
-        raise click.UsageError("--compact and --verify are two things to do, one after the other")
+        raise click.UsageError("--compact and --verify cannot be combined: run one after the other")
     if (compact or check) and topics:
-        raise click.UsageError("--compact and --verify are for the whole archive: leave out the topics")
+        raise click.UsageError("--compact and --verify apply to the whole archive: leave out the topics")
     if not (compact or check or topics or {"assign", "subscribepattern"} & {name.lower() for name in options}):
         raise click.UsageError("name the topics, or choose them with --option assign=... or subscribePattern=...")
 

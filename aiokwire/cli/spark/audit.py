@@ -29,15 +29,15 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
 @click.argument("topics", nargs=-1, required=True)
 @bootstrap_option
 @source_options
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there, with plots.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with plots to this file.")
 @click.option(
     "--duplicates",
     default="key,value",
     show_default=True,
     metavar="WHAT",
-    help="What makes two records equal: key,value, key, value, header:NAME; none: do not look, which is faster.",
+    help="The identity of a record: key,value, key, value, header:NAME; none skips the search, which is faster.",
 )
-@click.option("--group", "groups", multiple=True, help="Tell the lag of this group; may be repeated. [default: all]")
+@click.option("--group", "groups", multiple=True, help="Report the lag of this group; repeatable. [default: all]")
 @click.option(
     "--against",
     metavar="PATH",
@@ -49,11 +49,17 @@ def _names(_ctx: click.Context, _param: click.Parameter, given: str) -> tuple[st
     show_default=True,
     callback=_names,
     metavar="FINDINGS",
-    help="What makes the exit status 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, open, lag, "
-    "old-formats.",
+    help="Findings that set the exit status to 1: gaps, deleted, differences, duplicates, disorder, skew, aborted, "
+    "open, lag, old-formats.",
 )
-@click.option("--skew-limit", type=float, default=2.0, show_default=True, help="Bytes of a partition, by their mean.")
-@click.option("--max-lag", type=int, help="How many offsets a group may be behind.")
+@click.option(
+    "--skew-limit",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Largest size of a partition / mean size.",
+)
+@click.option("--max-lag", type=int, help="Largest lag of a group in a partition.")
 @spark_options
 def command(
     *,
@@ -73,8 +79,8 @@ def command(
 ) -> None:
     """Look for gaps, duplicates, disorder and skew in TOPICS.
 
-    Gaps are told apart: control records, records of aborted transactions, what compaction took, and what is missing.
-    The exit status is 1 when something was found that --fail-on names.
+    Gaps are classified: control records, records of aborted transactions, compacted records, and
+    missing ones. The exit status is 1 if there are findings of --fail-on.
     """
 
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> None:
@@ -106,7 +112,7 @@ def _show(report: AuditReport, html: Path | None, as_json: bool) -> None:
     from aiokwire.spark.pipelines import audit_as_html, audit_as_json, audit_tables, audit_verdict
 
     if html is not None:
-        # Written whole or not at all: a report is often served or sent from where it is made.
+        # Written atomically: a report may be served from this path.
         unfinished = html.with_name(f"{html.name}.part")
         unfinished.write_text(audit_as_html(report), encoding="utf-8")
         os.replace(unfinished, html)

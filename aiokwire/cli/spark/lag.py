@@ -21,13 +21,13 @@ _HEADS = ("query", "source", "batch", "topic", "partition", "position", "end", "
 @click.argument("checkpoint")
 @bootstrap_option
 @click.option("--committed", is_flag=True, help="Up to the last stable offset, as a read_committed source reads.")
-@click.option("--max-lag", type=click.IntRange(min=0), help="Exit with 1 when a partition is further behind.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each partition.")
+@click.option("--max-lag", type=click.IntRange(min=0), help="Exit with 1 if the lag of a partition is larger.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for each partition.")
 def command(checkpoint: str, *, bootstrap: str, committed: bool, max_lag: int | None, as_json: bool) -> None:
-    """Show how far the streaming queries of CHECKPOINT are behind the ends of their topics.
+    """Show the lag of the streaming queries of CHECKPOINT.
 
-    CHECKPOINT is the checkpoint folder or URI of a query, or that of a pipeline of `aiokwire spark run`, which has a
-    folder for each of its queries. Neither Spark nor Java is needed, and the query need not run.
+    CHECKPOINT is the checkpoint folder or URI of a query, or of a pipeline of `aiokwire spark run`,
+    which has a folder for each of its queries. Needs neither Spark nor Java, nor a running query.
     """
 
     async def show() -> int:

@@ -1,4 +1,4 @@
-"""Options that several Spark verbs share."""
+"""Options shared by several Spark verbs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ N = TypeVar("N", int, float)
 
 
 def spark_options(function: CommandT) -> CommandT:
-    """`--master`, `--conf` and `--json`: the parameters `master`, `conf` and `as_json`."""
+    """Add `--master`, `--conf` and `--json`: the parameters `master`, `conf` and `as_json`."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="The summary as JSON, on the standard output."),
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
         pairs_option("--conf", help="A setting of Spark"),
-        click.option("--master", metavar="URL", help="Where Spark runs; this machine (local[*]) unless set."),
+        click.option("--master", metavar="URL", help="Spark's master (default: this machine, local[*])."),
     ):
         function = option(function)
     return function
@@ -30,8 +30,8 @@ source_options = pairs_option(
     "--option", "-o", "options", help="An option of the Spark source, such as kafka.client.rack=eu-1"
 )
 
-# `--set name=value`, what stands as `${name}` in a file: the parameter `parameters`.
-parameter_options = pairs_option("--set", "parameters", help="A parameter of the file, which stands there as ${NAME}")
+# `--set name=value` for `${name}` in a file: the parameter `parameters`.
+parameter_options = pairs_option("--set", "parameters", help="A parameter of the file, written there as ${NAME}")
 
 
 def size_option(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:

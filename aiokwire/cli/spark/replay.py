@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def parse_pace(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    """`10x` to 10.0; None for as fast as it goes.
+    """Parse `10x` to 10.0; `fast` to None.
 
-    Raises: BadParameter: it is no pace.
+    Raises: BadParameter: it is not a pace.
     """
     if text is None or text == "fast":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)x?", text.strip().lower())
     if match is None or not float(match[1]):
-        raise click.BadParameter(f"{text!r} is no pace such as 1x, 10x or fast")
+        raise click.BadParameter(f"{text!r} is not a pace: use 1x, 10x or fast")
     return float(match[1])
 
 
 def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
-    """Milliseconds, or a date or time as in ISO 8601, in UTC unless it says otherwise, to milliseconds.
+    """Parse milliseconds, or a date or time in ISO 8601 (UTC by default), to milliseconds.
 
     Raises: BadParameter: it is neither.
     """
@@ -43,7 +43,7 @@ def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -
     try:
         time = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no time such as 2026-11-21 or 2026-11-21T14:30:00Z") from None
+        raise click.BadParameter(f"{text!r} is not a time: use 2026-11-21 or 2026-11-21T14:30:00Z") from None
     if time.tzinfo is None:
         time = time.replace(tzinfo=datetime.UTC)
     return round(time.timestamp() * 1000)
@@ -51,28 +51,28 @@ def parse_time(_ctx: click.Context, _param: click.Parameter, text: str | None) -
 
 @click.command("replay")
 @click.argument("path")
-@click.option("--to", "topic", metavar="TOPIC", help="Where records go; each to the topic it came from, unless set.")
+@click.option("--to", "topic", metavar="TOPIC", help="The target topic (default: each record's original topic).")
 @bootstrap_option
-@click.option("--topic", "topics", multiple=True, help="Of the archive's topics only this one; may be repeated.")
+@click.option("--topic", "topics", multiple=True, help="Replay only this topic of the archive; repeatable.")
 @click.option(
-    "--from", "--since", "since", metavar="TIME", callback=parse_time, help="Only records of this time or later."
+    "--from", "--since", "since", metavar="TIME", callback=parse_time, help="Only records at or after this time."
 )
-@click.option("--until", metavar="TIME", callback=parse_time, help="Only records of before this time.")
-@click.option("--from-offsets", metavar="JSON", help='Where to begin, such as {"orders":{"0":100}}.')
-@click.option("--to-offsets", metavar="JSON", help="Where to end; these offsets are not written any more.")
+@click.option("--until", metavar="TIME", callback=parse_time, help="Only records before this time.")
+@click.option("--from-offsets", metavar="JSON", help='First offsets, such as {"orders":{"0":100}}.')
+@click.option("--to-offsets", metavar="JSON", help="End offsets; records at these offsets are not written.")
 @click.option(
     "--pace",
     default="fast",
     show_default=True,
     callback=parse_pace,
-    help="1x as they were sent, 10x ten times as fast.",
+    help="1x is the original pace, 10x ten times as fast.",
 )
-@click.option("--rekey", is_flag=True, help="Let the keys choose the partitions; else they are kept.")
-@click.option("--coordinates", is_flag=True, help="Add headers that tell topic, partition and offset in the archive.")
+@click.option("--rekey", is_flag=True, help="Let the keys choose the partitions (default: keep them).")
+@click.option("--coordinates", is_flag=True, help="Add headers with topic, partition and offset in the archive.")
 @click.option(
     "--delivery", type=click.Choice(("at-least-once", "exactly-once")), default="at-least-once", show_default=True
 )
-@click.option("--checkpoint", metavar="PATH", help="Where it is kept how far the replay is, so that it can go on.")
+@click.option("--checkpoint", metavar="PATH", help="Directory of the replay's position, to resume it.")
 @click.option("--round", "round_records", default=2_000_000, show_default=True, help="Records of a round.")
 @source_options
 @spark_options
@@ -97,10 +97,11 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Write the records of the archive at PATH, or of other Parquet with the sink's columns, to a topic.
+    """Write the records of the archive at PATH, or of other Parquet with the sink's columns, to a
+    topic.
 
-    With --checkpoint, start it again to go on. With --delivery exactly-once as well, each record is written once,
-    whatever happens in between.
+    With --checkpoint, run it again to resume. With --delivery exactly-once as well, each record is
+    written once, even across crashes and restarts.
     """
 
     def work(spark: SparkSession, stop: Stop, progress: Progress) -> object:

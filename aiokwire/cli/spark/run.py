@@ -1,4 +1,4 @@
-"""`aiokwire spark run`: a pipeline that a file declares."""
+"""`aiokwire spark run`: runs a pipeline declared in a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("file", type=click.Path(path_type=Path))
 @parameter_options
-@click.option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, instead of those that the file names.")
-@click.option("--checkpoint", metavar="FOLDER", help="Where offsets and state are kept, instead of what the file says.")
-@click.option("--trigger", metavar="WHEN", help="available-now, once, or such as 'every 10 seconds'.")
-@click.option("--explain", is_flag=True, help="Draw the pipeline with its columns, and run nothing.")
-@click.option("--draw", type=click.Choice(["text", "mermaid", "svg"]), help="As --explain, in one of these forms.")
-@click.option("--plan", is_flag=True, help="As --explain, with Spark's plan of each sink.")
+@click.option("--bootstrap", "-b", metavar="HOST:PORT", help="Brokers, instead of those in the file.")
+@click.option("--checkpoint", metavar="FOLDER", help="Folder of offsets and state, instead of the one in the file.")
+@click.option("--trigger", metavar="WHEN", help="available-now, once, or for instance 'every 10 seconds'.")
+@click.option("--explain", is_flag=True, help="Draw the pipeline with its columns, without running it.")
+@click.option("--draw", type=click.Choice(["text", "mermaid", "svg"]), help="Like --explain, in this format.")
+@click.option("--plan", is_flag=True, help="Like --explain, with Spark's plan of each sink.")
 @spark_options
 def command(
     *,
@@ -40,7 +40,8 @@ def command(
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
-    """Run the pipeline of a TOML file, or of a Python file that defines `pipeline`, until it ends or is stopped.
+    """Run the pipeline of a TOML file, or of a Python file that defines `pipeline`, until it ends
+    or is stopped.
 
     The file, its topics and its SQL are checked before anything is read or written.
     """

@@ -1,4 +1,4 @@
-"""How a Spark verb runs: in a session, ended cleanly by Ctrl-C or SIGTERM, with its errors in one line."""
+"""Runs a Spark verb in a session: clean stops on SIGINT and SIGTERM, errors in one line."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def run(
     conf: Mapping[str, str] | None = None,
     as_json: bool = False,
 ) -> None:
-    """Run a pipeline, print its summary, and exit: 0 when it ended or was told to by SIGTERM, 130 after Ctrl-C.
+    """Run a pipeline, print its summary, and exit: 0 after its end or SIGTERM, 130 after Ctrl-C.
 
-    `work` gives back the summary, or None when it has printed what there is to print; a summary with an attribute
-    `failed` that is true ends with status 1.
+    `work` returns the summary, or None if it has printed its output; if the summary has a true
+    attribute `failed`, the status is 1.
     """
     _require_pyspark()
     sys.exit(_status(work, title, master, conf, as_json))
 
 
 def before_spark(work: Callable[[], T]) -> T:
-    """What a verb can find wrong before it starts Spark, which takes seconds; it ends as `run` does."""
+    """Run a verb's checks before Spark, which starts in seconds; exit on errors as `run` does."""
     _require_pyspark()
     try:
         return work()
@@ -64,14 +64,14 @@ def _status(
 ) -> int:
     from aiokwire.spark.pipelines import Progress, Stop, Stopped, print_summary, spark_session
 
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about pandas, which is not used
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about pandas, which is unused
     stop = Stop()
     try:
         with Progress(title) as progress:
             progress.update(note="starting Spark")
             spark = spark_session(title, master=master, conf=conf)
             try:
-                with stop.on_signals():  # after Spark has started, which takes SIGINT for itself
+                with stop.on_signals():  # after the start of Spark, which sets a handler for SIGINT
                     summary = work(spark, stop, progress)
             finally:
                 progress.close()

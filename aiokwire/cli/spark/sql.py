@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from aiokwire.spark.pipelines import Progress, Query, Shown, Stop
 
-# Rows of a table unless --limit says otherwise: about what a terminal shows.
+# The default of --limit for a table: about the height of a terminal.
 TABLE_ROWS = 50
 
 
 def _by_topic(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """`TOPIC=FORMAT` or `TOPIC=FORMAT:SCHEMA`; a schema that begins with @ is the name of a file that has it."""
+    """Parse `TOPIC=FORMAT` or `TOPIC=FORMAT:SCHEMA`; a schema that begins with @ is a file name."""
     found = {}
     for text in given:
         topic, equals, decode = text.partition("=")
@@ -53,19 +53,19 @@ def _by_topic(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     multiple=True,
     callback=_by_topic,
     metavar="TOPIC=FORMAT",
-    help="Decode a topic's values: string, json:SCHEMA or avro:SCHEMA (@FILE: the schema is in a file).",
+    help="Decode a topic's values: string, json:SCHEMA or avro:SCHEMA (@FILE reads the schema from a file).",
 )
-@click.option("--decode-key", multiple=True, callback=_by_topic, metavar="TOPIC=FORMAT", help="The same for its keys.")
+@click.option("--decode-key", multiple=True, callback=_by_topic, metavar="TOPIC=FORMAT", help="Decode a topic's keys.")
 @click.option(
     "--from", "--start", "start", metavar="TIME", help="Read from this time on, such as 2026-01-31T12:00 (UTC)."
 )
 @click.option("--until", "--end", "end", metavar="TIME", help="Read up to this time.")
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv", "parquet"]), help="[default: table]")
-@click.option("--output", type=click.Path(path_type=Path), help="Write there: a file, or for Parquet a directory.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write to this file, or for Parquet to this directory.")
 @click.option(
-    "--limit", type=click.IntRange(0), help=f"Rows at most; 0: all. [default: {TABLE_ROWS} in a table, or all]"
+    "--limit", type=click.IntRange(0), help=f"Maximum rows; 0: all. [default: {TABLE_ROWS} in a table, else all]"
 )
-@click.option("--explain", is_flag=True, help="Show what would be read, and Spark's plan, and read nothing.")
+@click.option("--explain", is_flag=True, help="Show the tables and Spark's plan, without reading records.")
 @spark_options
 def command(
     *,
@@ -86,9 +86,10 @@ def command(
 ) -> None:
     """Query topics as tables, such as "select count(*) from orders where timestamp > '2026-01-31'".
 
-    A topic's columns are key, value, topic, partition, offset, timestamp, timestampType, and headers where QUERY names
-    them. Names with dots or dashes stand in backticks. Only columns that the query needs are read, and of topic,
-    partition, offset and timestamp only what its conditions leave.
+    A topic's columns are key, value, topic, partition, offset, timestamp, timestampType, and
+    headers if QUERY names them. Write names with dots or dashes in backticks. Only needed columns
+    are decoded, and conditions on topic, partition, offset and timestamp limit the records that are
+    read.
     """
     form = form or ("json" if as_json else "table")
     if form == "parquet" and output is None:
@@ -116,7 +117,7 @@ def command(
         try:
             _show(prepared, spark, stop, progress, form, output, limit or None)
         except BrokenPipeError:
-            # `aiokwire spark sql ... | head`: the reader has enough. Nothing is to be flushed into the closed pipe.
+            # `aiokwire spark sql ... | head`: the reader has closed the pipe. Keep the interpreter from flushing to it.
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives until the process ends
 
     run(work, title="sql", master=master, conf=conf)
@@ -153,7 +154,7 @@ def _show(
 
 @contextlib.contextmanager
 def _opened(output: Path | None) -> Iterator[TextIO]:
-    """A file that is there under its name when it is whole; the standard output where none is named."""
+    """Open a file that is renamed to `output` at the end; by default the standard output."""
     if output is None:
         yield sys.stdout
         return

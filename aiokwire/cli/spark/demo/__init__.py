@@ -1,10 +1,10 @@
-"""`aiokwire spark demo`: hourly delays by airline through a pipeline that is killed in the middle of a transaction.
+"""`aiokwire spark demo`: hourly delays by airline, with a pipeline killed in a transaction.
 
 ```
-hourly_delays.toml   the pipeline, as `aiokwire spark run` takes it
-process.py           the pipeline as a process of its own, to be killed and started again
-work.py              flights in, kill, delays out; what everybody saw
-direct.py            the same delays computed without Kafka and Spark, and the comparison
+hourly_delays.toml   the pipeline, for `aiokwire spark run`
+process.py           the pipeline as a process, to be killed and restarted
+work.py              flights in, kill, delays out; the observations
+direct.py            the delays computed without Kafka and Spark, and the comparison
 report.py            the table, the plot, and the check whose result is the exit status
 ```
 """
@@ -23,15 +23,16 @@ from aiokwire.cli.running import FAILED, run
 @click.command("demo")
 @demo_options(
     "demo-output/spark",
-    holds="Where the broker's log, the checkpoint, Spark's log and the plot go.",
-    kill="Kill the pipeline on the way with SIGKILL.",
+    holds="Directory of the broker's log, the checkpoint, Spark's log and the plot.",
+    kill="Kill the pipeline with SIGKILL during a transaction.",
 )
 def command(output: Path, kill: bool) -> None:
     """Compute a year of hourly delays by airline with Spark, exactly once.
 
-    A producer sends every flight to the embedded broker; a declared pipeline adds up each hour of each airline and
-    writes it to a topic in transactions. It is killed while one is open, and started again. The exit status is 0 when
-    a read_committed reader finds each hour once, with the figures of a direct computation.
+    A producer sends every flight to the embedded broker; a declared pipeline sums up each hour of
+    each airline and writes it to a topic in transactions. It is killed during a transaction, and
+    restarted. The exit status is 0 if a read_committed reader finds each hour once, with the
+    figures of a direct computation.
     """
     from aiokwire.cli.spark.demo.process import java_problem
 

@@ -1,4 +1,4 @@
-"""The same delays computed in plain Python, and how they compare with what the topic has."""
+"""The delays computed in plain Python, and their comparison with the topic."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Hour:
 
 @dataclass
 class Comparison:
-    """What the topic has against what it should have."""
+    """The differences between the topic and the direct computation."""
 
-    expected: int = 0  # hours that no flight can join any more
-    open: int = 0  # hours that one may still join
+    expected: int = 0  # hours that are complete
+    open: int = 0  # hours that later flights may still change
     missing: list[Place] = field(default_factory=list)
     different: list[Place] = field(default_factory=list)
     doubled: list[Place] = field(default_factory=list)
@@ -41,12 +41,12 @@ class Comparison:
 
 
 def time_of(text: str) -> datetime.datetime:
-    """A time as the data set and Spark's JSON have it."""
+    """Parse a time of the data set or of Spark's JSON."""
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def compute(flights: Iterable[Mapping[str, Any]]) -> dict[Place, Hour]:
-    """Every hour of every airline."""
+    """Compute every hour of every airline."""
     hours: dict[Place, Hour] = {}
     times: dict[str, datetime.datetime] = {}  # a few thousand, each some forty times
     for flight in flights:
@@ -61,13 +61,13 @@ def compute(flights: Iterable[Mapping[str, Any]]) -> dict[Place, Hour]:
 
 
 def read_hour(value: bytes) -> tuple[Place, Hour]:
-    """A record of the topic."""
+    """Parse a record of the topic."""
     row = json.loads(value)
     return (time_of(row["hour"]), row["carrier"]), Hour(row["flights"], row["arrived"], row["minutes"])
 
 
 def compare(wanted: Mapping[Place, Hour], found: Iterable[tuple[Place, Hour]]) -> Comparison:
-    """Lay both side by side; hours that end after the watermark are still open, and must not be there."""
+    """Compare both; hours that end after the watermark are still open, and must be absent."""
     watermark = (
         max((start for start, _ in wanted), default=datetime.datetime.min.replace(tzinfo=datetime.UTC)) - LATENESS
     )

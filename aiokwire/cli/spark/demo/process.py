@@ -1,4 +1,4 @@
-"""The demo's pipeline: `aiokwire spark run` as a process of its own, with the JVM that it starts."""
+"""The demo's pipeline: `aiokwire spark run` as a process, with the JVM that it starts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LEAST_JAVA = 17
 
 
 class PipelineFailed(KafkaError):
-    """The pipeline ended with an error, which the message has."""
+    """The pipeline failed; the message has its error."""
 
 
 class PipelineProcess:
-    """One run, in a session of its own so that all of it can be killed at once."""
+    """A run in its own process session, so that all of its processes can be killed at once."""
 
     def __init__(self, bootstrap: str, output: Path, number: int) -> None:
         self.log = output / f"run-{number}.log"
@@ -40,7 +40,7 @@ class PipelineProcess:
         self._process: Process | None = None
 
     async def start(self) -> None:
-        """Start it; what it says goes to its log."""
+        """Start the process; its output is written to its log."""
         with self.log.open("wb") as log, self._summary.open("wb") as summary:
             self._process = await anyio.open_process(
                 self._command, stdin=subprocess.DEVNULL, stdout=summary, stderr=log, start_new_session=True
@@ -51,19 +51,19 @@ class PipelineProcess:
         return self._process is None or self._process.returncode is not None
 
     async def finish(self) -> dict[str, Any]:
-        """Wait for its end; the summary.
+        """Wait for the end, and return the summary.
 
-        Raises: PipelineFailed: it was not 0.
+        Raises: PipelineFailed: the exit status is not 0.
         """
         assert self._process is not None
         if await self._process.wait():
-            said = last_words(self.log.read_text(errors="replace"))
-            raise PipelineFailed(f"the pipeline ended with {self._process.returncode}: {said} (its log is {self.log})")
+            error = last_error(self.log.read_text(errors="replace"))
+            raise PipelineFailed(f"the pipeline ended with {self._process.returncode}: {error} (its log is {self.log})")
         summary: dict[str, Any] = json.loads(self._summary.read_text())
         return summary
 
     async def kill(self) -> None:
-        """End the driver and its JVM with SIGKILL: nothing is flushed, nothing is said."""
+        """Kill the driver and its JVM with SIGKILL: nothing is flushed or closed."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -73,28 +73,28 @@ class PipelineProcess:
             self._process = None
 
 
-def last_words(log: str) -> str:
-    """The error that a verb ended with; where there is none, what it said last."""
+def last_error(log: str) -> str:
+    """Return the error that a verb ended with, else its last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     return (errors or lines or ["it printed nothing"])[-1]
 
 
 def java_problem() -> str | None:
-    """Why Spark could not start; None when it can."""
+    """Return the reason why Spark cannot start; None if it can."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     needs = f"Spark needs Java {LEAST_JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
     if java is None:
         return f"{needs}: there is no java in {f'JAVA_HOME, {home}' if home else 'PATH'}"
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
-    version = java_version(said.stderr + said.stdout)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    version = java_version(output.stderr + output.stdout)
     if version is None or version < LEAST_JAVA:
-        return f"{needs}: {java} is {'not one that tells its version' if version is None else f'Java {version}'}"
+        return f"{needs}: {java} is {'of unknown version' if version is None else f'Java {version}'}"
     return None
 
 
-def java_version(said: str) -> int | None:
-    """The major version that `java -version` tells."""
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+def java_version(output: str) -> int | None:
+    """Parse the major version from the output of `java -version`."""
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return None if match is None else int(match[1])

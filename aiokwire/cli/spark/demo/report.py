@@ -1,4 +1,4 @@
-"""What the demo shows at its end: a table, a plot, and the check."""
+"""The demo's report: a table, a plot, and the check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def show(outcome: Outcome, output: Path) -> None:
 
 
 def by_airline(outcome: Outcome) -> dict[str, list[Hour]]:
-    """The hours that were read back."""
+    """Group the hours that were read back by carrier."""
     found: dict[str, list[Hour]] = defaultdict(list)
     for (_, carrier), hour in outcome.hours:
         found[carrier].append(hour)
@@ -45,7 +45,7 @@ def by_airline(outcome: Outcome) -> dict[str, list[Hour]]:
 
 
 def check(outcome: Outcome) -> bool:
-    """Print the check line by line; True when all of it holds."""
+    """Print the check line by line; return whether all of it passed."""
     compared = outcome.comparison
     torn = outcome.in_log - len(outcome.hours)
     findings = [
@@ -60,7 +60,7 @@ def check(outcome: Outcome) -> bool:
         Finding("none that is still open", not compared.unexpected, f"{len(compared.unexpected):,}"),
     ]
     if outcome.left_open:  # unless the kill came just between two transactions
-        detail = f"{outcome.left_open:,} records left open by the kill, {torn:,} in the log that nobody reads"
+        detail = f"{outcome.left_open:,} records left open by the kill, {torn:,} in the log that read_committed skips"
         findings.append(Finding("the open transaction was aborted", torn > 0, detail))
     return print_check("check, with a read_committed reader", findings)
 
@@ -84,7 +84,7 @@ def draw(outcome: Outcome, path: Path) -> Path:
 
 
 def by_hour_of_day(outcome: Outcome) -> tuple[list[str], list[list[float]]]:
-    """Carriers, the one with most flights first, and for each the mean delay of 24 hours; NaN where it does not fly."""
+    """Return carriers by their flights, and their mean delays by hour; NaN without flights."""
     sums: dict[str, list[list[int]]] = defaultdict(lambda: [[0, 0] for _ in range(24)])
     flights: dict[str, int] = defaultdict(int)
     for (start, carrier), hour in outcome.hours:

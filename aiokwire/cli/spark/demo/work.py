@@ -1,8 +1,8 @@
 """The demo's work.
 
 ```
-flights --> Producer --> topic flights --> pipeline (killed, started again) --> topic delays --> Consumer
-       \\--> direct computation -----------------------------------------------------------------> comparison
+flights --> Producer --> topic flights --> pipeline (killed, restarted) --> topic delays --> Consumer
+       \\--> direct computation -------------------------------------------------------------> comparison
 ```
 """
 
@@ -29,18 +29,18 @@ from aiokwire.types import TopicPartition
 SOURCE = "flights"
 SINK = "delays"
 PARTITIONS = 4
-PATIENCE = 300.0  # seconds without any progress: a busy machine may be slow, and the demo never hangs
-COUNT_EVERY = 1.0  # seconds between two looks at the checkpoint
+PATIENCE = 300.0  # seconds without progress before the demo fails; a busy machine may be slow
+COUNT_EVERY = 1.0  # seconds between two counts of the checkpoint's files
 PAUSE = 0.02  # seconds between two looks at the topic; a transaction is open for some hundred milliseconds
-KILL_FROM = 15_000  # records committed; the transaction that is open next is not finished
+KILL_FROM = 15_000  # committed records; the next open transaction is killed
 
 
 class Stalled(KafkaError):
-    """Nothing has moved for `PATIENCE`."""
+    """There was no progress for `PATIENCE` seconds."""
 
 
 class Patience:
-    """Waits as long as something moves."""
+    """Detects missing progress."""
 
     def __init__(self, what: str, log: Path | None = None) -> None:
         self._what = what
@@ -49,15 +49,15 @@ class Patience:
         self._since: float | None = None
 
     def note(self, seen: object, now: float) -> None:
-        """Note how far it is, at a time in seconds.
+        """Note the progress at a time in seconds.
 
-        Raises: Stalled: it has been there for `PATIENCE`.
+        Raises: Stalled: it has not changed for `PATIENCE` seconds.
         """
         if self._since is None or seen != self._seen:
             self._seen, self._since = seen, now
         elif now - self._since >= PATIENCE:
             load, cores = os.getloadavg()[0], os.cpu_count()
-            log = "" if self._log is None else f"; what it logged is in {self._log}"
+            log = "" if self._log is None else f"; its log is {self._log}"
             raise Stalled(
                 f"{self._what} made no progress for {PATIENCE:.0f} s and was ended (the machine has {cores} cores and "
                 f"a load of {load:.1f}){log}; start the demo again when the machine is less busy"
@@ -66,7 +66,7 @@ class Patience:
 
 @dataclass
 class Outcome:
-    """What everybody saw."""
+    """The observations of a run."""
 
     airlines: dict[str, str]
     flights: int = 0
@@ -79,16 +79,14 @@ class Outcome:
     seconds: float = 0.0
     summary: dict[str, Any] = field(default_factory=dict)  # of the last run
     in_log: int = 0  # records that a read_uncommitted reader finds
-    hours: list[tuple[Place, Hour]] = field(default_factory=list)  # what a read_committed reader finds
+    hours: list[tuple[Place, Hour]] = field(default_factory=list)  # that a read_committed reader finds
     comparison: Comparison = field(default_factory=Comparison)
 
 
 async def hourly_delays(output: Path, *, kill: bool) -> Outcome:
-    """Run the demo and return what happened; `output` is emptied first.
+    """Run the demo; `output` is emptied first.
 
-    It may take as long as it makes progress.
-
-    Raises: Stalled: it makes none any more; KafkaError: the pipeline failed.
+    Raises: Stalled: there is no more progress; KafkaError: the pipeline failed.
     """
     from rich.console import Console
 
@@ -111,7 +109,7 @@ async def hourly_delays(output: Path, *, kill: bool) -> Outcome:
 
 
 def _load() -> tuple[Flights, list[dict[str, Any]]]:
-    """The flights by their hour, as they would come; encoded and decoded."""
+    """Load the flights in the order of their hours, encoded and decoded."""
     flights = load_flights()
     decoded = [json.loads(value) for value in flights.values]
     order = sorted(range(len(decoded)), key=lambda number: str(decoded[number]["time_hour"]))
@@ -142,7 +140,7 @@ async def _produce(bootstrap: str, flights: Flights) -> float:
 
 
 async def _run(outcome: Outcome, bootstrap: str, output: Path, console: Any, status: Any, *, kill: bool) -> None:
-    """The pipeline, once or twice."""
+    """Run the pipeline, twice if it is killed."""
     from aiokwire import Admin
 
     started = anyio.current_time()
@@ -173,7 +171,7 @@ async def _run(outcome: Outcome, bootstrap: str, output: Path, console: Any, sta
 
 
 class _Watch:
-    """Looks at the topic of the delays: how far its log goes, and how far what is committed."""
+    """Watches the topic of the delays: the ends of its log and of its committed records."""
 
     def __init__(self, admin: Any, outcome: Outcome, started: float, checkpoint: Path) -> None:
         self._admin = admin
@@ -185,7 +183,7 @@ class _Watch:
         self._places = [TopicPartition(SINK, number) for number in range(PARTITIONS)]
 
     async def look(self) -> tuple[int, int]:
-        """Both, over all partitions; markers of transactions count too."""
+        """Return both ends, summed over all partitions, including control records."""
         from aiokwire.cluster import LATEST
 
         ends = []
@@ -196,14 +194,14 @@ class _Watch:
         seconds = anyio.current_time() - self._started
         if not outcome.samples or outcome.samples[-1][1:] != (ends[0], ends[1]):
             outcome.samples.append((seconds, ends[0], ends[1]))
-        # Past what the kill left open and the markers that abort it, it is the next run's.
+        # Later records than those left open by the kill, and their abort markers, are the next run's.
         aborted = outcome.committed_at_kill + outcome.left_open + PARTITIONS
         if outcome.killed_at is not None and outcome.back_at is None and ends[1] > aborted:
             outcome.back_at = seconds
         return ends[0], ends[1]
 
     async def until_open(self, pipeline: PipelineProcess) -> None:
-        """Until a transaction is open, and many were committed before; or the pipeline has ended.
+        """Wait for an open transaction after `KILL_FROM` committed records, or the pipeline's end.
 
         Raises: Stalled.
         """
@@ -230,7 +228,7 @@ class _Watch:
         await self.look()
 
     async def _look_for_progress(self, patience: Patience) -> tuple[int, int]:
-        """`look`. What Spark keeps in its checkpoint is progress, too: the first rows come late."""
+        """Return `look()`; new files in the checkpoint are progress, too: the first rows are late."""
         ends = await self.look()
         now = anyio.current_time()
         if now - self._counted_at >= COUNT_EVERY:
@@ -240,12 +238,12 @@ class _Watch:
 
 
 def count_files(folder: Path) -> int:
-    """The files below a folder; Spark may delete some meanwhile."""
+    """Count the files below a folder; Spark may delete some meanwhile."""
     return sum(len(files) for _, _, files in os.walk(folder))
 
 
 async def _read_back(outcome: Outcome, bootstrap: str) -> None:
-    """All that a reader of what is committed finds, and how many records there are in all."""
+    """Read the committed records, and count all records."""
     from aiokwire import Consumer
 
     places = [TopicPartition(SINK, number) for number in range(PARTITIONS)]
