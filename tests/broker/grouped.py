@@ -147,7 +147,7 @@ async def rebalance(*members: RawMember) -> None:
 
 
 async def started(broker: Broker, count: int, group: str = "g", *, static: bool = False) -> list[RawMember]:
-    """So many members of a stable group."""
+    """Return `count` members of a stable group."""
     members = [
         await RawMember.connect(broker, group, instance=f"i{place}" if static else None) for place in range(count)
     ]
@@ -190,14 +190,14 @@ class ConsumerProtocolMember:
         self.instance = instance
         self.assignor = assignor
         self.epoch = 0
-        self.owned: Parts = {}  # by topic name; what it was told, and gives up at once
+        self.owned: Parts = {}  # by topic name; follows each assignment at once
         self._ids: dict[str, bytes] = {}  # of topics that it had, which may be gone
 
     async def ask(
         self, *, epoch: int, full: bool = False, owned: Parts | None = None
     ) -> consumer_group_heartbeat.ConsumerGroupHeartbeatResponse:
-        """One heartbeat; `full` says everything, `owned` only what it has."""
-        tells = owned if owned is not None else self.owned if full else None
+        """Send one heartbeat; with `full` all fields, with `owned` only the owned partitions."""
+        reported = owned if owned is not None else self.owned if full else None
         return await self.client.ask(
             consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
                 group_id=self.group,
@@ -209,17 +209,17 @@ class ConsumerProtocolMember:
                 subscribed_topic_regex=self.regex if full else None,
                 server_assignor=self.assignor if full else None,
                 topic_partitions=None
-                if tells is None
+                if reported is None
                 else [
                     consumer_group_heartbeat.TopicPartitions(topic_id=self._ids[name], partitions=partitions)
-                    for name, partitions in tells.items()
+                    for name, partitions in reported.items()
                 ],
             ),
             1,
         )
 
     async def beat(self, *, join: bool = False, full: bool = False) -> ErrorCode:
-        """A heartbeat as a client sends it: it takes what it is told, and says so with the next one."""
+        """Send a heartbeat as a client does: adopt the assignment, and report it with the next one."""
         if join:
             self.owned = {}
         answer = await self.ask(epoch=0 if join else self.epoch, full=join or full, owned=self.owned)
@@ -262,7 +262,7 @@ class ConsumerProtocolMember:
 
 
 async def settle(*members: ConsumerProtocolMember) -> None:
-    """Heartbeats of everybody until nothing moves any more."""
+    """Send heartbeats of all members until their assignments are stable."""
     while True:
         before = [(one.epoch, one.owned) for one in members]
         for one in members:

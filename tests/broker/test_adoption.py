@@ -40,7 +40,7 @@ def _configs(state: BrokerState) -> dict[str, dict[str, str]]:
     return {topic.name: topic.configs for topic in state.topics}
 
 
-async def test_old_records_of_a_topic_that_kafka_kept_for_ever_survive_the_first_retention_check() -> None:
+async def test_old_records_of_a_topic_without_retention_survive_the_first_retention_check() -> None:
     storage = MemoryStorage()
     kafka.write_metadata(
         storage,
@@ -62,7 +62,7 @@ async def test_old_records_of_a_topic_that_kafka_kept_for_ever_survive_the_first
         assert _configs(state)["kept"] == {"retention.ms": "-1"}
 
 
-async def test_without_the_metadata_log_nothing_is_deleted_until_the_operator_says_so(
+async def test_without_the_metadata_log_nothing_is_deleted_until_the_operator_allows_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     storage = MemoryStorage()
@@ -163,7 +163,7 @@ async def test_ids_partitions_epochs_and_producer_ids_are_adopted_too() -> None:
         assert await state.producer_ids.allocate() == 5000
 
 
-async def test_the_metadata_log_is_left_as_it_is_and_is_no_topic() -> None:
+async def test_the_metadata_log_is_unchanged_and_is_not_a_topic() -> None:
     storage = MemoryStorage()
     kafka.write_metadata(storage, [kafka.topic("a", A), kafka.partition(A, 0)])
     kafka.write_partition(storage, "__cluster_metadata-0", bytes(15) + b"\1", 2)
@@ -182,7 +182,7 @@ async def test_a_config_that_this_broker_does_not_have_is_logged_and_left_out(ca
             kafka.topic("a", A),
             kafka.partition(A, 0),
             kafka.topic_config("a", "future.config", "1"),
-            kafka.topic_config("a", "retention.ms", "for ever"),
+            kafka.topic_config("a", "retention.ms", "forever"),
         ],
     )
     kafka.write_partition(storage, "a-0", A, 3, LONG_AGO)

@@ -45,7 +45,7 @@ async def test_a_restarted_broker_has_its_topics_records_configs_and_ids(storage
         await client.close()
 
 
-async def test_a_deleted_topic_stays_deleted_and_may_come_again_empty(storage: Storage) -> None:
+async def test_a_deleted_topic_stays_deleted_and_can_be_recreated_empty(storage: Storage) -> None:
     async with Broker(storage=storage, topics={"t": 1}) as broker:
         client = await RawClient.connect(broker)
         await produce_one(client, "t", batch([b"a"]))
@@ -98,7 +98,7 @@ async def test_closing_ends_a_long_poll_and_every_connection() -> None:
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_a_client_that_connects_while_it_is_closed_is_hung_up_on(turns: int) -> None:
+async def test_a_connection_during_close_is_closed(turns: int) -> None:
     """Whatever the loop has done for it by then; a socket that is left behind fails the test."""
     broker = Broker()
     await broker.start()
@@ -123,7 +123,7 @@ async def test_a_broker_is_started_once() -> None:
             await broker.start()
 
 
-def test_a_broker_that_was_not_started_says_so() -> None:
+def test_using_a_broker_that_was_not_started_raises() -> None:
     with pytest.raises(BrokerClosed, match="start it first"):
         Broker().port  # noqa: B018 - the property raises
 
@@ -156,13 +156,13 @@ async def test_a_taken_port_is_refused_and_the_directory_is_free_again(tmp_path:
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "::1:9092", ""])
-def test_an_address_that_is_none_is_refused_at_construction(listen: str) -> None:
+def test_an_invalid_address_is_refused_at_construction(listen: str) -> None:
     with pytest.raises(ConfigurationError, match="host:port"):
         Broker(listen=listen)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"log_segment_byte": 1}, "log.segment.bytes"),
         ({"log_segment_bytes": "many"}, "whole number"),
@@ -175,8 +175,8 @@ def test_an_address_that_is_none_is_refused_at_construction(listen: str) -> None
         ({"auto_create_topics": 1}, "auto_create_topics"),
     ],
 )
-def test_a_wrong_option_is_refused_at_construction(options: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_a_wrong_option_is_refused_at_construction(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         Broker(**options)  # type: ignore[arg-type]  # wrong on purpose
 
 
@@ -197,7 +197,7 @@ async def test_a_full_disk_refuses_records_and_takes_them_again_when_there_is_ro
         await client.close()
 
 
-async def test_what_was_acknowledged_survives_a_killed_broker(tmp_path: Path) -> None:
+async def test_acknowledged_records_survive_a_killed_broker(tmp_path: Path) -> None:
     broker = Broker(tmp_path, topics={"t": 1})
     await broker.start()
     client = await RawClient.connect(broker)
@@ -223,7 +223,7 @@ async def test_flush_messages_makes_each_answer_wait_for_the_disk(tmp_path: Path
         await client.close()
 
 
-async def test_a_wildcard_address_is_told_as_the_one_a_client_came_in_by() -> None:
+async def test_a_wildcard_address_is_advertised_as_the_one_the_client_used() -> None:
     async with Broker(listen="0.0.0.0:0") as broker:
         assert broker.bootstrap_servers == f"127.0.0.1:{broker.port}"
         client = await RawClient.connect(broker)
@@ -232,7 +232,7 @@ async def test_a_wildcard_address_is_told_as_the_one_a_client_came_in_by() -> No
         await client.close()
 
 
-async def test_an_advertised_address_is_told_instead() -> None:
+async def test_an_advertised_address_replaces_the_listener_address() -> None:
     async with Broker(advertised="kafka.example:0", node_id=7) as broker:
         client = await RawClient.connect(broker)
         answer = await client.ask(metadata.MetadataRequest(topics=[]), 9)
@@ -259,7 +259,7 @@ async def test_localhost_is_refused_where_another_program_has_the_port_at_one_of
             await Broker(listen=f"localhost:{taken.getsockname()[1]}").start()
 
 
-async def test_create_topic_checks_what_it_is_given(broker: Broker) -> None:
+async def test_create_topic_checks_its_arguments(broker: Broker) -> None:
     with pytest.raises(ConfigurationError, match=r"did you mean 'retention\.ms'"):
         await broker.create_topic("new", 1, {"retention.m": "1"})
     with pytest.raises(ConfigurationError, match="at least 1"):
@@ -288,7 +288,7 @@ async def test_a_broker_answers_while_another_connection_waits_in_a_long_poll(br
     await other.close()
 
 
-async def test_a_directory_that_a_kafka_wrote_is_taken_in(tmp_path: Path) -> None:
+async def test_a_directory_written_by_kafka_is_adopted(tmp_path: Path) -> None:
     async with Broker(tmp_path, topics={"t": 2}) as broker:
         topic_id = broker.state.topics.require("t").id
         client = await RawClient.connect(broker)
@@ -303,7 +303,7 @@ async def test_a_directory_that_a_kafka_wrote_is_taken_in(tmp_path: Path) -> Non
         assert await broker.state.producer_ids.allocate() == 42, "above the producers that the logs know"
 
 
-async def test_a_damaged_topic_file_is_named(tmp_path: Path) -> None:
+async def test_the_error_names_a_damaged_topic_file(tmp_path: Path) -> None:
     async with Broker(tmp_path):
         pass
     (tmp_path / "aiokwire-topics.json").write_text("{")

@@ -56,7 +56,7 @@ def test_the_logs_own_defaults_are_kafkas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("retention.ms", "1.5", "whole number"),
         ("retention.ms", str(2**63), "64 bits"),
@@ -69,14 +69,14 @@ def test_the_logs_own_defaults_are_kafkas() -> None:
         ("cleanup.policy", "delete,forget", "one of compact, delete"),
     ],
 )
-def test_a_wrong_value_names_config_value_and_what_is_taken(name: str, text: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said) as caught:
+def test_a_wrong_value_names_config_value_and_what_is_taken(name: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
         topic_keys()[name].parse(text)
     assert name in str(caught.value)
     assert text.rsplit(",", maxsplit=1)[-1] in str(caught.value)
 
 
-def test_texts_become_what_python_computes_with() -> None:
+def test_texts_are_converted_to_python_values() -> None:
     keys = topic_keys()
     assert keys["preallocate"].parse(" True ") is True
     assert keys["cleanup.policy"].parse("compact, delete") == ["compact", "delete"]
@@ -84,7 +84,7 @@ def test_texts_become_what_python_computes_with() -> None:
     assert keys["message.timestamp.type"].parse("LogAppendTime") == "LogAppendTime"
 
 
-def test_a_misspelt_config_names_the_nearest() -> None:
+def test_the_error_for_a_misspelled_config_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match=r"did you mean 'retention\.bytes'"):
         check_topic_configs({"retention.byte": "1"})
     with pytest.raises(ConfigurationError, match=r"did you mean 'log\.retention\.ms'"):

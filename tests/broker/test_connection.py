@@ -58,7 +58,7 @@ async def test_a_request_that_comes_byte_by_byte_is_answered(client: RawClient) 
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "message"),
     [
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
@@ -70,14 +70,14 @@ async def test_a_request_that_comes_byte_by_byte_is_answered(client: RawClient) 
         (struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1), "MetadataRequest version 1"),
     ],
 )
-async def test_what_is_no_request_closes_the_connection_and_says_why(
-    client: RawClient, caplog: pytest.LogCaptureFixture, sent: bytes, said: str
+async def test_an_invalid_request_closes_the_connection_and_logs_the_cause(
+    client: RawClient, caplog: pytest.LogCaptureFixture, sent: bytes, message: str
 ) -> None:
     with caplog.at_level(logging.WARNING, "aiokwire.broker"):
         client.writer.write(sent)
         assert await client.closed_by_broker()
     assert len(caplog.records) == 1
-    assert said in caplog.text
+    assert message in caplog.text
 
 
 async def test_an_api_that_is_not_advertised_closes_the_connection(
@@ -104,7 +104,7 @@ async def test_requests_above_the_limit_are_refused_before_they_are_read() -> No
         await client.close()
 
 
-async def test_a_client_that_goes_away_ends_its_long_poll(broker: Broker) -> None:
+async def test_a_disconnect_ends_a_long_poll(broker: Broker) -> None:
     client = await RawClient.connect(broker)
     client.send(fetch_request("t", max_wait_ms=600_000), 12)
     await client.writer.drain()
@@ -118,7 +118,7 @@ async def test_a_client_that_goes_away_ends_its_long_poll(broker: Broker) -> Non
             await anyio.lowlevel.checkpoint()
 
 
-async def test_a_reader_that_does_not_read_holds_back_its_next_requests_only(broker: Broker) -> None:
+async def test_a_client_that_does_not_read_delays_its_own_requests_only(broker: Broker) -> None:
     client = await RawClient.connect(broker)
     await produce_one(client, "t", batch([b"x" * 900_000]))
     for _ in range(40):
@@ -211,7 +211,7 @@ async def test_acks_zero_is_not_answered_and_its_refusal_closes(
     assert "acks=0, and t[9] was refused: UNKNOWN_TOPIC_OR_PARTITION" in caplog.text
 
 
-async def test_what_was_sent_without_an_answer_is_done_though_the_client_is_gone(tmp_path: Path) -> None:
+async def test_requests_without_a_response_are_handled_after_the_client_disconnects(tmp_path: Path) -> None:
     async with Broker(tmp_path, topics={"t": 1}) as broker:
         client, reader = await RawClient.connect(broker), await RawClient.connect(broker)
         for value in (b"a", b"b", b"c"):
@@ -226,7 +226,7 @@ async def test_what_was_sent_without_an_answer_is_done_though_the_client_is_gone
         await reader.close()
 
 
-async def test_a_client_that_reads_nothing_is_asked_no_further_until_it_reads() -> None:
+async def test_a_client_that_reads_nothing_is_not_read_from_until_it_reads() -> None:
     """Without back-pressure the broker would hold every answer in memory (gh-127655 on asyncio's own loop)."""
     async with Broker(topics={"large": 1, "after": 1}) as broker:
         client = await RawClient.connect(broker)

@@ -30,7 +30,7 @@ def test_every_version_served_can_be_read(api: Api) -> None:
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.module)
-def test_every_handler_says_its_versions_in_its_head(api: Api) -> None:
+def test_every_handler_names_its_versions_in_its_docstring(api: Api) -> None:
     handler = dispatch.handler_of(api)
     head = sys.modules[handler.__module__].__doc__ or ""
     name = request_type(api.key).__name__.removesuffix("Request")

@@ -57,8 +57,8 @@ async def _answered(state: BrokerState, frame: bytearray) -> bool:
         return False
 
 
-async def _check_it_goes_on(state: BrokerState, frame: bytearray) -> None:
-    """Whatever the frame is, the request behind it is answered."""
+async def _check_next_request(state: BrokerState, frame: bytearray) -> None:
+    """Assert that the request after any frame is answered."""
     await _answered(state, frame)
     assert await _answered(state, _sample(APIS[ApiKey.METADATA], APIS[ApiKey.METADATA].last))
 
@@ -72,10 +72,10 @@ def test_damaged_requests_are_answered_or_refused(state: BrokerState, data: st.D
     for _ in range(data.draw(st.integers(0, 4))):
         frame[data.draw(st.integers(HEADER, len(frame) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(HEADER, len(frame)))
-    asyncio.run(_check_it_goes_on(state, frame[:cut]))
+    asyncio.run(_check_next_request(state, frame[:cut]))
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(frame=st.binary(min_size=HEADER, max_size=200))
 def test_random_bytes_are_answered_or_refused(state: BrokerState, frame: bytes) -> None:
-    asyncio.run(_check_it_goes_on(state, bytearray(frame)))
+    asyncio.run(_check_next_request(state, bytearray(frame)))

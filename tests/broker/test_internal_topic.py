@@ -23,7 +23,7 @@ def test_keys_are_hashed_as_java_does(text: str, value: int) -> None:
     assert java_hash(text) == value
 
 
-async def test_a_key_keeps_its_partition_whatever_the_configs_say_later(storage: Storage) -> None:
+async def test_a_key_keeps_its_partition_when_configs_change(storage: Storage) -> None:
     async with Broker(storage=storage) as broker:
         topic = InternalTopic(broker.state.topics, NAME, 7, CONFIGS)
         where = topic.partition_of("group")

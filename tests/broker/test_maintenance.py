@@ -27,7 +27,7 @@ async def _produce(broker: Broker, *values: bytes) -> None:
     await client.close()
 
 
-async def test_old_segments_go_and_their_files_with_them(tmp_path: Path) -> None:
+async def test_old_segments_are_deleted_with_their_files(tmp_path: Path) -> None:
     async with Broker(
         tmp_path,
         topics={"t": 1},
@@ -53,7 +53,7 @@ async def test_flush_ms_and_checkpoints_reach_the_disk(tmp_path: Path) -> None:
         assert checkpoint == "0\n1\nt 0 2\n"
 
 
-async def test_the_files_of_a_deleted_topic_go(tmp_path: Path) -> None:
+async def test_the_files_of_a_deleted_topic_are_deleted(tmp_path: Path) -> None:
     async with Broker(tmp_path, topics={"t": 2}, log_segment_delete_delay_ms=0) as broker:
         await _produce(broker, b"a")
         await broker.delete_topic("t")
@@ -79,7 +79,7 @@ class Failing(MemoryStorage):
 
 
 @pytest.mark.parametrize("error", [StorageError("the medium is gone"), RuntimeError("the medium is gone")])
-async def test_a_chore_that_fails_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
+async def test_a_failed_chore_is_logged_and_retried(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
     async with Broker(storage=Failing(error), topics={"t": 1}, log_flush_interval_ms=0, log_retention_ms=-1) as broker:
         await _produce(broker, b"a")
         maintenance = _maintenance(broker)

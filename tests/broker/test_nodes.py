@@ -1,4 +1,4 @@
-"""Several nodes in one broker: who leads, who coordinates, what metadata says, and what happens when one stops."""
+"""Several nodes in one broker: leaders, coordinators, metadata, and stopped nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def trio() -> AsyncIterator[Broker]:
         yield broker
 
 
-async def told(broker: Broker, node: int) -> metadata.MetadataResponse:
+async def metadata_of(broker: Broker, node: int) -> metadata.MetadataResponse:
     client = await RawClient.connect(broker, node)
     answer = await client.ask(metadata.MetadataRequest(topics=None), 12)
     await client.close()
@@ -51,7 +51,7 @@ async def told(broker: Broker, node: int) -> metadata.MetadataResponse:
 
 async def test_every_node_names_all_nodes_and_leaders(trio: Broker) -> None:
     for node in trio.nodes:
-        answer = await told(trio, node)
+        answer = await metadata_of(trio, node)
         assert [f"{one.host}:{one.port}" for one in answer.brokers] == trio.bootstrap_servers.split(",")
         assert [one.node_id for one in answer.brokers] == [1, 2, 3]
         assert answer.controller_id == 1
@@ -93,7 +93,7 @@ async def test_a_leader_moves_under_a_new_epoch_with_its_records(trio: Broker) -
     assert (await produce_one(one, "t", batch([b"b"]))).error_code == NOT_LEADER
     assert (await produce_one(three, "t", batch([b"b"]))).base_offset == 1
     assert [(record.value, record.leader_epoch) for record in trio.records("t", 0)] == [(b"a", 0), (b"b", 1)]
-    assert (await told(trio, 2)).topics[0].partitions[0].leader_id == 3
+    assert (await metadata_of(trio, 2)).topics[0].partitions[0].leader_id == 3
     stale = fetch_request("t")
     stale.topics[0].partitions[0].current_leader_epoch = 0
     (answer,) = (await three.ask(stale, 12)).responses
@@ -142,12 +142,12 @@ async def test_the_new_leader_is_named_to_consumers_whose_version_can_carry_it(
     await client.close()
 
 
-async def test_frozen_metadata_goes_on_telling_what_was_true(trio: Broker) -> None:
+async def test_frozen_metadata_stays_as_it_was(trio: Broker) -> None:
     trio.faults.freeze_metadata()
     trio.faults.move_leader("t", 0, 2)
     await trio.faults.stop_node(3)
     await trio.create_topic("later", 1)
-    answer = await told(trio, 2)
+    answer = await metadata_of(trio, 2)
     assert [one.node_id for one in answer.brokers] == [1, 2, 3]
     by_name = {topic.name: topic for topic in answer.topics}
     assert [(one.leader_id, one.leader_epoch) for one in by_name["t"].partitions] == [(1, 0), (2, 0), (3, 0)]
@@ -157,12 +157,12 @@ async def test_frozen_metadata_goes_on_telling_what_was_true(trio: Broker) -> No
     assert (refused.error_code, refused.current_leader) == (NOT_LEADER, None)
     await client.close()
     trio.faults.thaw_metadata()
-    answer = await told(trio, 2)
+    answer = await metadata_of(trio, 2)
     assert [one.node_id for one in answer.brokers] == [1, 2]
     assert [one.leader_id for one in answer.topics[1].partitions] == [2, 2, 1]
 
 
-async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Broker) -> None:
+async def test_a_stopped_node_is_disconnected_and_restarts_at_its_port(trio: Broker) -> None:
     client = await RawClient.connect(trio, 1)
     held = trio.faults.on(ApiKey.PRODUCE).hold()
     client.send(produce_request("t", batch([b"a"])), 9)
@@ -174,7 +174,7 @@ async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Bro
     held.release()
     with pytest.raises(OSError, match="Connect"):
         await RawClient.connect(trio, 1)
-    answer = await told(trio, 2)
+    answer = await metadata_of(trio, 2)
     assert [one.node_id for one in answer.brokers] == [2, 3]
     assert answer.controller_id == 2
     assert [one.leader_id for one in answer.topics[0].partitions] == [2, 2, 3]
@@ -185,15 +185,15 @@ async def test_a_node_that_stops_is_cut_off_and_comes_back_at_its_port(trio: Bro
     assert trio.address(1) == address
     again = await RawClient.connect(trio, 1)
     assert (await produce_one(again, "t", batch([b"a"]))).error_code == NOT_LEADER
-    assert (await told(trio, 1)).controller_id == 1
+    assert (await metadata_of(trio, 1)).controller_id == 1
     assert trio.records("t", 0) == [], "what a node had in its hands when it stopped was not done"
     await again.close()
     await client.close()
 
 
-async def test_without_fail_over_nobody_leads_until_the_node_is_back(trio: Broker) -> None:
+async def test_without_fail_over_there_is_no_leader_until_the_node_is_back(trio: Broker) -> None:
     await trio.faults.stop_node(2, fail_over=False)
-    (topic,) = (await told(trio, 1)).topics
+    (topic,) = (await metadata_of(trio, 1)).topics
     assert (topic.partitions[1].error_code, topic.partitions[1].leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     client = await RawClient.connect(trio, 1)
     described = await client.ask(
@@ -207,7 +207,7 @@ async def test_without_fail_over_nobody_leads_until_the_node_is_back(trio: Broke
     refused = await produce_one(client, "t", batch([b"a"]), partition=1, version=10)
     assert (refused.error_code, refused.current_leader) == (NOT_LEADER, None)
     await trio.faults.start_node(2)
-    (topic,) = (await told(trio, 1)).topics
+    (topic,) = (await metadata_of(trio, 1)).topics
     assert (topic.partitions[1].error_code, topic.partitions[1].leader_id, topic.partitions[1].leader_epoch) == (
         0,
         2,
@@ -245,7 +245,7 @@ async def test_keys_have_coordinators_that_move(trio: Broker) -> None:
     await client.close()
 
 
-async def test_who_is_not_the_coordinator_says_so(trio: Broker) -> None:
+async def test_other_nodes_answer_not_coordinator(trio: Broker) -> None:
     trio.faults.move_coordinator("tx", 2)
     codes = []
     for node in trio.nodes:
@@ -276,12 +276,12 @@ async def test_a_request_is_for_the_coordinator_of_its_key(trio: Broker, request
     assert [is_coordinated_elsewhere(request_, trio.state, node) for node in trio.nodes] == [True, True, False]
 
 
-async def test_all_nodes_stop_and_come_back(trio: Broker) -> None:
+async def test_all_nodes_stop_and_restart(trio: Broker) -> None:
     for node in trio.nodes:
         await trio.faults.stop_node(node)
     for node in reversed(trio.nodes):
         await trio.faults.start_node(node)
-    leaders = [one.leader_id for one in (await told(trio, 2)).topics[0].partitions]
+    leaders = [one.leader_id for one in (await metadata_of(trio, 2)).topics[0].partitions]
     assert leaders == [3, 3, 3], "the last one that ran had taken all over"
 
 
@@ -293,10 +293,10 @@ async def test_an_epoch_outlives_the_broker() -> None:
         await produce_one(client, "t", batch([b"a"]))
         await client.close()
     async with Broker(storage=storage) as broker:
-        assert (await told(broker, 1)).topics[0].partitions[0].leader_epoch == 1
+        assert (await metadata_of(broker, 1)).topics[0].partitions[0].leader_epoch == 1
 
 
-async def test_ports_count_on_from_a_fixed_one() -> None:
+async def test_nodes_get_consecutive_ports_after_a_fixed_one() -> None:
     async with Broker() as probe:
         free = probe.port
     async with Broker(nodes=2, advertised="kafka.example:9000", listen="127.0.0.1:0") as broker:
@@ -305,7 +305,7 @@ async def test_ports_count_on_from_a_fixed_one() -> None:
         assert broker.address(1) == f"127.0.0.1:{free}"
 
 
-async def test_what_is_no_node_is_refused(trio: Broker) -> None:
+async def test_an_unknown_node_is_refused(trio: Broker) -> None:
     with pytest.raises(InvalidArgument, match="the nodes are 1, 2, 3"):
         trio.faults.move_leader("t", 0, 4)
     with pytest.raises(BrokerError):
@@ -320,7 +320,7 @@ async def test_what_is_no_node_is_refused(trio: Broker) -> None:
 
 async def test_a_rule_may_be_for_one_node(trio: Broker) -> None:
     trio.faults.on(ApiKey.METADATA, node=2).close()
-    assert (await told(trio, 1)).controller_id == 1
+    assert (await metadata_of(trio, 1)).controller_id == 1
     client = await RawClient.connect(trio, 2)
     client.send(metadata.MetadataRequest(topics=[]), 9)
     assert await client.closed_by_broker()

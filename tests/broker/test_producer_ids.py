@@ -1,4 +1,4 @@
-"""Producer ids: unique for ever."""
+"""Producer ids are never reused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokwire.broker.producer_ids import BLOCK, FILE, ProducerIds
 from aiokwire.errors import StorageError
 
 
-async def test_a_crash_never_gives_an_id_again() -> None:
+async def test_a_crash_never_reuses_an_id() -> None:
     storage = MemoryStorage()
     given: list[int] = []
     for _ in range(4):

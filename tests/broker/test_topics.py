@@ -174,7 +174,7 @@ async def test_a_topic_that_was_being_made_when_the_broker_was_killed_is_not_hel
     assert _open(storage)[0].require("t").configs == {}
 
 
-def test_partitions_that_are_missing_on_disk_are_made_anew() -> None:
+def test_partitions_missing_on_disk_are_recreated() -> None:
     storage = MemoryStorage()
     entry = {"id": "ab" * 16, "partitions": 2, "configs": {"retention.ms": "7"}}
     storage.write(FILE, json.dumps({"version": 1, "topics": {"t": entry}}).encode())

@@ -79,7 +79,7 @@ async def test_clients_that_do_not_read_their_fetches_hold_a_bounded_amount_of_m
     await client.close()
 
 
-async def test_a_slow_reader_gets_all_of_its_answer_in_the_end(broker: Broker) -> None:
+async def test_a_slow_reader_receives_its_whole_response(broker: Broker) -> None:
     broker.state.unread.limit = 4 * MIB
     client = await RawClient.connect(broker)
     for _ in range(8):

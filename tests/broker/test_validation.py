@@ -1,4 +1,4 @@
-"""Records are checked when they are produced: nonsense and bombs fail at their producer, nobody else notices."""
+"""Produced records are validated: corrupt batches and bombs are refused, without effect on others."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ async def _produce(client: RawClient, data: bytes) -> ErrorCode:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-async def test_records_that_are_nonsense_fail_at_their_producer(client: RawClient, codec: int) -> None:
+async def test_invalid_records_fail_at_their_producer(client: RawClient, codec: int) -> None:
     for payload, count in (
         (b"nonsense" * 20, 3),
-        (RECORD, 2),  # fewer than the header says
+        (RECORD, 2),  # fewer than the header counts
         (RECORD * 2, 1),  # more
         (RECORD * 2, 2),  # two with one offset
         (RECORD + b"\x00", 1),
@@ -52,7 +52,7 @@ async def test_records_that_are_nonsense_fail_at_their_producer(client: RawClien
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
-async def test_compressed_data_that_is_damaged_fails_at_its_producer(client: RawClient, codec: int) -> None:
+async def test_damaged_compressed_data_fails_at_its_producer(client: RawClient, codec: int) -> None:
     good = sealed(RECORD, 1, codec=codec)
     damaged = bytearray(good[:-4])
     struct.pack_into(">i", damaged, 8, len(damaged) - 12)
@@ -74,7 +74,7 @@ async def test_a_bomb_is_refused_in_bounded_memory(client: RawClient, codec: int
         tracemalloc.stop()
 
 
-async def test_the_loop_goes_on_while_a_large_batch_is_checked(broker: Broker, client: RawClient) -> None:
+async def test_the_loop_runs_while_a_large_batch_is_checked(broker: Broker, client: RawClient) -> None:
     values = [b"%d" % number * 200 for number in range(10_000)]
     data = batch(values, compression=Compression.GZIP)
     other = await RawClient.connect(broker)
@@ -96,7 +96,7 @@ async def test_the_loop_goes_on_while_a_large_batch_is_checked(broker: Broker, c
     await other.close()
 
 
-async def test_the_greatest_timestamp_is_that_of_the_records_whatever_the_header_says(client: RawClient) -> None:
+async def test_the_greatest_timestamp_is_that_of_the_records_and_not_the_headers(client: RawClient) -> None:
     assert await _produce(client, sealed(RECORD, 1, max_timestamp=NOW + 99_999)) is ErrorCode.NONE
     assert await _produce(client, sealed(RECORD, 1, max_timestamp=5, codec=Compression.ZSTD)) is ErrorCode.NONE
     found = (await client.ask(fetch_request("t"), 12)).responses[0].partitions[0]
@@ -152,7 +152,7 @@ async def test_partitions_of_one_request_are_checked_by_themselves(
     ]
 
 
-async def test_the_usual_batch_takes_one_call_and_others_are_looked_at_closer(broker: Broker) -> None:
+async def test_the_usual_batch_takes_one_call_and_others_a_full_check(broker: Broker) -> None:
     rules = broker.state.topics.require("t").rules
     data = batch([b"a", b"b"], timestamp=NOW)
     usual = memoryview(bytearray(data))
@@ -198,7 +198,7 @@ def _store(log: PartitionLog, data: bytes) -> None:
 
 @pytest.mark.parametrize("timestamp", [NOW, -3])
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
-async def test_a_damaged_batch_in_the_log_is_an_error_of_its_partition_for_who_asks_by_time(
+async def test_a_damaged_batch_fails_a_lookup_by_time_in_its_partition(
     broker: Broker, client: RawClient, timestamp: int, codec: int
 ) -> None:
     _store(broker.state.topics.require("t").partitions[0].log, sealed(b"nonsense" * 20, 3, codec=codec))

@@ -147,7 +147,7 @@ async def read(client: RawClient, topic: str, *, partition: int = 0, committed: 
 
 
 def visible(data: fetch.PartitionData, offset: int = 0) -> tuple[list[bytes | None], int]:
-    """The values of a fetch without those of aborted transactions, and where to go on."""
+    """Return the values of a fetch without aborted transactions, and the next offset."""
     waiting = sorted((one.first_offset, one.producer_id) for one in data.aborted_transactions or ())
     aborted: set[int] = set()
     found: list[bytes | None] = []

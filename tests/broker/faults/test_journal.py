@@ -11,7 +11,7 @@ from aiokwire.protocol.messages import metadata, produce
 from tests.broker.raw import RawClient, batch, produce_one, produce_request
 
 
-async def test_a_broker_keeps_no_journal_unless_it_is_told_to(broker: Broker) -> None:
+async def test_a_broker_keeps_a_journal_only_if_configured(broker: Broker) -> None:
     with pytest.raises(InvalidArgument, match=r"journal=1000"):
         broker.journal  # noqa: B018 - the property raises
 

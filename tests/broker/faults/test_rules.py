@@ -323,7 +323,7 @@ async def test_a_broker_closes_while_it_holds_and_delays(client: RawClient, brok
 # --- whom a rule is for -----------------------------------------------------------------------------------------------
 
 
-async def test_a_rule_lasts_as_often_as_it_says_and_begins_when_it_says(broker: Broker, client: RawClient) -> None:
+async def test_a_rule_applies_to_the_requests_of_its_nth_and_times(broker: Broker, client: RawClient) -> None:
     broker.faults.on(ApiKey.PRODUCE, times=2, nth=2).error(NOT_LEADER)
     codes = [(await produce_one(client, "t", batch([b"a"]))).error_code for _ in range(5)]
     assert codes == [0, NOT_LEADER, NOT_LEADER, 0, 0]
@@ -340,7 +340,7 @@ async def test_a_rule_is_for_those_that_it_names_only(broker: Broker, client: Ra
     rules = [
         broker.faults.on(ApiKey.PRODUCE, topic="other").error(NOT_LEADER),
         broker.faults.on(ApiKey.PRODUCE, partition=1).close(),
-        broker.faults.on(ApiKey.PRODUCE, client_id="somebody else").drop(),
+        broker.faults.on(ApiKey.PRODUCE, client_id="another").drop(),
         broker.faults.on(produce.ProduceRequest, when=lambda request: request.acks == 1).close(),
         broker.faults.on(ApiKey.METADATA).close(),
     ]
@@ -355,8 +355,8 @@ async def test_a_rule_is_for_those_that_it_names_only(broker: Broker, client: Ra
 async def test_rules_are_served_first_come_first_served(broker: Broker, client: RawClient) -> None:
     broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="first"))
     broker.faults.on(ApiKey.METADATA).respond(metadata.MetadataResponse(cluster_id="second"))
-    told = [(await client.ask(metadata.MetadataRequest(topics=[]), 9)).cluster_id for _ in range(3)]
-    assert told == ["first", "second", broker.cluster_id]
+    cluster_ids = [(await client.ask(metadata.MetadataRequest(topics=[]), 9)).cluster_id for _ in range(3)]
+    assert cluster_ids == ["first", "second", broker.cluster_id]
 
 
 async def test_rules_may_be_made_before_the_broker_starts() -> None:
@@ -369,7 +369,7 @@ async def test_rules_may_be_made_before_the_broker_starts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda broker: broker.faults.on(ApiKey.VOTE), "serves no VOTE"),
         (lambda broker: broker.faults.on(ApiKey.FETCH, node=9), "there is no node 9"),
@@ -381,8 +381,6 @@ async def test_rules_may_be_made_before_the_broker_starts() -> None:
         (lambda broker: broker.faults.on(ApiKey.FETCH).delay(-1), "seconds"),
     ],
 )
-async def test_a_rule_that_makes_no_sense_is_refused(
-    broker: Broker, make: Callable[[Broker], object], said: str
-) -> None:
-    with pytest.raises((InvalidArgument, ConfigurationError), match=said):
+async def test_an_invalid_rule_is_refused(broker: Broker, make: Callable[[Broker], object], message: str) -> None:
+    with pytest.raises((InvalidArgument, ConfigurationError), match=message):
         make(broker)

@@ -1,4 +1,4 @@
-"""The broker's assignors: everything is given, to those who want it, evenly, and little moves."""
+"""The broker's assignors assign every partition to a subscriber, evenly, and move few."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def wanted_only(names: Mapping[str, frozenset[bytes]], counts: Mapping[bytes, in
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(names=memberships, counts=sizes)
-def test_each_partition_goes_to_one_member_that_wants_it(
+def test_each_partition_goes_to_one_subscriber(
     name: str, names: dict[str, frozenset[bytes]], counts: dict[bytes, int]
 ) -> None:
     topics = wanted_only(names, counts)
@@ -49,7 +49,7 @@ def test_uniform_is_even_and_keeps_what_it_can(
     before = assign_uniform(members(**others), wanted_only(others, other_counts), {})
     topics = wanted_only(names, counts)
     after = assign_uniform(members(**names), topics, before)
-    # nobody has two more than somebody who could have one of them
+    # no member has two more than another that could have one of them
     for giver, parts in after.items():
         for part in parts:
             for taker, subscription in names.items():
@@ -72,7 +72,7 @@ def test_uniform_moves_only_what_was_lost() -> None:
     assert {len(parts) for parts in after.values()} == {4, 5}
 
 
-def test_uniform_takes_from_everybody_for_a_new_member() -> None:
+def test_uniform_takes_from_every_member_for_a_new_one() -> None:
     everything = frozenset({T})
     row = [Subscriber(f"m{number}", None, everything) for number in range(3)]
     before = assign_uniform(row[:2], {T: 6}, {})

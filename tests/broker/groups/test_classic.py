@@ -39,12 +39,12 @@ def test_the_table_leads_to_every_state_and_from_all_but_the_last() -> None:
     assert {source for source, _ in TRANSITIONS} == set(ClassicState) - {ClassicState.DEAD}
 
 
-def test_a_state_knows_only_what_the_table_has() -> None:
+def test_a_transition_outside_of_the_table_is_refused() -> None:
     with pytest.raises(InvalidTransition):
         group(member("a")).fire(ClassicEvent.SYNCED, 0)
 
 
-def test_the_protocol_is_the_one_that_most_like_best_of_those_that_all_have() -> None:
+def test_the_protocol_is_the_most_preferred_of_the_common_ones() -> None:
     made = group(member("a", "x", "y", "z"), member("b", "y", "z", "x"), member("c", "z", "y"))
     assert made.select_protocol() == "y"
     assert made.supports(CONSUMER, ["z"])
@@ -52,14 +52,14 @@ def test_the_protocol_is_the_one_that_most_like_best_of_those_that_all_have() ->
     assert not made.supports("connect", ["y"])
 
 
-def test_anything_but_nothing_suits_a_group_without_members() -> None:
+def test_a_group_without_members_accepts_any_protocols_but_none() -> None:
     made = ClassicGroup("g")
     assert made.supports("connect", ["a"])
     assert not made.supports("", ["a"])
     assert not made.supports("connect", [])
 
 
-def test_the_first_member_leads_until_it_goes() -> None:
+def test_the_first_member_leads_until_it_leaves() -> None:
     made = group(member("a"), member("b"))
     assert made.leader == "a"
     made.remove("a")
@@ -70,13 +70,13 @@ def test_the_first_member_leads_until_it_goes() -> None:
 
 def test_a_leader_that_did_not_join_is_replaced_by_one_that_did() -> None:
     made = group(member("a"), member("b"))
-    assert not made.elect(), "nobody joined"
+    assert not made.elect(), "no member joined"
     made.members["b"].joining = Reply[Joined]()
     assert made.elect()
     assert made.leader == "b"
 
 
-def test_a_member_that_goes_is_answered() -> None:
+def test_a_member_that_leaves_gets_its_pending_response() -> None:
     made = group(member("a"))
     joining, syncing = Reply[Joined](), Reply[Synced]()
     made.members["a"].joining, made.members["a"].syncing = joining, syncing
@@ -96,7 +96,7 @@ def test_a_static_member_keeps_its_place_under_a_new_id() -> None:
     assert (made.leader, made.static, made.unsynced) == ("c", {"i": "c"}, {"c": None})
 
 
-def test_a_rebalance_takes_as_long_as_the_slowest_member_wants() -> None:
+def test_the_rebalance_timeout_is_the_longest_of_the_members() -> None:
     assert group(member("a", rebalance_ms=50), member("b", rebalance_ms=70)).rebalance_timeout_ms == 70
     assert group().rebalance_timeout_ms == 0
 

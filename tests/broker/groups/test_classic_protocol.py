@@ -14,7 +14,7 @@ from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, start
 from tests.broker.raw import RawClient
 
 
-async def test_members_share_what_the_leader_hands_out(broker: Broker) -> None:
+async def test_members_receive_the_leaders_assignment(broker: Broker) -> None:
     one, other = await started(broker, 2)
     assert one.leads
     assert not other.leads
@@ -63,7 +63,7 @@ async def test_a_member_that_waits_in_a_join_keeps_only_its_own_connection_waiti
     await close(one, other)
 
 
-async def test_a_member_that_does_not_come_back_is_left_behind(broker: Broker) -> None:
+async def test_a_member_that_does_not_rejoin_is_removed(broker: Broker) -> None:
     one, other = await started(broker, 2)
     one.send_join(rebalance_ms=50, protocols=(("range", b"changed"),))
     # other asked for 20 s at its last join: it is what the rebalance waits for, unless it leaves
@@ -91,7 +91,7 @@ async def test_the_rebalance_timeout_ends_a_wait() -> None:
         await close(one, other)
 
 
-async def test_a_member_that_does_not_ask_for_its_assignment_is_left_behind(broker: Broker) -> None:
+async def test_a_member_without_a_sync_is_removed(broker: Broker) -> None:
     one, other = await RawMember.connect(broker), await RawMember.connect(broker)
     for member in (one, other):
         await member.get_id()
@@ -115,7 +115,7 @@ async def one_is_alone(one: RawMember) -> None:
             return
 
 
-async def test_a_member_that_is_not_heard_of_is_evicted() -> None:
+async def test_a_member_without_heartbeats_is_evicted() -> None:
     async with Broker(topics={"t": 1}, group_min_session_timeout_ms=1, rng=random.Random(1)) as broker:
         one, silent = await RawMember.connect(broker), await RawMember.connect(broker)
         await one.get_id()
@@ -123,7 +123,7 @@ async def test_a_member_that_is_not_heard_of_is_evicted() -> None:
         one.send_join(session_ms=60_000)
         silent.send_join(session_ms=30)
         assert await one.take_join() is await silent.take_join() is ErrorCode.NONE
-        # the leader's assignment never comes: the silent member waits, which is no silence
+        # the leader's assignment is missing: the silent member waits, which does not expire its session
         silent.send_sync()
         one.send_sync({one.member_id: b"1", silent.member_id: b"2"})
         assert await silent.take_sync() == (ErrorCode.NONE, b"2")
@@ -134,7 +134,7 @@ async def test_a_member_that_is_not_heard_of_is_evicted() -> None:
         await close(one, silent)
 
 
-async def test_an_id_that_is_not_used_does_not_hold_the_group_up() -> None:
+async def test_an_unused_member_id_does_not_delay_the_group() -> None:
     async with Broker(topics={"t": 1}, group_min_session_timeout_ms=1, rng=random.Random(1)) as broker:
         (one,) = await started(broker, 1)
         idle = await RawMember.connect(broker)
@@ -147,7 +147,7 @@ async def test_an_id_that_is_not_used_does_not_hold_the_group_up() -> None:
         await close(one, idle)
 
 
-async def test_a_group_that_nobody_joined_after_all_is_forgotten() -> None:
+async def test_a_group_without_members_is_forgotten() -> None:
     async with Broker(topics={"t": 1}, group_min_session_timeout_ms=1, rng=random.Random(1)) as broker:
         idle = await RawMember.connect(broker)
         idle.send_join(session_ms=1)
@@ -169,7 +169,7 @@ async def test_the_first_members_are_waited_for() -> None:
         await close(one, other)
 
 
-async def test_what_cannot_join(broker: Broker) -> None:
+async def test_invalid_joins_are_refused(broker: Broker) -> None:
     (one,) = await started(broker, 1)
     other = await RawMember.connect(broker)
     for faulty, code in (
@@ -181,7 +181,7 @@ async def test_what_cannot_join(broker: Broker) -> None:
     ):
         other.send_join(**faulty)
         assert await other.take_join() is code
-    other.member_id = "nobody"
+    other.member_id = "unknown"
     other.send_join()
     assert await other.take_join() is ErrorCode.UNKNOWN_MEMBER_ID
     other.group = ""
@@ -218,7 +218,7 @@ async def test_a_leader_that_joins_again_begins_a_rebalance_and_a_follower_does_
     await close(one, other)
 
 
-async def test_members_that_wait_for_the_leader_hear_of_a_new_rebalance(broker: Broker) -> None:
+async def test_members_that_wait_for_the_leader_learn_of_a_new_rebalance(broker: Broker) -> None:
     one, other = await started(broker, 2)
     for member in (one, other):
         member.send_join(protocols=(("range", b"changed"),))
@@ -237,7 +237,7 @@ async def test_members_that_wait_for_the_leader_hear_of_a_new_rebalance(broker: 
 
 
 @pytest.mark.parametrize("version", [5, 9])
-async def test_a_static_member_comes_back_without_a_rebalance(broker: Broker, version: int) -> None:
+async def test_a_static_member_returns_without_a_rebalance(broker: Broker, version: int) -> None:
     one, other = await started(broker, 2, static=True)
     old = one.member_id
     again = await RawMember.connect(broker, instance="i0")
@@ -251,7 +251,7 @@ async def test_a_static_member_comes_back_without_a_rebalance(broker: Broker, ve
         assert again.joined.skip_assignment
         assert len(again.joined.members) == 2
     else:
-        assert not again.leads, "it would assign anew"
+        assert not again.leads, "it would assign again"
     again.send_sync()
     assert await again.take_sync() == (ErrorCode.NONE, b"part 0")
     assert await one.beat() is ErrorCode.FENCED_INSTANCE_ID
@@ -317,7 +317,7 @@ async def test_only_members_of_this_generation_commit(broker: Broker, client: Ra
     assert await one.commit(3, epoch=0) is ErrorCode.ILLEGAL_GENERATION
     stranger = RawMember(client)
     assert await stranger.commit(4, epoch=-1) is ErrorCode.UNKNOWN_MEMBER_ID
-    stranger.member_id = "nobody"
+    stranger.member_id = "unknown"
     assert await stranger.commit(4, epoch=1) is ErrorCode.UNKNOWN_MEMBER_ID
     stranger.group = "other"
     assert await stranger.commit(4, epoch=1) is ErrorCode.ILLEGAL_GENERATION
@@ -331,7 +331,7 @@ async def test_only_members_of_this_generation_commit(broker: Broker, client: Ra
     await close(one, other)
 
 
-async def test_a_commit_is_a_sign_of_life() -> None:
+async def test_a_commit_extends_the_session() -> None:
     async with Broker(topics={"t": 1}, group_min_session_timeout_ms=1, rng=random.Random(1)) as broker:
         one, watch = await RawMember.connect(broker), await RawMember.connect(broker, "watch")
         one.send_join(version=3, session_ms=400)

@@ -29,7 +29,7 @@ async def member(broker: Broker, name: str, **options: object) -> ConsumerProtoc
 
 
 async def joined(broker: Broker, *names: str, **options: object) -> list[ConsumerProtocolMember]:
-    """Members of a group where everybody has what it is to have."""
+    """Return members of a group that have their target assignment."""
     members = [await member(broker, name, **options) for name in names]
     for one in members:
         assert await one.beat(join=True) is ErrorCode.NONE
@@ -38,7 +38,7 @@ async def joined(broker: Broker, *names: str, **options: object) -> list[Consume
 
 
 def all_owned(*members: ConsumerProtocolMember) -> Parts:
-    """Everything that the members have, which must be nobody else's."""
+    """Return all partitions of the members; each must have a single owner."""
     found: Parts = {}
     for one in members:
         for topic, partitions in one.owned.items():
@@ -55,7 +55,7 @@ async def test_a_member_alone_has_everything_at_once(broker: Broker) -> None:
     answer = await one.ask(epoch=1)
     assert answer.assignment is None, "nothing new"
     assert answer.heartbeat_interval_ms == 5000
-    assert (await one.ask(epoch=1, full=True)).assignment is not None, "everything is said, so everything is answered"
+    assert (await one.ask(epoch=1, full=True)).assignment is not None, "a full heartbeat gets a full response"
     await close(one)
 
 
@@ -72,7 +72,7 @@ async def test_partitions_are_given_up_before_others_take_them(broker: Broker) -
     assert len(answer.assignment.topic_partitions[0].partitions) == 2
     assert await two.beat() is ErrorCode.NONE
     assert two.owned == {}
-    assert one.owned == everything, "it did not look at the answer: everything is told again to who asks for it"
+    assert one.owned == everything, "it missed the response: a full heartbeat gets everything again"
     assert await one.beat(full=True) is ErrorCode.NONE
     await settle(one, two)
     assert all_owned(one, two) == {"t": [0, 1, 2, 3]}
@@ -81,7 +81,7 @@ async def test_partitions_are_given_up_before_others_take_them(broker: Broker) -
     await close(one, two)
 
 
-async def test_what_a_member_leaves_behind_is_taken(broker: Broker) -> None:
+async def test_the_partitions_of_a_member_that_leaves_are_reassigned(broker: Broker) -> None:
     one, two = await joined(broker, "a", "b")
     assert await one.leave() is ErrorCode.NONE
     await settle(two)
@@ -92,7 +92,7 @@ async def test_what_a_member_leaves_behind_is_taken(broker: Broker) -> None:
     await close(one, two)
 
 
-async def test_a_member_that_is_silent_is_evicted() -> None:
+async def test_a_silent_member_is_evicted() -> None:
     options: dict[str, Any] = {"group_consumer_min_session_timeout_ms": 1, "group_consumer_session_timeout_ms": 60}
     async with Broker(topics={"t": 4}, rng=random.Random(7), **options) as broker:
         silent, one = await member(broker, "silent"), await member(broker, "a")
@@ -104,7 +104,7 @@ async def test_a_member_that_is_silent_is_evicted() -> None:
         await close(silent, one)
 
 
-async def test_a_member_that_does_not_give_up_what_it_must_is_fenced(broker: Broker) -> None:
+async def test_a_member_that_does_not_revoke_in_time_is_fenced(broker: Broker) -> None:
     one, two = await member(broker, "a"), await member(broker, "b")
     request = messages.ConsumerGroupHeartbeatRequest(
         group_id="g",
@@ -116,7 +116,7 @@ async def test_a_member_that_does_not_give_up_what_it_must_is_fenced(broker: Bro
     )
     assert (await one.client.ask(request, 1)).member_epoch == 1
     assert await two.beat(join=True) is ErrorCode.NONE
-    await one.ask(epoch=1)  # is told to give some up, and goes on without doing so
+    await one.ask(epoch=1)  # ignores the revocation
     while two.owned != {"t": [0, 1, 2, 3]}:
         await one.ask(epoch=1)
         assert await two.beat() is ErrorCode.NONE
@@ -131,7 +131,7 @@ async def test_epochs_are_checked(broker: Broker) -> None:
     await settle(one, two)
     assert one.epoch == 2
     assert (await one.ask(epoch=3)).error_code == ErrorCode.FENCED_MEMBER_EPOCH
-    assert (await one.ask(epoch=1)).error_code == ErrorCode.FENCED_MEMBER_EPOCH, "it does not say what it has"
+    assert (await one.ask(epoch=1)).error_code == ErrorCode.FENCED_MEMBER_EPOCH, "it does not report what it owns"
     answer = await one.ask(epoch=1, owned=one.owned)
     assert answer.error_code == 0, "it missed the answer that raised its epoch"
     assert answer.member_epoch == 2
@@ -142,7 +142,7 @@ async def test_epochs_are_checked(broker: Broker) -> None:
     await close(one, two)
 
 
-async def test_a_topic_that_grows_or_comes_raises_the_epoch(broker: Broker) -> None:
+async def test_a_topic_with_new_partitions_or_a_new_topic_raises_the_epoch(broker: Broker) -> None:
     one, two = await joined(broker, "a", "b", topics=["t", "later"])
     broker.state.topics.add_partitions(broker.state.topics.require("t"), 6)
     await settle(one, two)
@@ -169,7 +169,7 @@ async def test_a_subscription_changes(broker: Broker) -> None:
     await close(one, two)
 
 
-async def test_a_pattern_stands_for_topics_that_come_and_go(broker: Broker) -> None:
+async def test_a_pattern_follows_created_and_deleted_topics(broker: Broker) -> None:
     one = await member(broker, "a", topics=None, regex="(t|u|v).*")
     assert await one.beat(join=True) is ErrorCode.NONE
     assert one.owned == {"t": [0, 1, 2, 3], "u": [0, 1]}
@@ -186,7 +186,7 @@ async def test_a_pattern_stands_for_topics_that_come_and_go(broker: Broker) -> N
     await close(one)
 
 
-async def test_a_pattern_cannot_hang_the_broker_neither_now_nor_when_topics_come_later(broker: Broker) -> None:
+async def test_a_pattern_cannot_hang_the_broker_now_or_for_later_topics(broker: Broker) -> None:
     one = await member(broker, "a", topics=None, regex="(a+)+$")
     assert await one.beat(join=True) is ErrorCode.NONE
     assert one.owned == {}
@@ -198,7 +198,7 @@ async def test_a_pattern_cannot_hang_the_broker_neither_now_nor_when_topics_come
 
 
 @pytest.mark.parametrize("regex", ["(" * 10_000, "(?=t)t", r"(t)\1", "(t{1000}){1000}", "t" * 20_000])
-async def test_patterns_that_are_not_of_re2_or_too_large_are_refused(broker: Broker, regex: str) -> None:
+async def test_patterns_outside_of_re2_or_too_large_are_refused(broker: Broker, regex: str) -> None:
     one = await member(broker, "a", topics=None, regex=regex)
     assert await one.beat(join=True) is ErrorCode.INVALID_REGULAR_EXPRESSION
     await close(one)
@@ -227,7 +227,7 @@ async def test_members_choose_the_assignor(broker: Broker) -> None:
     await close(one, two, three)
 
 
-async def test_a_static_member_comes_back_to_what_it_had(broker: Broker) -> None:
+async def test_a_static_member_returns_to_its_partitions(broker: Broker) -> None:
     one, two = await member(broker, "a", instance="i"), await member(broker, "b")
     for each in (one, two):
         assert await each.beat(join=True) is ErrorCode.NONE
@@ -288,7 +288,7 @@ async def test_malformed_heartbeats(client: RawClient, fields: dict[str, object]
     assert answer.error_message
 
 
-async def test_version_0_gives_ids_out(broker: Broker, client: RawClient) -> None:
+async def test_version_0_assigns_member_ids(broker: Broker, client: RawClient) -> None:
     request = messages.ConsumerGroupHeartbeatRequest(
         group_id="g", member_epoch=0, rebalance_timeout_ms=1000, subscribed_topic_names=["t"], topic_partitions=[]
     )
@@ -297,7 +297,7 @@ async def test_version_0_gives_ids_out(broker: Broker, client: RawClient) -> Non
     assert list(broker.faults.group("g").members) == [answer.member_id]
 
 
-async def test_groups_and_members_that_are_not_there(broker: Broker) -> None:
+async def test_unknown_groups_and_members(broker: Broker) -> None:
     one = await member(broker, "a")
     assert (await one.ask(epoch=1)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert await one.leave() is ErrorCode.GROUP_ID_NOT_FOUND
@@ -333,7 +333,7 @@ async def test_commits_and_fetches_are_checked_by_the_epoch(broker: Broker, clie
     code, _ = await one.fetch()
     assert code is ErrorCode.NONE
     assert await one.fetch(epoch=9) == (ErrorCode.STALE_MEMBER_EPOCH, [])
-    stranger = ConsumerProtocolMember(broker, client, "nobody")
+    stranger = ConsumerProtocolMember(broker, client, "unknown")
     assert await stranger.commit(4, epoch=1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert await stranger.fetch(epoch=1) == (ErrorCode.UNKNOWN_MEMBER_ID, [])
     stranger.member_id = ""
@@ -383,5 +383,5 @@ async def test_a_classic_member_is_not_found_by_the_consumer_protocol(broker: Br
     one = await RawMember.connect(broker)
     await one.get_id()
     new = await member(broker, "a")
-    assert await new.beat(join=True) is ErrorCode.GROUP_ID_NOT_FOUND, "somebody is about to join"
+    assert await new.beat(join=True) is ErrorCode.GROUP_ID_NOT_FOUND, "a member is about to join"
     await close(one, new)

@@ -38,7 +38,7 @@ async def consumer_protocol_member(broker: Broker, name: str, **options: object)
 # --- restarts -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_classic_group_goes_on_after_a_kill(storage: Storage) -> None:
+async def test_a_classic_group_survives_a_kill(storage: Storage) -> None:
     async with Broker(storage=storage, topics={"t": 1}, offsets_topic_num_partitions=2) as broker:
         members = await started(broker, 2, static=True)
         assert await members[0].commit(5) is ErrorCode.NONE
@@ -62,7 +62,7 @@ async def test_a_classic_group_goes_on_after_a_kill(storage: Storage) -> None:
         await client.close()
 
 
-async def test_members_that_do_not_come_back_after_a_restart_are_evicted() -> None:
+async def test_members_that_do_not_return_after_a_restart_are_evicted() -> None:
     storage = MemoryStorage()
     async with Broker(storage=storage, topics={"t": 1}, group_min_session_timeout_ms=1) as broker:
         one = await RawMember.connect(broker)
@@ -80,7 +80,7 @@ async def test_members_that_do_not_come_back_after_a_restart_are_evicted() -> No
         await close(other)
 
 
-async def test_a_consumer_group_goes_on_after_a_kill(storage: Storage) -> None:
+async def test_a_consumer_group_survives_a_kill(storage: Storage) -> None:
     async with Broker(storage=storage, topics={"t": 4}, offsets_topic_num_partitions=2) as broker:
         members = [await consumer_protocol_member(broker, name, regex="t.*", topics=None) for name in "ab"]
         for one in members:
@@ -234,7 +234,7 @@ async def test_offsets_of_a_group_without_members_expire(broker: Broker) -> None
     (one,) = await started(broker, 1)
     assert await one.commit(3) is ErrorCode.NONE
     groups, now = broker.state.groups, wall_ms()
-    assert groups.expire(now + 8 * DAY_MS) == 0, "nobody can tell what its member reads"
+    assert groups.expire(now + 8 * DAY_MS) == 0, "the topics of its member are unknown"
     assert await one.leave() is ErrorCode.NONE
     assert groups.expire(now + 6 * DAY_MS) == 0
     assert groups.expire(now + 8 * DAY_MS) == 1
@@ -350,7 +350,7 @@ async def test_a_join_may_be_held_and_is_in_the_journal(cluster: Broker) -> None
     await close(member)
 
 
-async def test_a_member_whose_client_is_gone_waits_for_nobody(broker: Broker) -> None:
+async def test_a_rebalance_does_not_wait_for_a_disconnected_member(broker: Broker) -> None:
     (one,) = await started(broker, 1)
     gone = await RawMember.connect(broker)
     await gone.get_id()

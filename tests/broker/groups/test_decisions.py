@@ -16,8 +16,8 @@ S = ClassicState
 
 
 def join(name: str = "a", *, instance: str | None = None, protocols: tuple[str, ...] = ("range",)) -> Join:
-    said = tuple((one, f"{name} {one}".encode()) for one in protocols)
-    return Join("g", name, instance, Client("c", "/h"), CONSUMER, said, 100, 1000)
+    metadata = tuple((one, f"{name} {one}".encode()) for one in protocols)
+    return Join("g", name, instance, Client("c", "/h"), CONSUMER, metadata, 100, 1000)
 
 
 def sync(name: str = "a", *, generation: int = 5, protocol: str | None = "range", kind: str | None = CONSUMER) -> Sync:
@@ -35,7 +35,7 @@ def sync(name: str = "a", *, generation: int = 5, protocol: str | None = "range"
         ("", None, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_act_as_a_member(name: str, instance: str | None, code: ErrorCode) -> None:
+def test_the_error_codes_of_requests_by_member(name: str, instance: str | None, code: ErrorCode) -> None:
     assert decisions.member_fault(group(member("a", instance="i"), member("b")), name, instance) is code
 
 
@@ -58,7 +58,7 @@ def test_a_full_group_takes_only_its_own() -> None:
     assert decisions.has_room(full, "b", 2)
 
 
-def test_who_cannot_join() -> None:
+def test_the_error_codes_of_joins() -> None:
     stable = group(member("a", instance="i"))
     assert decisions.join_fault(stable, join("")) is ErrorCode.NONE
     assert decisions.join_fault(stable, join("a", instance="i")) is ErrorCode.NONE
@@ -82,13 +82,13 @@ def test_who_cannot_join() -> None:
         (S.DEAD, "b", False, Rejoin.UNKNOWN),
     ],
 )
-def test_what_a_member_that_joins_again_leads_to(state: ClassicState, name: str, changed: bool, plan: Rejoin) -> None:
+def test_the_outcome_of_a_rejoin(state: ClassicState, name: str, changed: bool, plan: Rejoin) -> None:
     made = group(member("a"), member("b"), state=state)
     asked = join(name, protocols=("range", "more") if changed else ("range",))
     assert decisions.plan_rejoin(made, made.members[name], asked) is plan
 
 
-def test_who_gets_no_assignment() -> None:
+def test_the_error_codes_of_syncs() -> None:
     made = group(member("a"))
     assert decisions.sync_fault(made, sync()) is ErrorCode.NONE
     assert decisions.sync_fault(made, sync(protocol=None, kind=None)) is ErrorCode.NONE, "older than version 5"
@@ -106,7 +106,7 @@ def test_who_gets_no_assignment() -> None:
         assert decisions.sync_fault(made, sync()) is code
 
 
-def test_what_a_heartbeat_is_told() -> None:
+def test_the_error_codes_of_a_heartbeat() -> None:
     made = group(member("a"))
     assert decisions.heartbeat_fault(made, "x", None, 5) is ErrorCode.UNKNOWN_MEMBER_ID
     assert decisions.heartbeat_fault(made, "a", None, 6) is ErrorCode.ILLEGAL_GENERATION
@@ -125,14 +125,16 @@ def by(name: str = "a", epoch: int = 5, *, transactional: bool = False, instance
     return Committer(name, instance, epoch, 8, transactional)
 
 
-def test_who_may_commit() -> None:
+def test_the_error_codes_of_commits() -> None:
     made = group(member("a", instance="i"))
     assert decisions.commit_fault(made, by()) is ErrorCode.NONE
     assert decisions.commit_fault(made, by(epoch=4)) is ErrorCode.ILLEGAL_GENERATION
     assert decisions.commit_fault(made, by("x")) is ErrorCode.UNKNOWN_MEMBER_ID
     assert decisions.commit_fault(made, by("x", instance="i")) is ErrorCode.FENCED_INSTANCE_ID
     assert decisions.commit_fault(made, by("", -1)) is ErrorCode.UNKNOWN_MEMBER_ID, "past the members"
-    assert decisions.commit_fault(made, by("", -1, transactional=True)) is ErrorCode.NONE, "older producers name nobody"
+    assert decisions.commit_fault(made, by("", -1, transactional=True)) is ErrorCode.NONE, (
+        "older producers name no member"
+    )
     made.restore(S.PREPARING_REBALANCE)
     assert decisions.commit_fault(made, by()) is ErrorCode.NONE, "what was read before it gives its partitions up"
     made.restore(S.COMPLETING_REBALANCE)
@@ -142,7 +144,7 @@ def test_who_may_commit() -> None:
     assert decisions.commit_fault(made, by()) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_anybody_may_commit_for_a_group_without_members() -> None:
+def test_any_client_may_commit_for_a_group_without_members() -> None:
     empty = group(state=S.EMPTY)
     assert decisions.commit_fault(empty, by("", -1)) is ErrorCode.NONE
     assert decisions.commit_fault(empty, by("a", 5)) is ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,4 +1,4 @@
-"""A disk that takes nothing: nobody is told that something happened that did not."""
+"""A failing disk: no response confirms a change that was not stored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def disk(broker: Broker) -> Full:
     return broker.state.storage
 
 
-async def test_an_assignment_that_cannot_be_logged_is_nobodys(broker: Broker) -> None:
+async def test_an_assignment_that_cannot_be_logged_has_no_owner(broker: Broker) -> None:
     one, other = await started(broker, 2)
     for member in (one, other):
         member.send_join(protocols=(("range", b"changed"),))
@@ -56,7 +56,7 @@ async def test_an_assignment_that_cannot_be_logged_is_nobodys(broker: Broker) ->
     await close(one, other)
 
 
-async def test_a_group_that_ends_leaves_its_members_gone(broker: Broker) -> None:
+async def test_the_members_of_a_deleted_group_stay_removed(broker: Broker) -> None:
     (one,) = await started(broker, 1)
     disk(broker).full = True
     assert await one.commit(3) is ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -18,7 +18,7 @@ WHAT = ("join", *["beat"] * 8, "lost", "leave", "away", "back", "evict", "want",
 
 
 class ConsumerHistory:
-    """Members of the consumer protocol that do what a generator of random numbers says."""
+    """Members of the consumer protocol that act at random."""
 
     def __init__(self, broker: Broker, client: RawClient, rng: random.Random) -> None:
         self.broker = broker
@@ -54,7 +54,7 @@ class ConsumerHistory:
     async def act(self, one: ConsumerProtocolMember, what: str) -> None:
         if what == "beat":
             await self.beat(one)
-        elif what == "lost":  # the answer: the member says everything with its next heartbeat
+        elif what == "lost":  # the response: the next heartbeat is a full one
             had, epoch = one.owned, one.epoch
             await self.beat(one)
             one.epoch, one.owned = epoch, {topic: list(some) for topic, some in had.items()}
@@ -88,7 +88,7 @@ class ConsumerHistory:
             assert code is ErrorCode.NONE
 
     def check(self) -> None:
-        """Nobody has what another one has."""
+        """Assert that no partition has two owners."""
         seen: dict[tuple[str, int], str] = {}
         for one in self.members:
             for topic, numbers in one.owned.items():
@@ -142,7 +142,7 @@ class ClassicHistory:
         self.generation = 0
 
     async def step(self) -> None:
-        """One thing that happens; afterwards everybody who is there joins again, and agrees with the others."""
+        """Take one random step, after which all members rejoin and agree."""
         what = self.rng.choice(("come", "come", "go", "evict", "restart"))
         if what == "come" or not self.members:
             await self.come()
@@ -188,7 +188,7 @@ class ClassicHistory:
         return [("range", b"change %d" % self.made)]
 
     async def agree(self) -> None:
-        """Everybody is told the same, of a generation after the last one, with one leader."""
+        """All members get the same response, with a newer generation and one leader."""
         for one in self.members:
             if not one.joining:
                 one.send_join(protocols=self.protocols())

@@ -31,7 +31,7 @@ def step(
     return reconcile(one, target, epoch, owned=owned, is_taken=lambda part: part in taken)
 
 
-def test_a_new_member_takes_what_is_free() -> None:
+def test_a_new_member_gets_the_free_partitions() -> None:
     got = step(member(0), parts(0, 1), 3, owned=parts())
     assert (got.state, got.epoch, got.assigned) == (ReconciliationState.STABLE, 3, {Part(T, 0): 3, Part(T, 1): 3})
 
@@ -41,12 +41,12 @@ def test_a_member_at_its_target_stays_as_it_is() -> None:
     assert step(one, parts(0, 1), 3) is one
 
 
-def test_what_must_be_given_up_comes_first_and_the_epoch_waits_for_it() -> None:
+def test_revocation_comes_first_and_the_epoch_waits_for_it() -> None:
     one = member(3, 0, 1)
     giving = step(one, parts(1, 2), 4)
     assert giving.state is ReconciliationState.UNREVOKED_PARTITIONS
     assert (giving.epoch, frozenset(giving.assigned), frozenset(giving.revoking)) == (3, parts(1), parts(0))
-    assert step(giving, parts(1, 2), 4) is giving, "it said nothing"
+    assert step(giving, parts(1, 2), 4) is giving, "it reported nothing"
     assert step(giving, parts(1, 2), 4, owned=parts(0, 1)) is giving, "it still has it"
     done = step(giving, parts(1, 2), 4, owned=parts(1))
     assert (done.state, done.epoch, done.previous_epoch) == (ReconciliationState.STABLE, 4, 3)
@@ -54,7 +54,7 @@ def test_what_must_be_given_up_comes_first_and_the_epoch_waits_for_it() -> None:
     assert not done.revoking
 
 
-def test_what_others_have_is_waited_for() -> None:
+def test_a_member_waits_for_partitions_of_others() -> None:
     waiting = step(member(0), parts(0, 1), 2, owned=parts(), taken=parts(1))
     assert (waiting.state, waiting.epoch) == (ReconciliationState.UNRELEASED_PARTITIONS, 2)
     assert frozenset(waiting.assigned) == parts(0)
@@ -63,7 +63,7 @@ def test_what_others_have_is_waited_for() -> None:
     assert frozenset(step(again, parts(0, 1), 2).assigned) == parts(0, 1)
 
 
-def test_a_target_that_changes_on_the_way_is_followed() -> None:
+def test_a_target_that_changes_meanwhile_is_followed() -> None:
     giving = step(member(3, 0, 1), parts(1), 4)
     back = step(giving, parts(0, 1), 5, owned=parts(1))
     assert (back.state, back.epoch, frozenset(back.assigned)) == (ReconciliationState.STABLE, 5, parts(0, 1))
@@ -76,7 +76,7 @@ numbers = st.frozensets(st.integers(0, 7)).map(lambda some: parts(*some))
 
 
 @given(targets=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
-def test_two_members_never_have_the_same_and_always_get_to_their_targets(targets: list[tuple[Parts, Parts]]) -> None:
+def test_no_partition_has_two_owners_and_all_members_reach_their_targets(targets: list[tuple[Parts, Parts]]) -> None:
     members = {"a": dataclasses.replace(member(0), member_id="a"), "b": dataclasses.replace(member(0), member_id="b")}
 
     def has(name: str) -> Parts:

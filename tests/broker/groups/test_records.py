@@ -84,14 +84,14 @@ def test_a_consumer_group_is_read_as_it_was_written() -> None:
     assert read.static == {"i": "m"}
 
 
-def test_a_member_that_changes_what_it_says_stays_where_it_is() -> None:
+def test_a_member_with_a_new_subscription_keeps_its_place() -> None:
     changed = dataclasses.replace(MEMBER, topics=("v",), regex=None)
     read = replay(*WRITTEN, rows.member_row("g", changed), rows.regex_row("g", "x.*", None, 4, 60))
     assert read.members == {"m": changed}
     assert read.regexes == {}
 
 
-def test_the_ends_of_members_leave_nothing() -> None:
+def test_tombstones_of_members_leave_nothing() -> None:
     read = replay(*WRITTEN, *rows.ends_of_member("g", "m"))
     assert (read.members, read.target, read.owners, read.static) == ({}, {}, {}, {})
     assert read.emptied_ms == 77

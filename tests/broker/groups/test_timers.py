@@ -60,7 +60,7 @@ async def test_a_deadline_may_be_brought_forward() -> None:
     assert await fired.count(2) == ["a", "b"]
 
 
-async def test_what_is_cancelled_does_not_fire() -> None:
+async def test_a_cancelled_deadline_does_not_fire() -> None:
     fired = Fired()
     fired.timers.set(key("a"), 0.001)
     fired.timers.set(key("b"), 0.002)
@@ -70,7 +70,7 @@ async def test_what_is_cancelled_does_not_fire() -> None:
     assert key("a") not in fired.timers
 
 
-async def test_the_heap_stays_small_however_often_deadlines_come_and_go() -> None:
+async def test_the_heap_stays_small_when_deadlines_are_set_and_cancelled() -> None:
     fired = Fired()
     for number in range(10_000):
         fired.timers.set(key(str(number % 3)), 1000 + number)

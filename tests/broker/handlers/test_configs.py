@@ -110,8 +110,8 @@ async def test_configs_are_set_deleted_and_edited(client: RawClient) -> None:
 async def test_a_wrong_change_changes_nothing(
     broker: Broker, client: RawClient, change: tuple[str, int, str | None], code: int
 ) -> None:
-    told, message = await _change(client, TOPIC, "t", ("segment.bytes", SET, "1048576"), change)
-    assert (told, bool(message)) == (code, bool(code))
+    error_code, message = await _change(client, TOPIC, "t", ("segment.bytes", SET, "1048576"), change)
+    assert (error_code, bool(message)) == (code, bool(code))
     assert bool(broker.state.topics.require("t").configs) == (code == 0)
 
 

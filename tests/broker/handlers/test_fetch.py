@@ -175,9 +175,7 @@ async def test_an_older_leader_epoch_is_fenced(broker: Broker, client: RawClient
     assert (await _fetch_one(client, request)).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
-async def test_a_consumer_that_read_more_than_there_is_now_is_told_where_the_log_parts(
-    broker: Broker, client: RawClient
-) -> None:
+async def test_a_fetch_past_a_truncation_returns_the_diverging_epoch(broker: Broker, client: RawClient) -> None:
     for value in (b"a", b"b", b"c"):
         await produce_one(client, "t", batch([value]))
     broker.state.topics.require("t").partitions[0].log.truncate_to(1)

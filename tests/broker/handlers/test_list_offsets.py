@@ -38,7 +38,7 @@ async def _ask(
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-async def test_every_version_tells_start_end_and_times(client: RawClient, version: int) -> None:
+async def test_every_version_returns_start_end_and_times(client: RawClient, version: int) -> None:
     await produce_one(client, "t", batch([b"a", b"b", b"c"], timestamp=TIME))
     epoch = 0 if version >= 4 else -1
     for timestamp, offset, found, known in (
@@ -52,7 +52,7 @@ async def test_every_version_tells_start_end_and_times(client: RawClient, versio
         assert (answer.error_code, answer.offset, answer.timestamp, answer.leader_epoch) == (0, offset, found, known)
 
 
-async def test_version_0_tells_a_list(client: RawClient) -> None:
+async def test_version_0_returns_a_list(client: RawClient) -> None:
     await produce_one(client, "t", batch([b"a", b"b", b"c"], timestamp=TIME))
     assert (await _ask(client, -1, 0, most=5)).old_style_offsets == [3, 0]
     assert (await _ask(client, -1, 0)).old_style_offsets == [3]
@@ -82,7 +82,7 @@ async def test_unknown_partitions_and_epochs_are_refused(client: RawClient) -> N
 
 
 @pytest.mark.parametrize("version", range(5))
-async def test_the_end_of_an_epoch_is_told(client: RawClient, version: int) -> None:
+async def test_the_end_of_an_epoch_is_returned(client: RawClient, version: int) -> None:
     await produce_one(client, "t", batch([b"a", b"b"]))
 
     async def ask(topic: str, epoch: int, current: int = -1) -> epochs.EpochEndOffset:

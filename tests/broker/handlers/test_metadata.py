@@ -25,7 +25,7 @@ def _asking(*names: str, create: bool = True) -> metadata.MetadataRequest:
 
 
 @pytest.mark.parametrize("version", range(14))
-async def test_every_version_tells_brokers_and_partitions(broker: Broker, client: RawClient, version: int) -> None:
+async def test_every_version_returns_brokers_and_partitions(broker: Broker, client: RawClient, version: int) -> None:
     answer = await client.ask(_asking("t"), version)
     assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(1, "127.0.0.1", broker.port)]
     (topic,) = answer.topics
@@ -87,7 +87,7 @@ async def test_topics_are_found_by_id(broker: Broker, client: RawClient) -> None
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, b"x" * 16, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-async def test_operations_are_told_when_asked_for(client: RawClient) -> None:
+async def test_operations_are_returned_on_request(client: RawClient) -> None:
     request = _asking("t")
     request.include_topic_authorized_operations = True
     answer = await client.ask(request, 9)
@@ -102,8 +102,8 @@ async def test_operations_are_told_when_asked_for(client: RawClient) -> None:
 async def test_the_versions_are_those_of_the_table(client: RawClient, version: int) -> None:
     request = api_versions.ApiVersionsRequest(client_software_name="raw-1", client_software_version="1.0")
     answer = await client.ask(request, version)
-    told = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
-    assert told == {key: (api.first, api.last) for key, api in APIS.items()}
+    returned = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+    assert returned == {key: (api.first, api.last) for key, api in APIS.items()}
     if version >= 3:
         levels = {one.name: one.max_version_level for one in answer.finalized_features}
         assert levels["metadata.version"] == 30
@@ -114,7 +114,7 @@ async def test_the_versions_are_those_of_the_table(client: RawClient, version: i
         assert lowest["kraft.version"] == (0 if version >= 4 else 1)
 
 
-async def test_a_version_that_nobody_has_is_answered_by_version_0(client: RawClient) -> None:
+async def test_an_unknown_version_is_answered_in_version_0(client: RawClient) -> None:
     frame = bytearray(b"".join(encode_request(api_versions.ApiVersionsRequest(), 0, 7, "raw")))
     frame[6:8] = (99).to_bytes(2, "big")
     client.writer.write(frame)
@@ -168,7 +168,7 @@ async def test_there_are_no_reassignments(client: RawClient) -> None:
 async def test_partitions_are_described_in_pieces(broker: Broker, client: RawClient) -> None:
     await broker.create_topic("a", 5)
     await broker.create_topic("z", 1)
-    told: list[tuple[str | None, int]] = []
+    returned: list[tuple[str | None, int]] = []
     cursor = None
     pieces = 0
     while True:
@@ -176,12 +176,12 @@ async def test_partitions_are_described_in_pieces(broker: Broker, client: RawCli
             topics=[], response_partition_limit=3, cursor=cursor
         )
         answer = await client.ask(request, 0)
-        told += [(topic.name, one.partition_index) for topic in answer.topics for one in topic.partitions]
+        returned += [(topic.name, one.partition_index) for topic in answer.topics for one in topic.partitions]
         pieces += 1
         cursor = answer.next_cursor
         if cursor is None:
             break
-    assert told == [("a", 0), ("a", 1), ("a", 2), ("a", 3), ("a", 4), ("t", 0), ("t", 1), ("z", 0)]
+    assert returned == [("a", 0), ("a", 1), ("a", 2), ("a", 3), ("a", 4), ("t", 0), ("t", 1), ("z", 0)]
     assert pieces == 3
 
 

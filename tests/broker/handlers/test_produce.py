@@ -21,7 +21,7 @@ async def _values(client: RawClient, topic: str) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("version", range(3, 13))
-async def test_every_version_by_name_appends_and_tells_the_offset(client: RawClient, version: int) -> None:
+async def test_every_version_by_name_appends_and_returns_the_offset(client: RawClient, version: int) -> None:
     first = await produce_one(client, "t", batch([b"a", b"b"]), version=version)
     second = await produce_one(client, "t", batch([b"c"]), version=version, acks=1)
     assert (first.error_code, first.base_offset, first.log_append_time_ms) == (0, 0, -1)
@@ -68,8 +68,8 @@ async def test_partitions_of_one_request_succeed_and_fail_by_themselves(client: 
         ],
     )
     response = await client.ask(request, 9)
-    told = [[(one.index, one.error_code) for one in topic.partition_responses] for topic in response.responses]
-    assert told == [
+    codes = [[(one.index, one.error_code) for one in topic.partition_responses] for topic in response.responses]
+    assert codes == [
         [(1, 0), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (0, ErrorCode.CORRUPT_MESSAGE)],
         [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)],
     ]
@@ -148,12 +148,12 @@ async def test_a_compacted_topic_names_the_records_without_a_key(broker: Broker,
 async def test_log_append_time_replaces_the_producers_timestamps(broker: Broker, client: RawClient) -> None:
     await broker.create_topic("l", 1, {"message.timestamp.type": "LogAppendTime"})
     before = wall_ms()
-    told = await produce_one(client, "l", batch([b"a", b"b"], timestamp=1))
-    assert before <= told.log_append_time_ms <= wall_ms()
+    produced = await produce_one(client, "l", batch([b"a", b"b"], timestamp=1))
+    assert before <= produced.log_append_time_ms <= wall_ms()
     response = await client.ask(fetch_request("l"), 12)
     records = read_batches(response.responses[0].partitions[0].records, "l", 0)[0].records()
     assert [(one.timestamp, one.timestamp_type) for one in records] == [
-        (told.log_append_time_ms, TimestampType.LOG_APPEND_TIME)
+        (produced.log_append_time_ms, TimestampType.LOG_APPEND_TIME)
     ] * 2
 
 
@@ -199,8 +199,8 @@ async def test_old_formats_are_brought_to_the_present_one(
     client: RawClient, version: int, magic: int, codec: Compression
 ) -> None:
     sent = batch([b"a", None, b"c"], keys=[b"1", b"2", None], magic=magic, compression=codec)
-    told = await produce_one(client, "t", sent, version=version)
-    assert (told.error_code, told.base_offset) == (0, 0)
+    produced = await produce_one(client, "t", sent, version=version)
+    assert (produced.error_code, produced.base_offset) == (0, 0)
     response = await client.ask(fetch_request("t"), 12)
     records = read_batches(response.responses[0].partitions[0].records, "t", 0)[0].records()
     assert [(one.offset, one.key, one.value) for one in records] == [(0, b"1", b"a"), (1, b"2", None), (2, None, b"c")]
@@ -219,7 +219,7 @@ async def test_an_idempotent_producer_is_checked_by_its_sequence_numbers(client:
     assert (await produce_one(client, "t", sealed(b"a", 0))).base_offset == 0
     assert (await produce_one(client, "t", sealed(b"b", 1))).base_offset == 1
     again = await produce_one(client, "t", sealed(b"a", 0))
-    assert (again.error_code, again.base_offset) == (0, 0), "a duplicate is told its first offset"
+    assert (again.error_code, again.base_offset) == (0, 0), "a duplicate gets its first offset"
     gap = await produce_one(client, "t", sealed(b"d", 3))
     assert gap.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert (await produce_one(client, "t", sealed(b"c", 0, epoch=1))).base_offset == 2

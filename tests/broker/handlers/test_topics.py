@@ -32,9 +32,9 @@ async def test_every_version_creates(broker: Broker, client: RawClient, version:
     assert (len(topic.partitions), topic.configs) == (3, {"retention.ms": "5000"})
     if version >= 5:
         assert (result.num_partitions, result.replication_factor) == (3, 1)
-        told = {one.name: (one.value, one.config_source) for one in result.configs or []}
-        assert told["retention.ms"] == ("5000", 1)
-        assert told["segment.bytes"] == (str(1 << 30), 5)
+        returned = {one.name: (one.value, one.config_source) for one in result.configs or []}
+        assert returned["retention.ms"] == ("5000", 1)
+        assert returned["segment.bytes"] == (str(1 << 30), 5)
     if version >= 7:
         assert result.topic_id == topic.id
 

@@ -257,7 +257,7 @@ async def test_offsets_are_committed_with_their_transaction(client: RawClient, n
         assert await committed_offset(client, "g", "t", stable=True) == (0, seen)
 
 
-async def test_offsets_of_nobody_and_nowhere_are_refused(client: RawClient) -> None:
+async def test_offsets_of_unknown_members_and_partitions_are_refused(client: RawClient) -> None:
     producer = RawProducer(client, newer=True)
     await producer.init()
     assert await producer.commit_offset("g", "t", 1, generation=4) == ErrorCode.ILLEGAL_GENERATION
@@ -339,7 +339,7 @@ async def test_a_transaction_that_hangs_in_a_partition_is_found_and_ended(broker
     assert await mark(0, 2) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-# --- trouble with the disk --------------------------------------------------------------------------------------------
+# --- failures of the disk ---------------------------------------------------------------------------------------------
 
 
 async def test_without_room_on_the_disk_the_coordinator_is_not_available_and_nothing_changes() -> None:

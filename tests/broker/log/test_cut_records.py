@@ -1,4 +1,4 @@
-"""Recovery that cuts acknowledged records off says so: which partition, which offsets, why."""
+"""Recovery that cuts off acknowledged records logs the partition, the offsets and the cause."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_later_segments_that_go_with_a_damaged_one_are_counted(
     assert f"{19 * size} bytes were cut off" in line
 
 
-def test_an_append_that_did_not_finish_is_no_loss(
+def test_cutting_an_unfinished_append_is_not_a_loss(
     open_manager: OpenManager, make_batch: MakeBatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = _killed(open_manager, make_batch)
@@ -110,7 +110,7 @@ def test_an_append_that_did_not_finish_is_no_loss(
     assert "the 85 bytes of this append, which did not finish, were cut off" in record.getMessage()
 
 
-def test_a_sound_log_is_opened_in_silence(
+def test_opening_a_valid_log_logs_nothing(
     open_manager: OpenManager, make_batch: MakeBatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = _killed(open_manager, make_batch, 20, segment_bytes=300)

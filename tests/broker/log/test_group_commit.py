@@ -52,7 +52,7 @@ async def _append_and_flush(log: PartitionLog, batch: bytearray, done: list[int]
     done.append(end)
 
 
-async def test_twenty_who_wait_share_two_flushes(storage: _Counting, log: PartitionLog, make_batch: MakeBatch) -> None:
+async def test_twenty_waiters_share_two_flushes(storage: _Counting, log: PartitionLog, make_batch: MakeBatch) -> None:
     done: list[int] = []
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
@@ -82,7 +82,7 @@ async def test_indexes_of_a_segment_that_was_flushed_while_it_was_active_are_flu
     assert "orders-0/00000000000000000001.log" in storage.synced
 
 
-async def test_a_flush_that_fails_fails_those_who_wait_and_the_next_one_tries_again(
+async def test_a_failed_flush_fails_its_waiters_and_the_next_one_retries(
     storage: _Counting, log: PartitionLog, make_batch: MakeBatch
 ) -> None:
     end = log.append(make_batch(1), now_ms=NOW).last_offset + 1

@@ -78,7 +78,7 @@ def test_aborted_transactions_are_34_bytes_each() -> None:
     st.lists(st.tuples(st.integers(1, 1000), st.integers(1, 100_000)), max_size=50),
     st.integers(0, 60_000),
 )
-def test_look_ups_agree_with_a_linear_search(steps: list[tuple[int, int]], target: int) -> None:
+def test_lookups_agree_with_a_linear_search(steps: list[tuple[int, int]], target: int) -> None:
     index, entries = OffsetIndex(0), [(0, 0)]
     for offset_step, position_step in steps:
         entries.append((entries[-1][0] + offset_step, entries[-1][1] + position_step))

@@ -227,7 +227,7 @@ def test_sealed_segments_are_read_again_after_their_handles_were_given_back(
     assert found.offset == 4
 
 
-# --- look-ups by time -------------------------------------------------------------------------------------------------
+# --- lookups by time --------------------------------------------------------------------------------------------------
 
 
 def test_a_timestamp_finds_the_first_record_at_or_after_it(open_log: OpenLog, make_batch: MakeBatch) -> None:
@@ -246,7 +246,7 @@ def test_a_timestamp_finds_the_first_record_at_or_after_it(open_log: OpenLog, ma
     assert first_at(log, None) == (199, NOW + 1990, 3)
 
 
-def test_times_that_do_not_rise_are_found_all_the_same(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_timestamps_out_of_order_are_found(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log(index_interval_bytes=0, segment_bytes=300)
     for timestamp in (50, 90, 10, 20, 95, 30):
         log.append(make_batch(1, timestamp=timestamp), now_ms=NOW)
@@ -344,7 +344,7 @@ def test_a_flushed_log_has_nothing_to_flush(open_log: OpenLog, make_batch: MakeB
     assert log.prepare_flush(NOW) is None
 
 
-def test_a_flush_that_a_truncation_overtook_proves_nothing(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_a_flush_before_a_truncation_does_not_move_the_recovery_point(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     for _ in range(3):
         log.append(make_batch(1), now_ms=NOW)
@@ -439,7 +439,7 @@ def test_a_full_disk_refuses_the_append_and_loses_nothing(
     assert read == list(range(accepted + 2))
 
 
-def test_a_log_says_what_it_holds(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_the_repr_of_a_log_shows_its_contents(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log()
     log.append(make_batch(2), now_ms=NOW)
     assert repr(log) == "<PartitionLog orders[0] 0..2, 1 segments>"

@@ -94,8 +94,8 @@ def test_a_deleted_partition_frees_its_name_at_once_and_its_files_later(
     manager.create(topic, 0, TOPIC_ID, NOW).append(make_batch(1), now_ms=NOW)
     manager.delete(topic, 0, NOW)
     assert manager.get(topic, 0) is None
-    [doomed] = [name for name in storage.list("") if name.endswith("-delete")]
-    assert len(doomed) <= 255
+    [deleting] = [name for name in storage.list("") if name.endswith("-delete")]
+    assert len(deleting) <= 255
     assert manager.create(topic, 0, TOPIC_ID, NOW).end_offset == 0
     assert manager.deletions_due(NOW + 999) is None
     manager.close(NOW)
@@ -105,12 +105,12 @@ def test_a_deleted_partition_frees_its_name_at_once_and_its_files_later(
     work = again.deletions_due(NOW)
     assert work is not None
     work.do()
-    assert doomed not in storage.list("")
+    assert deleting not in storage.list("")
     with pytest.raises(KeyError):
         again.delete("nothing", 0, NOW)
 
 
-def test_a_half_made_partition_is_cleared_away(storage: Storage, open_manager: OpenManager) -> None:
+def test_an_incomplete_partition_is_removed(storage: Storage, open_manager: OpenManager) -> None:
     open_manager(storage).close(NOW)
     storage.make_directory("orders-0")
     manager = open_manager(storage)
@@ -192,7 +192,7 @@ def test_idle_producers_are_forgotten_everywhere(
     manager.release_idle()
 
 
-def test_a_manager_says_what_it_has(open_manager: OpenManager) -> None:
+def test_the_repr_of_a_manager_shows_its_contents(open_manager: OpenManager) -> None:
     manager = open_manager(MemoryStorage())
     assert repr(manager) == "<LogManager <MemoryStorage 1 files>, 0 logs>"
     manager.close(NOW)
@@ -223,7 +223,7 @@ def test_a_checkpoint_that_was_overtaken_writes_nothing(
 
 
 def test_an_unclean_start_begins_an_epoch_that_no_lost_record_had(make_batch: MakeBatch) -> None:
-    """Else a consumer that read what was lost could not tell it from what has its offsets now."""
+    """Otherwise a consumer of lost records could not detect that their offsets were reused."""
     storage = MemoryStorage()
     rng = random.Random(1)
     epochs: list[int] = []

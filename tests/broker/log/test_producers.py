@@ -76,7 +76,7 @@ def test_the_last_five_batches_are_recognised() -> None:
     assert code_of(log, Sent(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # forgotten
 
 
-def test_a_batch_with_other_bounds_is_no_duplicate() -> None:
+def test_a_batch_with_other_bounds_is_not_a_duplicate() -> None:
     log = Log()
     log.append(Sent(0, 3))
     assert code_of(log, Sent(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -92,7 +92,7 @@ def test_segments_behind_the_damage_are_deleted(
     log = reopened(storage, open_manager, segment_bytes=200)
     assert log.end_offset == second
     assert {n for n in storage.list("orders-0") if n.endswith(".log")} == {"0" * 20 + ".log", f"{second:020d}.log"}
-    # the producer goes on from what is left
+    # the producer continues after the remaining records
     assert log.append(make_batch(1, producer_id=7, epoch=0, sequence=second), now_ms=NOW).base_offset == second
 
 
@@ -171,7 +171,7 @@ def test_a_damaged_snapshot_is_replaced_by_a_replay(
     assert not log.append(make_batch(1, producer_id=7, epoch=0, sequence=8), now_ms=NOW).is_duplicate
 
 
-def test_a_log_that_ends_before_its_start_begins_anew(open_manager: OpenManager, make_batch: MakeBatch) -> None:
+def test_a_log_that_ends_before_its_start_is_reset(open_manager: OpenManager, make_batch: MakeBatch) -> None:
     """The log start was checkpointed, and the power failed before the records were flushed."""
     storage = MemoryStorage()
     manager = open_manager(storage)
@@ -186,7 +186,7 @@ def test_a_log_that_ends_before_its_start_begins_anew(open_manager: OpenManager,
     assert log.append(make_batch(1), now_ms=NOW).base_offset == 10
 
 
-def test_a_log_that_begins_anew_knows_no_producer(open_manager: OpenManager, make_batch: MakeBatch) -> None:
+def test_a_reset_log_knows_no_producer(open_manager: OpenManager, make_batch: MakeBatch) -> None:
     storage = MemoryStorage()
     manager = open_manager(storage, segment_bytes=300)
     log = manager.create("orders", 0, TOPIC_ID, NOW)
@@ -215,7 +215,7 @@ def test_a_hole_between_segments_ends_the_log(open_manager: OpenManager, make_ba
     assert (log.end_offset, log.segment_offsets) == (1, (0,))
 
 
-def test_gaps_that_compaction_left_are_no_damage(open_manager: OpenManager, make_batch: MakeBatch) -> None:
+def test_gaps_from_compaction_are_not_damage(open_manager: OpenManager, make_batch: MakeBatch) -> None:
     storage = MemoryStorage()
     manager = open_manager(storage)
     log = manager.create("orders", 0, TOPIC_ID, NOW)

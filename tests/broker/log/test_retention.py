@@ -32,7 +32,7 @@ def _retain(log: PartitionLog, now_ms: int) -> list[str]:
     return removal.files
 
 
-def test_segments_whose_records_are_too_old_go(open_log: OpenLog, make_batch: MakeBatch) -> None:
+def test_segments_past_their_retention_are_deleted(open_log: OpenLog, make_batch: MakeBatch) -> None:
     log = open_log(retention_ms=1000)
     fill(log, make_batch, 5, step=100)
     assert _retain(log, NOW + 1000) == []
@@ -47,7 +47,7 @@ def test_segments_whose_records_are_too_old_go(open_log: OpenLog, make_batch: Ma
     assert log.read(3, 100).data
 
 
-def test_when_everything_is_too_old_the_log_goes_on_in_an_empty_segment(
+def test_a_log_whose_records_all_expired_continues_in_an_empty_segment(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
     log = open_log(retention_ms=1000)

@@ -34,7 +34,7 @@ def test_a_file_is_read_where_it_was_written(locked: Storage) -> None:
     file.close()
 
 
-def test_names_come_and_go(locked: Storage) -> None:
+def test_files_are_created_and_deleted(locked: Storage) -> None:
     locked.make_directory("t-0")
     locked.write("t-0/a", b"1")
     locked.write("t-0/b", b"2")
@@ -52,7 +52,7 @@ def test_names_come_and_go(locked: Storage) -> None:
     assert "t-0.x-delete" not in locked.list("")
 
 
-def test_what_is_missing_reads_as_nothing(locked: Storage) -> None:
+def test_a_missing_file_reads_as_empty(locked: Storage) -> None:
     assert locked.read("nothing") is None
     assert locked.size("nothing") == -1
     assert locked.list("nothing") == []
@@ -70,7 +70,7 @@ def test_a_small_file_is_replaced_whole(locked: Storage) -> None:
     assert "topics.json.tmp" not in locked.list("")
 
 
-def test_a_second_broker_on_the_same_directory_is_told_so(tmp_path: Path) -> None:
+def test_a_directory_is_locked_by_one_broker(tmp_path: Path) -> None:
     first, second = DiskStorage(tmp_path), DiskStorage(tmp_path)
     first.lock()
     with pytest.raises(StorageError, match="another broker uses the data directory"):
@@ -80,7 +80,7 @@ def test_a_second_broker_on_the_same_directory_is_told_so(tmp_path: Path) -> Non
     second.unlock()
 
 
-def test_a_second_broker_on_the_same_memory_is_told_so() -> None:
+def test_a_memory_storage_is_locked_by_one_broker() -> None:
     storage = MemoryStorage()
     storage.lock()
     with pytest.raises(StorageError, match="another broker"):
@@ -161,6 +161,6 @@ def test_memory_knows_when_a_file_was_written(locked: Storage) -> None:
     assert locked.modified_ms("a") > 1_600_000_000_000
 
 
-def test_storages_say_who_they_are(tmp_path: Path) -> None:
+def test_the_repr_of_a_storage_shows_its_place(tmp_path: Path) -> None:
     assert repr(DiskStorage(tmp_path)) == f"<DiskStorage {tmp_path}>"
     assert repr(MemoryStorage()) == "<MemoryStorage 0 files>"

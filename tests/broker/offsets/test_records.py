@@ -48,6 +48,6 @@ def test_records_of_group_members_are_passed_over() -> None:
 
 
 @given(st.binary(max_size=40))
-def test_any_bytes_are_a_value_or_told_as_damaged(value: bytes) -> None:
+def test_any_bytes_are_a_value_or_reported_as_corrupt(value: bytes) -> None:
     with contextlib.suppress(CorruptRecord):
         assert decode_value(KEY, value).offset == int.from_bytes(value[2:10], "big", signed=True)

@@ -1,4 +1,4 @@
-"""What the coordinator does by itself: transactions that take too long, ids that nobody uses."""
+"""Timers of the coordinator: transactions past their timeout, unused ids."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_each_transaction_has_its_own_time(broker: Broker, client: RawClie
     assert broker.state.transactions.abort_timed_out(before + 1000) == 0
 
 
-async def test_the_time_goes_on_across_a_restart() -> None:
+async def test_the_transaction_timeout_continues_across_a_restart() -> None:
     storage = MemoryStorage()
     async with Broker(storage=storage, topics={"t": 1}, rng=random.Random(3)) as broker:
         client = await RawClient.connect(broker)
@@ -95,7 +95,7 @@ async def test_the_chores_of_the_broker_abort_what_takes_too_long() -> None:
         await client.close()
 
 
-async def test_ids_that_nobody_used_for_long_are_forgotten_also_by_the_log() -> None:
+async def test_unused_ids_are_forgotten_also_by_the_log() -> None:
     storage = MemoryStorage()
     week = 7 * 24 * 3_600_000
     async with Broker(storage=storage, topics={"t": 1}) as broker:

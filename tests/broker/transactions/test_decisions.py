@@ -74,7 +74,7 @@ def test_init_aborts_an_ongoing_transaction_and_lets_the_producer_ask_again() ->
     assert (after.state, after.epoch, after.partitions) == (S.PREPARE_ABORT, EPOCH + 1, ONLY_A)
 
 
-def test_a_producer_that_names_itself_gets_the_next_epoch_and_gets_it_again_when_it_repeats_itself() -> None:
+def test_a_producer_that_names_its_id_gets_the_next_epoch_and_the_same_one_at_a_retry() -> None:
     _, after = init(transaction(), ME)
     assert after is not None
     assert after.epoch == EPOCH + 1
@@ -84,7 +84,7 @@ def test_a_producer_that_names_itself_gets_the_next_epoch_and_gets_it_again_when
     assert again.identity == after.identity
 
 
-def test_an_init_without_a_name_in_between_fences_the_one_that_repeats_itself() -> None:
+def test_an_init_without_an_id_in_between_fences_the_repeated_one() -> None:
     _, after = init(transaction())
     assert after is not None
     assert init(after, ME) == (FENCED, None)
@@ -92,11 +92,11 @@ def test_an_init_without_a_name_in_between_fences_the_one_that_repeats_itself() 
 
 @pytest.mark.parametrize("who", [Identity(ID, EPOCH - 1), Identity(ID, EPOCH + 1), Identity(ID + 1, EPOCH)])
 @pytest.mark.parametrize("state", [S.EMPTY, S.ONGOING, S.COMPLETE_ABORT])
-def test_who_was_replaced_is_fenced_and_changes_nothing(state: TransactionState, who: Identity) -> None:
+def test_a_replaced_producer_is_fenced_and_changes_nothing(state: TransactionState, who: Identity) -> None:
     assert init(transaction(state), who) == (FENCED, None)
 
 
-def test_a_producer_that_inits_in_its_own_transaction_goes_on_with_the_epoch_that_follows() -> None:
+def test_a_producer_that_inits_in_its_own_transaction_gets_the_next_epoch() -> None:
     for version in (0, 2):
         code, fenced = init(transaction(S.ONGOING, client_version=version), ME)
         assert code is BUSY
@@ -159,7 +159,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("current", "who", "code"), FAULTS)
-def test_who_may_not_write_is_told_why(current: Transaction | None, who: Identity, code: ErrorCode) -> None:
+def test_the_error_code_names_why_a_producer_may_not_write(
+    current: Transaction | None, who: Identity, code: ErrorCode
+) -> None:
     assert add(current, who) == (code, None)
     assert verify(current, who, A) is code
 
@@ -197,7 +199,9 @@ def test_an_older_clients_end_outside_of_a_transaction(state: TransactionState, 
 
 @pytest.mark.parametrize(("current", "who", "code"), FAULTS[:4])
 @pytest.mark.parametrize("version", [0, 2])
-def test_who_may_not_end_is_told_why(current: Transaction | None, who: Identity, code: ErrorCode, version: int) -> None:
+def test_the_error_code_names_why_a_producer_may_not_end(
+    current: Transaction | None, who: Identity, code: ErrorCode, version: int
+) -> None:
     assert end(current, who, version=version) == (code, None)
 
 

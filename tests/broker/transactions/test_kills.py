@@ -72,7 +72,7 @@ async def test_a_decision_that_was_logged_is_carried_out_by_the_next_start(
 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["older", "newer"])
-async def test_an_ongoing_transaction_goes_on_after_a_kill(storage: Storage, newer: bool) -> None:
+async def test_an_ongoing_transaction_survives_a_kill(storage: Storage, newer: bool) -> None:
     async with start(storage) as broker:
         client = await RawClient.connect(broker)
         producer = await begin(client, newer=newer)
@@ -126,7 +126,7 @@ async def test_a_clean_stop_keeps_an_open_transaction_open(storage: Storage) -> 
 
 
 async def test_markers_that_cannot_be_written_are_written_once_they_can() -> None:
-    storage = Doomed()
+    storage = FailingStorage()
     async with start(storage) as broker:
         client = await RawClient.connect(broker)
         producer = await begin(client, newer=True)
@@ -161,8 +161,8 @@ async def test_what_no_transaction_knows_of_is_aborted_at_the_start() -> None:
         await client.close()
 
 
-class Doomed(MemoryStorage):
-    """A disk that takes so many more writes, and then none: the process could as well have been killed there."""
+class FailingStorage(MemoryStorage):
+    """A disk that fails after a number of writes, like a kill at that place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +182,7 @@ class Doomed(MemoryStorage):
 async def test_a_kill_at_any_write_leaves_all_of_a_transaction_or_nothing(commit: bool, newer: bool) -> None:
     ended = 0
     for writes in range(30):
-        storage = Doomed()
+        storage = FailingStorage()
         broker = start(storage)
         await broker.start()
         client = await RawClient.connect(broker)

@@ -28,7 +28,7 @@ PARTITIONS = st.frozensets(
     st.integers(-1, 2**15 - 1),
     st.integers(0, 2),
 )
-def test_a_transaction_comes_back_as_it_was(
+def test_a_transaction_survives_a_round_trip(
     name: str,
     state: TransactionState,
     partitions: frozenset[TopicPartition],
@@ -72,12 +72,12 @@ def test_keys_of_another_kind_are_passed_over() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00", b"\x00\x00\x00\x05ab"])
-def test_a_damaged_key_is_told(key: bytes | None) -> None:
+def test_a_damaged_key_is_reported(key: bytes | None) -> None:
     with pytest.raises(CorruptRecord, match="key of a transaction"):
         decode_key(key)
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_a_value_or_told_as_damaged(value: bytes) -> None:
+def test_any_bytes_are_a_value_or_reported_as_corrupt(value: bytes) -> None:
     with contextlib.suppress(CorruptRecord):
         assert decode_value("tx", value).producer_id == int.from_bytes(value[2:10], "big", signed=True)

@@ -53,6 +53,6 @@ def test_nothing_leads_out_of_dead() -> None:
     assert {source for source, event in TRANSITIONS if event is TransactionEvent.EXPIRE} == set(AT_REST)
 
 
-def test_a_way_that_is_not_in_the_table_is_our_fault() -> None:
+def test_a_transition_missing_from_the_table_raises() -> None:
     with pytest.raises(InvalidTransition, match="tx: no way from EMPTY by COMMIT"):
         Transaction("tx", 1).after(TransactionEvent.COMMIT, 5)
