@@ -38,7 +38,7 @@ async def first_block(events: EventStream[ConsumerEvent]) -> BlockedLoop:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_is_told(
+async def test_a_member_survives_a_blocked_loop_and_the_blocking_line_is_reported(
     protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     listener = RecordingListener()
@@ -66,7 +66,7 @@ async def test_a_blocked_loop_costs_no_membership_and_the_line_that_blocked_it_i
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_the_warning_of_a_member_that_exceeds_the_poll_interval_names_the_line_that_blocked_the_loop(
+async def test_the_warning_of_an_exceeded_poll_interval_names_the_blocking_line(
     protocol: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"group_protocol": protocol, "session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 50}

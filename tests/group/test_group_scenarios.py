@@ -34,7 +34,7 @@ def kafka_broker_options() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_16_a_member_reads_a_topic_that_was_made_anew_from_its_start(kafka_broker: Broker, protocol: str) -> None:
+async def test_16_a_member_reads_a_recreated_topic_from_its_start(kafka_broker: Broker, protocol: str) -> None:
     """With fewer partitions. What the group had committed was about the old one."""
     await fill(kafka_broker, 4)
     async with member(kafka_broker, group_protocol=protocol, metadata_max_age_ms=20) as reader:
@@ -63,7 +63,7 @@ async def read_anew(reader: Consumer[bytes, bytes]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_16_what_the_new_topic_lacks_is_no_error_while_the_group_has_not_taken_it_away(protocol: str) -> None:
+async def test_16_a_partition_missing_in_a_recreated_topic_is_not_an_error_before_it_is_revoked(protocol: str) -> None:
     """Heartbeats come every few seconds, and the member learns from the metadata first."""
     async with Broker(topics={"t": 4}) as broker:
         await fill(broker, 4)
@@ -108,9 +108,7 @@ class Foreigner:
 
 
 @pytest.mark.parametrize("newer", [False, True])
-async def test_40_of_two_that_claim_a_partition_in_different_generations_the_newer_ones_word_counts(
-    kafka_broker: Broker, newer: bool
-) -> None:
+async def test_40_of_two_claims_of_a_partition_the_newer_generation_counts(kafka_broker: Broker, newer: bool) -> None:
     """Who missed a generation still says that it has what others were given in it."""
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener, enable_auto_commit=False) as reader:
@@ -130,7 +128,7 @@ async def test_40_of_two_that_claim_a_partition_in_different_generations_the_new
         await assigned(reader, 0, 1, 2, 3)
 
 
-async def test_40_what_two_claim_in_one_generation_is_first_taken_from_both(kafka_broker: Broker) -> None:
+async def test_40_a_partition_claimed_twice_in_one_generation_is_first_revoked_from_both(kafka_broker: Broker) -> None:
     async with member(kafka_broker, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1, 2, 3)
         stranger = Foreigner(await RawMember.connect(kafka_broker))
@@ -141,7 +139,7 @@ async def test_40_what_two_claim_in_one_generation_is_first_taken_from_both(kafk
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_40_who_comes_back_after_others_took_over_has_lost_its_partitions_first(
+async def test_40_a_member_that_returns_after_a_takeover_loses_its_partitions_first(
     kafka_broker: Broker, protocol: str
 ) -> None:
     """It still believes that it has everything: its commits are refused, and it is told before it gets anything."""
@@ -171,9 +169,7 @@ async def test_40_who_comes_back_after_others_took_over_has_lost_its_partitions_
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_40_an_answer_that_leaves_a_partition_out_holds_it_up_for_a_moment_only(
-    kafka_broker: Broker, protocol: str
-) -> None:
+async def test_40_a_partition_missing_in_a_response_is_delayed_briefly(kafka_broker: Broker, protocol: str) -> None:
     """Nothing is said about partition 1, and nothing about anything the second time."""
     await fill(kafka_broker, 4)
 
@@ -205,7 +201,7 @@ async def test_40_an_answer_that_leaves_a_partition_out_holds_it_up_for_a_moment
         assert left_out.hits == 1
 
 
-async def test_40_a_subscription_that_changes_while_the_coordinator_is_asked_is_told_next(
+async def test_40_a_subscription_that_changes_during_a_heartbeat_is_sent_next(
     kafka_broker: Broker,
 ) -> None:
     """KIP-848: a heartbeat is on its way with the old subscription."""
@@ -218,7 +214,7 @@ async def test_40_a_subscription_that_changes_while_the_coordinator_is_asked_is_
             await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
 
 
-async def test_what_a_listener_is_still_at_work_on_is_not_given_to_others_after_a_lost_heartbeat(
+async def test_partitions_in_a_running_listener_are_not_reassigned_after_a_lost_heartbeat(
     kafka_broker: Broker,
 ) -> None:
     """Everything is said again then, and the member said that it had nothing yet: the coordinator gave it to others."""
@@ -245,9 +241,7 @@ async def test_what_a_listener_is_still_at_work_on_is_not_given_to_others_after_
 
 
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID])
-async def test_a_group_that_is_gone_already_lets_a_member_of_the_consumer_protocol_leave(
-    kafka_broker: Broker, code: ErrorCode
-) -> None:
+async def test_a_member_of_the_consumer_protocol_leaves_a_deleted_group(kafka_broker: Broker, code: ErrorCode) -> None:
     """The same code ends a member's epoch at any other time."""
     leaving = kafka_broker.faults.on(
         ApiKey.CONSUMER_GROUP_HEARTBEAT, when=lambda request: getattr(request, "member_epoch", 0) < 0

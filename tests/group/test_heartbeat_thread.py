@@ -102,7 +102,7 @@ async def joined(broker: Broker, group: str = "g") -> RawMember:
     return member
 
 
-async def test_a_blocked_loop_costs_a_member_nothing_and_the_line_that_blocked_it_is_told() -> None:
+async def test_heartbeats_continue_while_the_loop_is_blocked_and_the_blocking_line_is_reported() -> None:
     told: list[BlockedLoop] = []
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
         async with heartbeating(broker, on_blocked=told.append) as (thread, answers):
@@ -126,7 +126,7 @@ async def test_a_blocked_loop_costs_a_member_nothing_and_the_line_that_blocked_i
         await close(member, without_beats)
 
 
-async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_it_does() -> None:
+async def test_heartbeats_stop_without_progress_of_the_application_and_resume_with_it() -> None:
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
         async with heartbeating(broker) as (thread, answers):
             member = await joined(broker)
@@ -140,7 +140,7 @@ async def test_beats_end_when_the_application_makes_no_progress_and_go_on_when_i
         await close(member)
 
 
-async def test_progress_keeps_beats_going() -> None:
+async def test_heartbeats_continue_with_progress() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         thread.start(classic(broker, member, interval=0.02, max_poll_interval=0.1))
@@ -157,7 +157,7 @@ async def joined_slowly(broker: Broker) -> RawMember:
     return member
 
 
-async def test_an_eager_term_begins_with_beats_in_quick_succession_that_grow_apart() -> None:
+async def test_an_eager_term_begins_with_heartbeats_at_growing_intervals() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         thread.start(classic(broker, member, interval=60.0, eager=True))
@@ -172,7 +172,7 @@ async def test_an_eager_term_begins_with_beats_in_quick_succession_that_grow_apa
         await close(member)
 
 
-async def test_an_answer_to_an_older_generation_is_dropped() -> None:
+async def test_a_response_to_an_older_generation_is_dropped() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         held = broker.faults.on(heartbeat.HeartbeatRequest).hold(handled=True)
@@ -189,7 +189,7 @@ async def test_an_answer_to_an_older_generation_is_dropped() -> None:
         await close(member)
 
 
-async def test_what_is_under_way_is_answered_when_the_beat_is_updated_and_the_next_is_the_new_one() -> None:
+async def test_an_update_keeps_the_response_in_flight_and_replaces_the_next_heartbeat() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         held = broker.faults.on(heartbeat.HeartbeatRequest).hold()
@@ -203,7 +203,7 @@ async def test_what_is_under_way_is_answered_when_the_beat_is_updated_and_the_ne
         await close(member)
 
 
-async def test_nothing_is_sent_or_told_after_stop() -> None:
+async def test_nothing_is_sent_or_reported_after_stop() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker) as (thread, answers):
         member = await joined_slowly(broker)
         thread.start(classic(broker, member, interval=0.01))
@@ -220,7 +220,7 @@ async def test_nothing_is_sent_or_told_after_stop() -> None:
         await close(member)
 
 
-async def test_a_lost_connection_is_told_and_replaced() -> None:
+async def test_a_lost_connection_is_reported_and_replaced() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker, retry_backoff_ms=10) as (thread, answers):
         member = await joined_slowly(broker)
         broker.faults.on(heartbeat.HeartbeatRequest, times=2).close()
@@ -231,7 +231,7 @@ async def test_a_lost_connection_is_told_and_replaced() -> None:
         await close(member)
 
 
-async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection() -> None:
+async def test_a_coordinator_that_does_not_respond_gets_a_new_connection() -> None:
     async with Broker(journal=1000) as broker, heartbeating(broker, retry_backoff_ms=10) as (thread, answers):
         member = await joined_slowly(broker)
         broker.faults.on(heartbeat.HeartbeatRequest, times=1).drop()
@@ -244,7 +244,7 @@ async def test_a_coordinator_that_does_not_answer_is_asked_on_a_new_connection()
         await close(member)
 
 
-async def test_beats_follow_the_coordinator() -> None:
+async def test_heartbeats_follow_the_coordinator() -> None:
     async with Broker(journal=1000, nodes=2) as broker, heartbeating(broker) as (thread, answers):
         home = broker.faults.coordinator("g")
         member = await RawMember.connect(broker, node=home)
@@ -273,7 +273,7 @@ async def test_beats_follow_the_coordinator() -> None:
         await close(member)
 
 
-async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() -> None:
+async def test_another_address_is_used_at_once_while_the_old_one_does_not_respond() -> None:
     async with Broker(journal=1000, nodes=2) as broker, heartbeating(broker) as (thread, answers):
         home = broker.faults.coordinator("g")
         member = await RawMember.connect(broker, node=home)
@@ -291,7 +291,7 @@ async def test_another_address_is_asked_at_once_while_the_old_one_is_silent() ->
         await close(member)
 
 
-async def test_the_thread_is_there_from_the_first_beat_to_the_close_of_the_client() -> None:
+async def test_the_thread_runs_from_the_first_heartbeat_until_the_client_is_closed() -> None:
     def threads() -> list[str]:
         return [thread.name for thread in threading.enumerate() if "heartbeats" in thread.name]
 
@@ -306,7 +306,7 @@ async def test_the_thread_is_there_from_the_first_beat_to_the_close_of_the_clien
         await close(member)
 
 
-async def test_an_epoch_that_came_while_the_loop_was_blocked_is_in_the_next_beat() -> None:
+async def test_an_epoch_received_while_the_loop_was_blocked_is_in_the_next_heartbeat() -> None:
     configs = {
         "group_consumer_min_session_timeout_ms": 100,
         "group_consumer_session_timeout_ms": SESSION_MS,
@@ -383,7 +383,7 @@ print("alive" if thread.is_alive() else "ended", flush=True)
 
 
 @pytest.mark.parametrize(("how", "thread"), [("close the loop", "ended"), ("exit", "alive")])
-def test_a_program_that_closes_nothing_ends_nevertheless(how: str, thread: str) -> None:
+def test_a_program_that_closes_nothing_still_ends(how: str, thread: str) -> None:
     with broker_aside() as broker:
         command = [sys.executable, "-c", ABANDON, str(broker.port), how]
         done = subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)

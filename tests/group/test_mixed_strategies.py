@@ -90,7 +90,7 @@ async def test_any_other_client_joins_a_group_of_default_members(kafka_broker: B
         await until(lambda: used(kafka_broker) == ALONE)
 
 
-async def test_default_members_alone_keep_what_stays_and_no_rebalance_follows_another(kafka_broker: Broker) -> None:
+async def test_default_members_keep_partitions_and_rebalance_once(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -105,7 +105,7 @@ async def test_default_members_alone_keep_what_stays_and_no_rebalance_follows_an
 
 
 @pytest.mark.parametrize("name", EAGER)
-async def test_the_switch_to_an_eager_assignor_is_told_once_and_nothing_has_two_owners(
+async def test_the_switch_to_an_eager_assignor_is_logged_once_and_no_partition_has_two_owners(
     kafka_broker: Broker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     owners: dict[object, object] = {}
@@ -139,7 +139,7 @@ async def test_the_switch_to_an_eager_assignor_is_told_once_and_nothing_has_two_
     assert len(told) == 6, "one for each of two members and three switches"
 
 
-async def test_a_member_that_owns_partitions_beside_foreign_cooperative_ones_gives_them_up_before_an_eager_join(
+async def test_a_member_beside_foreign_cooperative_ones_revokes_its_partitions_before_an_eager_join(
     kafka_broker: Broker,
 ) -> None:
     """Their leader would assign what this one still owns."""
@@ -183,7 +183,7 @@ async def test_a_member_whose_new_leader_is_unknown_drops_its_partitions_at_once
         assert OWNS not in {decode_subscription("m", one.metadata).user_data for one in after.protocols}
 
 
-async def test_without_a_common_assignor_the_error_names_what_was_offered_what_is_used_and_the_option(
+async def test_without_a_common_assignor_the_error_names_the_offer_the_group_and_the_option(
     kafka_broker: Broker,
 ) -> None:
     async with member(kafka_broker, partition_assignment_strategy="sticky", client_id="billing-7") as first:

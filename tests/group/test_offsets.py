@@ -54,7 +54,7 @@ def offer(broker: Broker, fetch: int, commit: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(11))
-async def test_every_version_says_what_was_committed(kafka_broker: Broker, version: int) -> None:
+async def test_every_version_returns_the_committed_offsets(kafka_broker: Broker, version: int) -> None:
     offer(kafka_broker, version, version)
     async with offsets_of(kafka_broker) as offsets:
         given = {ONE: OffsetAndMetadata(5, "note", 0), OTHER: OffsetAndMetadata(7)}
@@ -66,7 +66,7 @@ async def test_every_version_says_what_was_committed(kafka_broker: Broker, versi
     assert found == {ONE: OffsetAndMetadata(5, "note", epoch), TWO: None, OTHER: OffsetAndMetadata(7)}
 
 
-async def test_a_topic_without_a_known_id_is_asked_for_by_its_name(kafka_broker: Broker) -> None:
+async def test_a_topic_without_a_known_id_is_requested_by_name(kafka_broker: Broker) -> None:
     async with offsets_of(kafka_broker, topics=False) as offsets:
         await offsets.commit({ONE: OffsetAndMetadata(5)}, GROUP, timeout=5)
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
@@ -91,7 +91,7 @@ async def test_a_coordinator_that_moves_is_followed(kafka_broker: Broker) -> Non
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ],
 )
-async def test_what_passes_is_asked_again(kafka_broker: Broker, code: ErrorCode) -> None:
+async def test_retriable_errors_are_retried(kafka_broker: Broker, code: ErrorCode) -> None:
     for api in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
         kafka_broker.faults.on(api, times=2).error(code)
     async with offsets_of(kafka_broker) as offsets:
@@ -101,7 +101,7 @@ async def test_what_passes_is_asked_again(kafka_broker: Broker, code: ErrorCode)
     assert len(kafka_broker.journal.requests(offset_fetch.OffsetFetchRequest)) == 3
 
 
-async def test_an_answer_that_is_lost_is_asked_for_again(kafka_broker: Broker) -> None:
+async def test_a_lost_response_is_retried(kafka_broker: Broker) -> None:
     kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).close_after()
     kafka_broker.faults.on(ApiKey.OFFSET_FETCH).close()
     async with offsets_of(kafka_broker) as offsets:
@@ -109,7 +109,7 @@ async def test_an_answer_that_is_lost_is_asked_for_again(kafka_broker: Broker) -
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
 
 
-async def test_what_does_not_pass_in_time_ends_with_what_the_coordinator_said(kafka_broker: Broker) -> None:
+async def test_after_the_timeout_the_last_error_of_the_coordinator_is_raised(kafka_broker: Broker) -> None:
     kafka_broker.faults.on(ApiKey.OFFSET_FETCH, times=None).error(ErrorCode.UNSTABLE_OFFSET_COMMIT)
     async with offsets_of(kafka_broker) as offsets:
         with pytest.raises(RetriableError, match=r"reading the offsets of group 'g'.*UNSTABLE_OFFSET_COMMIT"):
@@ -132,7 +132,7 @@ async def test_a_refusal_is_raised_at_once(kafka_broker: Broker, code: ErrorCode
         assert (refused.value.topic, refused.value.partition) == ("t", 0)
 
 
-async def test_what_an_answer_leaves_out_is_asked_for_again(kafka_broker: Broker) -> None:
+async def test_a_partition_missing_in_a_response_is_requested_again(kafka_broker: Broker) -> None:
     kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).respond(offset_commit.OffsetCommitResponse())
     nothing = offset_fetch.OffsetFetchResponse(groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g")])
     kafka_broker.faults.on(ApiKey.OFFSET_FETCH).respond(nothing)
@@ -141,7 +141,7 @@ async def test_what_an_answer_leaves_out_is_asked_for_again(kafka_broker: Broker
         assert await offsets.fetch([ONE], stable=True, timeout=5) == {ONE: OffsetAndMetadata(5)}
 
 
-async def test_only_what_is_left_is_repeated(kafka_broker: Broker) -> None:
+async def test_only_the_remaining_partitions_are_retried(kafka_broker: Broker) -> None:
     async with offsets_of(kafka_broker) as offsets:
         unknown = TopicPartition("t", 7)
         with pytest.raises(BrokerError, match=r"t\[7\]"):

@@ -43,7 +43,7 @@ async def test_a_rebalance_begins_once_and_ends_when_the_member_is_stable(told: 
     assert len(told) == 2
 
 
-async def test_a_rebalance_that_a_member_does_not_live_to_see_is_no_last_one(told: list[GroupEvent]) -> None:
+async def test_a_rebalance_that_a_member_leaves_is_not_recorded_as_the_last_one(told: list[GroupEvent]) -> None:
     status = MemberStatus("g", told.append)
     status.moved(ConsumerProtocolState.JOINING, -1)
     status.moved(ConsumerProtocolState.LEFT, -1)
@@ -51,7 +51,7 @@ async def test_a_rebalance_that_a_member_does_not_live_to_see_is_no_last_one(tol
     assert status.rebalance_took is None
 
 
-async def test_a_coordinator_is_lost_once_and_found_when_it_answers(told: list[GroupEvent]) -> None:
+async def test_a_coordinator_is_lost_once_and_found_when_it_responds(told: list[GroupEvent]) -> None:
     status = MemberStatus("g", told.append)
     status.lost("nobody there")
     assert told == []
@@ -67,7 +67,7 @@ async def test_a_coordinator_is_lost_once_and_found_when_it_answers(told: list[G
     assert told == [CoordinatorFound("g", 1), CoordinatorLost("g", 1, "gone"), CoordinatorFound("g", 2)]
 
 
-async def test_a_blocked_loop_is_kept_and_told(told: list[GroupEvent]) -> None:
+async def test_a_blocked_loop_is_recorded_and_published(told: list[GroupEvent]) -> None:
     status = MemberStatus("g", told.append)
     blocked = BlockedLoop(2.0, None, ())
     status.on_blocked(blocked)
@@ -76,6 +76,6 @@ async def test_a_blocked_loop_is_kept_and_told(told: list[GroupEvent]) -> None:
     assert status.blocked_until is not None
 
 
-def test_states_are_on_the_way_in_or_stable_or_out() -> None:
+def test_a_state_is_not_both_stable_and_out() -> None:
     assert not STABLE & OUT
     assert {state.name for state in STABLE} == {"STABLE"}

@@ -33,7 +33,7 @@ def names(assignors: Any) -> list[str]:
     return [assignor.name for assignor in assignors]
 
 
-def test_an_explicit_list_is_offered_as_it_is_and_keeps_partitions_only_if_all_of_it_is_cooperative() -> None:
+def test_an_explicit_list_is_offered_as_it_is_and_keeps_partitions_only_if_all_are_cooperative() -> None:
     both = Strategy([CooperativeStickyAssignor(), RangeAssignor()])
     for owns, chosen in itertools.product((True, False), (None, *both.assignors)):
         assert both.offered(chosen, owns=owns) == both.assignors
@@ -44,7 +44,7 @@ def test_an_explicit_list_is_offered_as_it_is_and_keeps_partitions_only_if_all_o
     assert not both.must_yield(RangeAssignor(), members)
 
 
-def test_a_member_that_owns_partitions_offers_eager_assignors_only_where_it_knows_all_members() -> None:
+def test_a_member_with_partitions_offers_eager_assignors_only_in_groups_of_its_kind() -> None:
     strategy = auto()
     everything = ["aiokwire-cooperative-sticky", "cooperative-sticky", "range", "roundrobin"]
     assert names(strategy.offered(None, owns=False)) == everything
@@ -56,7 +56,7 @@ def test_a_member_that_owns_partitions_offers_eager_assignors_only_where_it_know
     assert not strategy.should_offer_more(CooperativeStickyAssignor(), strategy.assignors[:2])
 
 
-def test_only_the_eager_names_say_that_partitions_are_owned() -> None:
+def test_only_eager_assignors_get_the_user_data_owns() -> None:
     strategy = auto()
     for owned, marked in ((frozenset(PARTITIONS), True), (frozenset[TopicPartition](), False)):
         for name, data in strategy.encode(strategy.assignors, TOPIC, owned, 3, "r"):
@@ -177,7 +177,7 @@ LISTS: Final[list[tuple[str, ...]]] = [
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.sampled_from([AUTO, AUTO, *LISTS])), max_size=14))
-def test_members_of_any_clients_come_and_go_and_nothing_has_two_owners(
+def test_members_of_any_clients_join_and_leave_and_no_partition_has_two_owners(
     events: list[tuple[bool, int, tuple[str, ...]]],
 ) -> None:
     group = Model()

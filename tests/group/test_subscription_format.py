@@ -20,7 +20,7 @@ OWNED = (TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1))
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_a_version_carries_what_it_has_room_for(version: int) -> None:
+def test_a_version_contains_the_fields_that_it_has(version: int) -> None:
     data = encode_subscription({"b", "a"}, b"mine", OWNED, 7, "r1", version)
     assert data[:2] == version.to_bytes(2, "big")
     assert decode_subscription("m", data, "static") == MemberSubscription(
@@ -34,7 +34,7 @@ def test_a_version_carries_what_it_has_room_for(version: int) -> None:
     )
 
 
-def test_a_newer_version_is_read_as_the_newest_that_is_known() -> None:
+def test_a_newer_version_is_read_as_the_newest_known() -> None:
     data = encode_subscription(["t"], b"", OWNED, 3, "r")
     assert decode_subscription("m", b"\0\x63" + data[2:] + b"what came later") == decode_subscription("m", data)
 
@@ -56,18 +56,18 @@ def test_garbage_is_refused_by_an_error_that_names_the_member(data: bytes) -> No
     assert "'the-other-one'" in said
 
 
-def test_an_owned_partition_that_cannot_be_is_refused() -> None:
+def test_an_impossible_owned_partition_is_refused() -> None:
     data = encode_subscription(["t"], owned=[TopicPartition("t", -5)])
     with pytest.raises(ProtocolViolation, match=r"member 'm'.*no partition -5"):
         decode_subscription("m", data)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_an_assignment_comes_back_as_it_was(version: int) -> None:
+def test_an_assignment_survives_a_round_trip(version: int) -> None:
     assert decode_assignment(encode_assignment(reversed(OWNED), b"x", version)) == (list(OWNED), b"x")
 
 
-def test_no_bytes_are_no_partitions() -> None:
+def test_empty_bytes_mean_no_partitions() -> None:
     assert decode_assignment(b"") == ([], b"")
 
 

@@ -157,7 +157,7 @@ def test_tags_out_of_order_are_a_violation() -> None:
             CompactReader(data).tags()
 
 
-def test_a_tagged_field_ends_where_its_size_says() -> None:
+def test_a_tagged_field_ends_at_its_size() -> None:
     ((tag, field),) = CompactReader(b"\1\7\2ab" + b"beyond").tagged()
     assert (tag, field.remaining) == (7, 2)
     with pytest.raises(ProtocolViolation):

@@ -68,7 +68,7 @@ def improvable(members: Group, given_out: Given) -> bool:
     return False
 
 
-def test_the_field_example_moves_only_what_the_leaver_had() -> None:
+def test_only_the_partitions_of_a_leaving_member_move() -> None:
     partitions = topic("t", 2) | topic("u", 2) | topic("v", 2) | topic("w", 2)
     members = member("0", *"tuvw") | member("1", *"tuvw") | member("2", *"tuvw")
     before = eager(members, partitions)
@@ -79,13 +79,13 @@ def test_the_field_example_moves_only_what_the_leaver_had() -> None:
     assert [len(mine) for mine in after.values()] == [4, 4]
 
 
-def test_unequal_subscriptions_are_as_even_as_can_be() -> None:
+def test_unequal_subscriptions_get_the_most_even_shares() -> None:
     partitions = topic("t", 1) | topic("u", 2) | topic("v", 3)
     members = member("0", "t") | member("1", *"tu") | member("2", *"tuv")
     assert eager(members, partitions) == {"0": tps("t0"), "1": tps("u0 u1"), "2": tps("v0 v1 v2")}
 
 
-def test_a_chain_of_moves_is_found_where_no_single_move_helps() -> None:
+def test_a_chain_of_moves_is_found_if_no_single_move_helps() -> None:
     """A has three of t, B two of u, C one of v and nothing of t: t goes to B, u to C."""
     partitions = topic("t", 3) | topic("u", 2) | topic("v", 1)
     members = member("A", "t") | member("B", *"tu") | member("C", *"uv")
@@ -95,7 +95,7 @@ def test_a_chain_of_moves_is_found_where_no_single_move_helps() -> None:
     assert moved(before, after) == 2
 
 
-def test_sole_members_and_members_that_want_nothing() -> None:
+def test_a_single_member_and_members_without_topics() -> None:
     assert eager(member("a", "t"), topic("t", 2)) == {"a": tps("t0 t1")}
     assert eager(member("a"), topic("t", 2)) == {"a": []}
     assert eager(member("a", "gone"), {}) == {"a": []}
@@ -103,14 +103,14 @@ def test_sole_members_and_members_that_want_nothing() -> None:
 
 
 @given(groups(), topics())
-def test_everything_is_given_and_nothing_makes_it_more_even(members: Group, partitions: Topics) -> None:
+def test_all_partitions_are_assigned_and_no_move_improves_balance(members: Group, partitions: Topics) -> None:
     given_out = eager(members, partitions)
     check(members, partitions, given_out)
     assert not improvable(members, given_out)
 
 
 @given(groups(), groups(), topics(), topics(), st.booleans())
-def test_after_any_change_it_is_even_and_then_at_rest(
+def test_shares_are_even_after_any_change_and_then_stable(
     members: Group, others: Group, partitions: Topics, other_partitions: Topics, same: bool
 ) -> None:
     if same:
@@ -123,7 +123,7 @@ def test_after_any_change_it_is_even_and_then_at_rest(
 
 
 @given(groups(racked=False), groups(racked=False), topics())
-def test_members_that_want_the_same_keep_all_that_their_share_allows(
+def test_members_with_equal_topics_keep_all_that_their_share_allows(
     members: Group, others: Group, partitions: Topics
 ) -> None:
     members = alike(members)
@@ -138,7 +138,7 @@ def test_members_that_want_the_same_keep_all_that_their_share_allows(
 
 
 @given(groups(racked=False), groups(racked=False), topics())
-def test_who_keeps_its_subscription_loses_nothing_when_others_leave(
+def test_members_that_stay_lose_no_more_than_what_leaving_members_free(
     members: Group, others: Group, partitions: Topics
 ) -> None:
     everybody = others | members
@@ -151,7 +151,7 @@ def test_who_keeps_its_subscription_loses_nothing_when_others_leave(
 
 
 @given(groups(), groups(), topics(), topics(), st.booleans())
-def test_a_cooperative_group_takes_first_gives_then_and_comes_to_rest(
+def test_a_cooperative_group_revokes_then_assigns_and_settles(
     members: Group, others: Group, partitions: Topics, other_partitions: Topics, same: bool
 ) -> None:
     if same:
@@ -163,7 +163,7 @@ def test_a_cooperative_group_takes_first_gives_then_and_comes_to_rest(
 
 
 @given(groups(racked=True), topics())
-def test_racks_never_cost_balance(members: Group, partitions: Topics) -> None:
+def test_racks_never_reduce_balance(members: Group, partitions: Topics) -> None:
     given_out = eager(members, partitions)
     plain = eager({name: one._replace(rack_id=None) for name, one in members.items()}, partitions)
     assert sorted(map(len, given_out.values())) == sorted(map(len, plain.values()))
@@ -178,13 +178,13 @@ def test_partitions_are_read_from_their_readers_rack() -> None:
     assert eager(remembering(members, before), partitions) == near, "racks come before what was"
 
 
-def test_where_all_racks_have_everything_nothing_moves_for_them() -> None:
+def test_no_partition_moves_if_all_racks_have_replicas() -> None:
     members = member("1", "t", rack="a") | member("2", "t", rack="b")
     before = {"1": tps("t1 t3"), "2": tps("t0 t2")}
     assert eager(remembering(members, before), topic("t", 4, "ab")) == before
 
 
-def test_the_newest_generations_word_counts() -> None:
+def test_the_claim_of_the_newest_generation_counts() -> None:
     members = member("a", "t") | member("b", "t")
     old = remembering(members, {"a": tps("t0 t1"), "b": []}, 3)
     new = remembering(members, {"b": tps("t0"), "a": []}, 4)
@@ -193,21 +193,21 @@ def test_the_newest_generations_word_counts() -> None:
     assert cooperative(mixed, topic("t", 2)) == {"a": tps("t1"), "b": tps("t0")}
 
 
-def test_what_two_claim_in_one_generation_is_nobodys_and_first_taken_from_both() -> None:
+def test_a_partition_claimed_twice_in_one_generation_is_first_revoked_from_both() -> None:
     members = member("a", "t") | member("b", "t")
     both = remembering(members, {"a": tps("t0"), "b": tps("t0")}, 3)
     check(members, topic("t", 1), eager(both, topic("t", 1)))
     assert cooperative(both, topic("t", 1)) == {"a": [], "b": []}
 
 
-def test_what_a_member_does_not_want_any_more_waits_until_it_is_taken() -> None:
+def test_a_partition_of_a_former_subscription_is_assigned_after_its_revocation() -> None:
     members = member("a", "u") | member("b", "t")
     claiming = remembering(members, {"a": tps("t0")})
     assert cooperative(claiming, topic("t", 1) | topic("u", 1)) == {"a": tps("u0"), "b": []}
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\0\0\0\x05", b"\x7f\xff\xff\xff", b"garbage" * 9])
-def test_strange_user_data_is_no_claim(data: bytes) -> None:
+def test_malformed_user_data_is_not_a_claim(data: bytes) -> None:
     members = member("a", "t") | member("b", "t")
     told = {name: one._replace(user_data=data) for name, one in members.items()}
     assert eager(told, topic("t", 2)) == {"a": tps("t0"), "b": tps("t1")}
@@ -215,13 +215,13 @@ def test_strange_user_data_is_no_claim(data: bytes) -> None:
 
 
 @given(groups(), topics(), st.binary(max_size=40))
-def test_no_user_data_of_another_member_spoils_the_assignment(members: Group, partitions: Topics, data: bytes) -> None:
+def test_no_user_data_of_another_member_breaks_the_assignment(members: Group, partitions: Topics, data: bytes) -> None:
     told = {name: one._replace(user_data=data) for name, one in members.items()}
     check(members, partitions, eager(told, partitions))
     check(members, partitions, cooperative(told, partitions))
 
 
-def test_members_remember_what_they_were_given() -> None:
+def test_members_send_their_last_assignment() -> None:
     one = StickyAssignor()
     assert one.user_data(["t"]) == b""
     one.on_assignment(tps("t1 t0 u4"), 5)

@@ -14,7 +14,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code])
-def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> None:
+def test_every_error_code_leads_to_a_transition(code: ErrorCode) -> None:
     assert (ClassicProtocolState.PREPARING_REBALANCE, decisions.on_join_error(code)) in TRANSITIONS
     assert (ClassicProtocolState.COMPLETING_REBALANCE, decisions.on_sync_error(code)) in TRANSITIONS
     beat = decisions.on_heartbeat_error(code)
@@ -36,7 +36,7 @@ def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> Non
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, "REFUSED", "REFUSED", "REBALANCE"),
     ],
 )
-def test_what_a_code_means(code: ErrorCode, join: str, sync: str, beat: str | None) -> None:
+def test_the_event_of_an_error_code(code: ErrorCode, join: str, sync: str, beat: str | None) -> None:
     assert decisions.on_join_error(code).name == join
     assert decisions.on_sync_error(code).name == sync
     found = decisions.on_heartbeat_error(code)
@@ -57,11 +57,11 @@ def test_a_heartbeat_without_an_error_changes_nothing() -> None:
         (ErrorCode.OFFSET_METADATA_TOO_LARGE, None),
     ],
 )
-def test_what_a_refused_commit_says_of_the_membership(code: ErrorCode, event: MemberEvent | None) -> None:
+def test_the_event_of_a_refused_commit(code: ErrorCode, event: MemberEvent | None) -> None:
     assert decisions.on_commit_error(code) is event
 
 
-def test_of_several_signals_the_most_severe_counts() -> None:
+def test_the_most_severe_of_several_signals_counts() -> None:
     def noticed(*events: MemberEvent) -> tuple[MemberEvent | None, MemberEvent | None]:
         for event in events:
             signals.add(event)
@@ -80,14 +80,14 @@ def test_of_several_signals_the_most_severe_counts() -> None:
         signals.add(MemberEvent.JOINED)
 
 
-def test_an_eager_member_gives_everything_up_before_a_join_a_cooperative_one_what_it_left() -> None:
+def test_an_eager_member_revokes_all_partitions_before_a_join_a_cooperative_one_those_of_former_topics() -> None:
     owned = {A0, A1, B0}
     assert decisions.plan_revocation(owned, {"a", "b"}, cooperative=False) == owned
     assert decisions.plan_revocation(owned, {"a", "b"}, cooperative=True) == frozenset()
     assert decisions.plan_revocation(owned, {"a"}, cooperative=True) == {B0}
 
 
-def test_what_is_assigned_is_reconciled_with_what_is_owned() -> None:
+def test_the_assignment_is_reconciled_with_the_owned_partitions() -> None:
     nothing: frozenset[TopicPartition] = frozenset()
     plan = decisions.plan_reconciliation({A0, A1}, [A1, B0], cooperative=True)
     assert plan == decisions.Reconciliation(frozenset({A0}), frozenset({B0}), True)

@@ -45,7 +45,7 @@ class Unfair(RangeAssignor):
         return self.decided
 
 
-def test_every_member_gets_its_share() -> None:
+def test_every_member_receives_its_share() -> None:
     group = subscriptions(members(a=["t"], b=["t", "u"], c=["nowhere"]))
     given = {
         name: decode_assignment(data)[0] for name, data in share_out(RangeAssignor(), group, cluster(t=2, u=1)).items()
@@ -57,12 +57,12 @@ def test_every_member_gets_its_share() -> None:
     }
 
 
-def test_a_member_whose_subscription_cannot_be_read_is_named() -> None:
+def test_a_member_with_an_unreadable_subscription_is_named() -> None:
     with pytest.raises(ProtocolViolation, match="member 'x'"):
         subscriptions([JoinGroupResponseMember(member_id="x", metadata=b"\x00\x01garbage")])
 
 
-def test_an_assignor_gives_nothing_twice_and_nothing_to_strangers() -> None:
+def test_an_assignor_must_not_assign_a_partition_twice_or_to_a_stranger() -> None:
     group = subscriptions(members(a=["t"], b=["t"]))
     one = TopicPartition("t", 0)
     with pytest.raises(KafkaError, match="to two members"):
@@ -71,7 +71,7 @@ def test_an_assignor_gives_nothing_twice_and_nothing_to_strangers() -> None:
         share_out(Unfair({"stranger": [one]}), group, cluster(t=1))
 
 
-def test_a_generation_is_outdated_when_topics_or_partitions_changed() -> None:
+def test_a_generation_is_outdated_when_topics_or_partitions_change() -> None:
     topics = frozenset({"t"})
     leader = Generation(1, RangeAssignor(), topics, watch(cluster(t=2), ["t", "u"]), [], False)
     assert leader.outdated(topics, cluster(t=2, other=3)) is None

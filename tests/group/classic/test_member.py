@@ -38,7 +38,7 @@ def kafka_broker_options() -> dict[str, Any]:
     return {"nodes": 3, "topics": {"t": 4, "u": 2, "one": 1}, "auto_create_topics": False}
 
 
-async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_broker: Broker) -> None:
+async def test_a_single_member_reads_everything_and_resumes_at_its_position(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
     async with member(kafka_broker) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(40)]
@@ -51,7 +51,7 @@ async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_br
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_members_share_what_there_is(kafka_broker: Broker, strategy: str) -> None:
+async def test_members_share_the_partitions(kafka_broker: Broker, strategy: str) -> None:
     options = {"partition_assignment_strategy": strategy}
     async with member(kafka_broker, **options) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -61,7 +61,7 @@ async def test_members_share_what_there_is(kafka_broker: Broker, strategy: str) 
         await assigned(first, 0, 1, 2, 3)
 
 
-async def test_eager_and_cooperative_assignors_in_one_list_find_each_other(kafka_broker: Broker) -> None:
+async def test_a_list_of_eager_and_cooperative_assignors_matches_a_single_one(kafka_broker: Broker) -> None:
     both, one = ["cooperative-sticky", "range"], "range"
     async with (
         member(kafka_broker, partition_assignment_strategy=both) as first,
@@ -71,7 +71,7 @@ async def test_eager_and_cooperative_assignors_in_one_list_find_each_other(kafka
         assert first.assignment | second.assignment == t(0, 1, 2, 3)
 
 
-async def test_a_cooperative_member_keeps_what_stays_with_it(kafka_broker: Broker) -> None:
+async def test_a_cooperative_member_keeps_partitions_that_do_not_move(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -84,7 +84,7 @@ async def test_a_cooperative_member_keeps_what_stays_with_it(kafka_broker: Broke
     assert listener.events[3:] == [("revoked", t(0, 1, 2, 3))]
 
 
-async def test_an_eager_member_gives_everything_up_first(kafka_broker: Broker) -> None:
+async def test_an_eager_member_revokes_all_partitions_first(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener, partition_assignment_strategy="range") as first:
         await assigned(first, 0, 1, 2, 3)
@@ -97,7 +97,7 @@ async def test_an_eager_member_gives_everything_up_first(kafka_broker: Broker) -
             ]
 
 
-async def test_positions_of_kept_partitions_stay_and_nothing_is_read_twice(kafka_broker: Broker) -> None:
+async def test_kept_partitions_keep_their_positions_and_no_record_is_read_twice(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
     async with member(kafka_broker, enable_auto_commit=False) as first:
         mine = [await first.getone(timeout=5) for _ in range(20)]
@@ -111,7 +111,7 @@ async def test_positions_of_kept_partitions_stay_and_nothing_is_read_twice(kafka
             assert sorted(places) == sorted((tp.partition, offset) for tp in kept for offset in range(10))
 
 
-async def test_memory_that_fetches_of_given_up_partitions_hold_is_waited_for(kafka_broker: Broker) -> None:
+async def test_fetch_memory_of_revoked_partitions_is_waited_for(kafka_broker: Broker) -> None:
     """The lanes of a member that gave everything up had all the memory; when they ended nobody told the new ones."""
     options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000, "fetch_max_wait_ms": 500}
     async with member(kafka_broker, "one", **options) as reader:
@@ -128,7 +128,7 @@ async def test_memory_that_fetches_of_given_up_partitions_hold_is_waited_for(kaf
 # --- listeners --------------------------------------------------------------------------------------------------------
 
 
-async def test_nothing_is_handed_over_before_the_listener_has_said_where_to_begin(kafka_broker: Broker) -> None:
+async def test_no_record_is_returned_before_the_listener_has_set_the_positions(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
 
     class Seeks(RebalanceListener):
@@ -147,7 +147,7 @@ async def test_nothing_is_handed_over_before_the_listener_has_said_where_to_begi
         assert reader.paused() == t(3)
 
 
-async def test_a_listener_may_commit_what_it_gives_up(kafka_broker: Broker) -> None:
+async def test_a_listener_may_commit_revoked_partitions(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
 
     class Commits(RebalanceListener):
@@ -162,7 +162,7 @@ async def test_a_listener_may_commit_what_it_gives_up(kafka_broker: Broker) -> N
         assert {place and place.offset for place in (await other.committed(*t(0, 1, 2, 3))).values()} == {10}
 
 
-async def test_nothing_is_handed_over_once_a_revocation_began(kafka_broker: Broker) -> None:
+async def test_no_record_is_returned_during_a_revocation(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4, 50)
     begun = anyio.Event()
     go_on = anyio.Event()
@@ -181,7 +181,7 @@ async def test_nothing_is_handed_over_once_a_revocation_began(kafka_broker: Brok
             assert await first.getmany(timeout=5)
 
 
-async def test_what_a_listener_raises_reaches_the_reader_and_the_rebalance_goes_on(kafka_broker: Broker) -> None:
+async def test_an_exception_of_a_listener_reaches_the_reader_and_the_rebalance_continues(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
 
     class Fails(RebalanceListener):
@@ -194,7 +194,7 @@ async def test_what_a_listener_raises_reaches_the_reader_and_the_rebalance_goes_
         assert (await reader.getone(timeout=5)).offset == 0
 
 
-async def test_a_listener_that_does_not_end_holds_the_group_up_no_longer_than_it_may(kafka_broker: Broker) -> None:
+async def test_a_listener_that_hangs_delays_the_group_until_its_timeout(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
 
     class Hangs(RebalanceListener):
@@ -207,7 +207,7 @@ async def test_a_listener_that_does_not_end_holds_the_group_up_no_longer_than_it
         assert (await reader.getone(timeout=5)).offset == 0
 
 
-async def test_a_consumer_may_be_closed_while_a_listener_is_at_work(kafka_broker: Broker) -> None:
+async def test_a_consumer_may_be_closed_while_a_listener_runs(kafka_broker: Broker) -> None:
     begun = anyio.Event()
 
     class Hangs(RebalanceListener):
@@ -232,7 +232,7 @@ def test_a_listener_has_three_methods(kafka_broker_options: object) -> None:
 # --- what goes wrong --------------------------------------------------------------------------------------------------
 
 
-async def test_a_member_whose_generation_passed_loses_its_partitions_and_is_back_at_once(kafka_broker: Broker) -> None:
+async def test_a_member_of_an_old_generation_loses_its_partitions_and_rejoins_at_once(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -241,7 +241,7 @@ async def test_a_member_whose_generation_passed_loses_its_partitions_and_is_back
         assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
-async def test_an_evicted_member_joins_at_once_as_a_new_one(kafka_broker: Broker) -> None:
+async def test_an_evicted_member_joins_at_once_as_a_new_member(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -252,7 +252,7 @@ async def test_an_evicted_member_joins_at_once_as_a_new_one(kafka_broker: Broker
         assert list(kafka_broker.faults.group("g").members) != [before]
 
 
-async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the_group_anew(
+async def test_an_evicted_member_leaves_no_phantom_at_a_coordinator_that_reloads_the_group(
     kafka_broker: Broker,
 ) -> None:
     """The new coordinator knew it by the id that the old one had refused, and waited for that until its session ended:
@@ -282,7 +282,7 @@ async def test_an_evicted_member_leaves_no_ghost_at_a_coordinator_that_reads_the
         assert set(kafka_broker.faults.group("g").members) == members
 
 
-async def test_a_rebalance_in_progress_costs_a_member_nothing(kafka_broker: Broker) -> None:
+async def test_a_member_keeps_its_partitions_during_a_rebalance(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -308,7 +308,7 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
         assert [name for name, _ in listener.events] == ["assigned"]
 
 
-async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
+async def test_the_member_follows_a_coordinator_that_stops(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
         gone = kafka_broker.faults.coordinator("g")
@@ -324,7 +324,7 @@ async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker)
 @pytest.mark.parametrize(
     "fault", ["close", "close_after", ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 )
-async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
+async def test_a_join_survives_transient_failures(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
     on = kafka_broker.faults.on(api, times=3)
     rule = on.error(fault) if isinstance(fault, ErrorCode) else on.close() if fault == "close" else on.close_after()
     async with member(kafka_broker) as reader:
@@ -341,7 +341,7 @@ async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fa
         (ErrorCode.INVALID_GROUP_ID, BrokerError),
     ],
 )
-async def test_who_is_refused_is_told_and_may_try_again(
+async def test_a_refusal_is_raised_and_the_next_read_joins_again(
     kafka_broker: Broker, code: ErrorCode, kind: type[Exception]
 ) -> None:
     await fill(kafka_broker, 4)
@@ -352,7 +352,7 @@ async def test_who_is_refused_is_told_and_may_try_again(
         assert (await reader.getone(timeout=5)).offset == 0
 
 
-async def test_who_may_not_look_the_coordinator_up_is_told(kafka_broker: Broker) -> None:
+async def test_a_refused_coordinator_lookup_before_the_join_is_raised(kafka_broker: Broker) -> None:
     kafka_broker.faults.on(ApiKey.FIND_COORDINATOR).error(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     async with member(kafka_broker) as reader:
         with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
@@ -360,7 +360,7 @@ async def test_who_may_not_look_the_coordinator_up_is_told(kafka_broker: Broker)
         await until(lambda: not reader.assignment)
 
 
-async def test_an_assignor_that_fails_is_named(kafka_broker: Broker) -> None:
+async def test_a_failing_assignor_is_named(kafka_broker: Broker) -> None:
     class Broken:
         name = "broken"
         cooperative = False
@@ -381,7 +381,7 @@ async def test_an_assignor_that_fails_is_named(kafka_broker: Broker) -> None:
 # --- static members ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_static_member_that_comes_back_causes_no_rebalance(kafka_broker: Broker) -> None:
+async def test_a_static_member_that_returns_causes_no_rebalance(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         async with member(kafka_broker, group_instance_id="two") as second:
@@ -395,7 +395,7 @@ async def test_a_static_member_that_comes_back_causes_no_rebalance(kafka_broker:
         assert listener.events == events
 
 
-async def test_a_member_whose_instance_id_is_taken_stops_for_good(kafka_broker: Broker) -> None:
+async def test_a_member_whose_instance_id_is_taken_stops_permanently(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -410,7 +410,7 @@ async def test_a_member_whose_instance_id_is_taken_stops_for_good(kafka_broker: 
             assert second.assignment == t(0, 1, 2, 3)
 
 
-async def test_every_request_of_a_static_member_says_who_it_is(kafka_broker: Broker) -> None:
+async def test_every_request_of_a_static_member_contains_its_instance_id(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_instance_id="one") as reader:
         await assigned(reader, 0, 1, 2, 3)
         await kafka_broker.faults.on(ApiKey.HEARTBEAT).observe().hit()
@@ -427,7 +427,7 @@ async def test_every_request_of_a_static_member_says_who_it_is(kafka_broker: Bro
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker: Broker) -> None:
+async def test_a_member_without_reads_leaves_until_the_next_read(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener, max_poll_interval_ms=100) as reader:
@@ -448,7 +448,7 @@ async def test_a_member_that_waits_for_records_stays(kafka_broker: Broker) -> No
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-async def test_partitions_that_are_added_are_read_from_their_start(kafka_broker: Broker) -> None:
+async def test_added_partitions_are_read_from_their_start(kafka_broker: Broker) -> None:
     async with (
         member(kafka_broker, auto_offset_reset="latest", metadata_max_age_ms=20) as reader,
         Admin(kafka_broker.bootstrap_servers) as admin,
@@ -465,7 +465,7 @@ async def test_partitions_that_are_added_are_read_from_their_start(kafka_broker:
         await assigned(reader, *range(6))
 
 
-async def test_a_pattern_stands_for_all_topics_that_match(kafka_broker: Broker) -> None:
+async def test_a_pattern_subscribes_to_all_matching_topics(kafka_broker: Broker) -> None:
     async with member(kafka_broker, re.compile("t|orders.*"), metadata_max_age_ms=20) as reader:
         await assigned(reader, 0, 1, 2, 3)
         await kafka_broker.create_topic("orders-eu", 2)
@@ -477,7 +477,7 @@ async def test_a_pattern_stands_for_all_topics_that_match(kafka_broker: Broker) 
         await assigned(reader, 0, 1, 2, 3)
 
 
-async def test_a_pattern_may_leave_topics_out_and_never_has_internal_ones(kafka_broker: Broker) -> None:
+async def test_a_pattern_may_exclude_topics_and_never_matches_internal_ones(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as other:
         await assigned(other, 0, 1, 2, 3)  # now there is a topic of offsets
     async with member(kafka_broker, group_id="h") as reader:
@@ -514,7 +514,7 @@ async def test_a_subscription_may_change(kafka_broker: Broker) -> None:
         await until(lambda: reader.assignment == u)
 
 
-async def test_40_a_subscription_that_changes_while_a_join_is_on_its_way_is_joined_for(kafka_broker: Broker) -> None:
+async def test_40_a_subscription_that_changes_during_a_join_leads_to_another_join(kafka_broker: Broker) -> None:
     for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
         held = kafka_broker.faults.on(api).hold()
         async with member(kafka_broker) as reader:
@@ -527,7 +527,7 @@ async def test_40_a_subscription_that_changes_while_a_join_is_on_its_way_is_join
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_member_that_is_closed_leaves_at_once_and_says_why(kafka_broker: Broker) -> None:
+async def test_a_closed_member_leaves_at_once_with_its_reason(kafka_broker: Broker) -> None:
     leaving = kafka_broker.faults.on(ApiKey.LEAVE_GROUP).observe()
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -540,7 +540,7 @@ async def test_a_member_that_is_closed_leaves_at_once_and_says_why(kafka_broker:
 
 
 @pytest.mark.parametrize("api", [ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT])
-async def test_40_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker: Broker, api: ApiKey) -> None:
+async def test_40_a_close_is_bounded_without_responses_of_the_coordinator(kafka_broker: Broker, api: ApiKey) -> None:
     await fill(kafka_broker, 4)
     kafka_broker.faults.on(api, times=None).drop()
     reader = member(kafka_broker)
@@ -551,7 +551,7 @@ async def test_40_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker:
     assert anyio.current_time() - started < 10
 
 
-async def test_40_a_close_is_bounded_when_every_broker_is_gone(kafka_broker: Broker) -> None:
+async def test_40_a_close_is_bounded_without_any_broker(kafka_broker: Broker) -> None:
     reader = member(kafka_broker)
     await reader.start()
     await assigned(reader, 0, 1, 2, 3)
@@ -562,7 +562,7 @@ async def test_40_a_close_is_bounded_when_every_broker_is_gone(kafka_broker: Bro
     assert anyio.current_time() - started < 10
 
 
-async def test_a_close_while_it_joins_takes_no_longer(kafka_broker: Broker) -> None:
+async def test_a_close_during_a_join_is_not_delayed(kafka_broker: Broker) -> None:
     for api in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
         held = kafka_broker.faults.on(api).hold()
         reader = member(kafka_broker)
@@ -578,7 +578,7 @@ async def test_a_close_while_it_joins_takes_no_longer(kafka_broker: Broker) -> N
 
 
 @pytest.mark.parametrize("age", range(10))
-async def test_every_version_of_the_protocol_will_do(kafka_broker: Broker, age: int) -> None:
+async def test_every_version_of_the_protocol_works(kafka_broker: Broker, age: int) -> None:
     """`age`: how many versions the broker is behind the newest."""
     newest = {
         ApiKey.JOIN_GROUP: 9,
@@ -621,7 +621,7 @@ def test_options_of_a_group_are_checked() -> None:
             Consumer("t", **options)
 
 
-async def test_a_close_without_a_coordinator_keeps_its_time_and_leaves_no_task() -> None:
+async def test_a_close_without_a_coordinator_keeps_its_timeout_and_leaves_no_task() -> None:
     broker = Broker(topics={"t": 1})
     await broker.start()
     reader = member(broker)
@@ -634,7 +634,7 @@ async def test_a_close_without_a_coordinator_keeps_its_time_and_leaves_no_task()
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-async def test_the_thread_of_the_heartbeats_ends_before_a_leave_that_takes_all_the_time(protocol: str) -> None:
+async def test_the_heartbeat_thread_ends_before_a_leave_that_times_out(protocol: str) -> None:
     """It had what was left: a tenth of the time, too little on a machine with much else to do."""
     broker = Broker(topics={"t": 1})
     await broker.start()

@@ -16,14 +16,14 @@ def known() -> MemberId:
     return known
 
 
-def test_an_id_that_is_refused_is_not_used_again_while_the_coordinator_stays(known: MemberId) -> None:
+def test_a_refused_id_is_not_used_again_while_the_coordinator_stays(known: MemberId) -> None:
     known.refused()
     assert known.current == ""
     known.given("b")
     assert known.current == "b"
 
 
-def test_a_coordinator_that_read_the_group_anew_may_know_the_former_id(known: MemberId) -> None:
+def test_a_coordinator_that_reloaded_the_group_may_know_the_former_id(known: MemberId) -> None:
     known.refused()
     known.moved()
     assert known.current == "a"
@@ -31,7 +31,7 @@ def test_a_coordinator_that_read_the_group_anew_may_know_the_former_id(known: Me
     assert known.current == ""
 
 
-def test_an_id_that_was_given_meanwhile_is_tried_first(known: MemberId) -> None:
+def test_an_id_received_meanwhile_is_tried_first(known: MemberId) -> None:
     known.refused()
     known.given("b")
     known.moved()
@@ -40,7 +40,7 @@ def test_an_id_that_was_given_meanwhile_is_tried_first(known: MemberId) -> None:
     assert known.current == "a"
 
 
-def test_a_new_id_that_is_refused_before_its_generation_was_complete_leads_to_the_former_one(known: MemberId) -> None:
+def test_a_new_id_refused_before_its_generation_is_complete_leads_to_the_former_one(known: MemberId) -> None:
     known.refused()
     known.given("b")
     known.refused()
@@ -49,7 +49,7 @@ def test_a_new_id_that_is_refused_before_its_generation_was_complete_leads_to_th
     assert known.current == ""
 
 
-def test_a_complete_generation_makes_the_former_id_useless(known: MemberId) -> None:
+def test_a_complete_generation_drops_the_former_id(known: MemberId) -> None:
     known.refused()
     known.given("b")
     known.settled()
@@ -57,7 +57,7 @@ def test_a_complete_generation_makes_the_former_id_useless(known: MemberId) -> N
     assert known.current == "b"
 
 
-def test_who_never_was_in_a_generation_has_nothing_to_go_back_to() -> None:
+def test_a_member_without_a_generation_has_no_former_id() -> None:
     new = MemberId()
     new.moved()
     assert new.current == ""
@@ -65,7 +65,7 @@ def test_who_never_was_in_a_generation_has_nothing_to_go_back_to() -> None:
     assert new.current == ""
 
 
-def test_who_left_is_known_to_nobody(known: MemberId) -> None:
+def test_a_member_that_left_has_no_id(known: MemberId) -> None:
     known.refused()
     known.given("b")
     assert known.left() == "b"

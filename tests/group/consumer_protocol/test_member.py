@@ -72,7 +72,7 @@ def beats_of(broker: Broker) -> list[ConsumerGroupHeartbeatRequest]:
 # --- who reads what ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_broker: Broker) -> None:
+async def test_a_single_member_reads_everything_and_resumes_at_its_position(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
     async with member(kafka_broker) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(40)]
@@ -86,7 +86,7 @@ async def test_a_member_alone_reads_everything_and_goes_on_where_it_was(kafka_br
 
 
 @pytest.mark.parametrize("assignor", [None, "uniform", "range"])
-async def test_members_share_what_there_is(kafka_broker: Broker, assignor: str | None) -> None:
+async def test_members_share_the_partitions(kafka_broker: Broker, assignor: str | None) -> None:
     async with member(kafka_broker, group_remote_assignor=assignor) as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker, group_remote_assignor=assignor) as second:
@@ -96,7 +96,7 @@ async def test_members_share_what_there_is(kafka_broker: Broker, assignor: str |
     assert {beat.server_assignor for beat in beats_of(kafka_broker) if beat.member_epoch == 0} == {assignor}
 
 
-async def test_who_keeps_a_partition_is_not_told_of_anything(kafka_broker: Broker) -> None:
+async def test_a_listener_is_not_called_for_kept_partitions(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -107,7 +107,7 @@ async def test_who_keeps_a_partition_is_not_told_of_anything(kafka_broker: Broke
     assert [name for name, _ in listener.events] == ["assigned", "revoked", "assigned", "revoked"]
 
 
-async def test_a_partition_is_given_to_another_only_when_the_listener_is_done(short_broker: Broker) -> None:
+async def test_a_partition_is_reassigned_only_after_the_listener_returns(short_broker: Broker) -> None:
     """Heartbeats go on meanwhile, for longer than a session."""
     may_end, asked = anyio.Event(), anyio.Event()
 
@@ -129,7 +129,7 @@ async def test_a_partition_is_given_to_another_only_when_the_listener_is_done(sh
             await until(lambda: len(first.assignment) == len(second.assignment) == 2)
 
 
-async def test_heartbeats_say_only_what_changed(kafka_broker: Broker) -> None:
+async def test_heartbeats_contain_only_changes(kafka_broker: Broker) -> None:
     async with member(kafka_broker, client_rack="r1") as reader:
         await assigned(reader, 0, 1, 2, 3)
         await until(lambda: beats_of(kafka_broker)[-1].topic_partitions is None)
@@ -150,7 +150,7 @@ def _says_nothing_new(request: object) -> bool:
     return request.subscribed_topic_names is None
 
 
-async def test_after_a_heartbeat_without_an_answer_everything_is_said_again(kafka_broker: Broker) -> None:
+async def test_after_a_heartbeat_without_a_response_a_full_one_is_sent(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -176,14 +176,14 @@ async def test_a_subscription_may_change(kafka_broker: Broker) -> None:
         await until(lambda: len(reader.assignment) == 6)
 
 
-async def test_partitions_that_are_added_are_noticed(kafka_broker: Broker) -> None:
+async def test_added_partitions_are_assigned(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader, Admin(kafka_broker.bootstrap_servers) as admin:
         await assigned(reader, 0, 1, 2, 3)
         await admin.create_partitions({"t": 6})
         await assigned(reader, 0, 1, 2, 3, 4, 5)
 
 
-async def test_a_compiled_pattern_is_matched_here(kafka_broker: Broker) -> None:
+async def test_a_compiled_pattern_is_matched_by_the_client(kafka_broker: Broker) -> None:
     async with member(kafka_broker, re.compile("[tuv]")) as reader:
         await until(lambda: {tp.topic for tp in reader.assignment} == {"t", "u"})
         await kafka_broker.create_topic("v", 1)
@@ -212,13 +212,13 @@ def _names(request: metadata.MetadataRequest) -> list[str | None]:
     return [topic.name for topic in request.topics]
 
 
-async def test_a_broker_pattern_that_is_wrong_is_named(kafka_broker: Broker) -> None:
+async def test_an_invalid_broker_pattern_is_an_error(kafka_broker: Broker) -> None:
     async with member(kafka_broker, BrokerPattern("(")) as reader:
         with pytest.raises(BrokerError, match="INVALID_REGULAR_EXPRESSION"):
             await reader.getone(timeout=5)
 
 
-def test_a_broker_pattern_goes_alone_and_with_its_protocol() -> None:
+def test_a_broker_pattern_must_be_alone_and_needs_the_consumer_protocol() -> None:
     pattern = BrokerPattern("t.*")
     cases: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
         ((pattern,), {"group_id": "g"}, 'needs group_protocol="consumer"'),
@@ -232,7 +232,7 @@ def test_a_broker_pattern_goes_alone_and_with_its_protocol() -> None:
             Consumer(*topics, **options)
 
 
-async def test_what_is_assigned_waits_for_its_topics_name(kafka_broker: Broker) -> None:
+async def test_an_assigned_partition_waits_for_the_name_of_its_topic(kafka_broker: Broker) -> None:
     """The metadata was older than the assignment."""
     kafka_broker.faults.on(ApiKey.METADATA, when=_asks_by_id).respond(metadata.MetadataResponse(brokers=[]))
     async with member(kafka_broker) as reader:
@@ -250,7 +250,7 @@ def _asks_by_id(request: object) -> bool:
 @pytest.mark.parametrize(
     "code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND]
 )
-async def test_a_member_that_the_coordinator_fenced_loses_its_partitions_and_is_back_at_once(
+async def test_a_member_fenced_by_the_coordinator_loses_its_partitions_and_rejoins_at_once(
     kafka_broker: Broker, code: ErrorCode
 ) -> None:
     listener = RecordingListener()
@@ -261,7 +261,7 @@ async def test_a_member_that_the_coordinator_fenced_loses_its_partitions_and_is_
         assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
-async def test_an_evicted_member_joins_again_in_its_name(kafka_broker: Broker) -> None:
+async def test_an_evicted_member_joins_again_with_its_id(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
         (before,) = kafka_broker.faults.group("g").members
@@ -285,7 +285,7 @@ async def test_heartbeats_follow_a_coordinator_that_moves(kafka_broker: Broker) 
         assert [name for name, _ in listener.events] == ["assigned"]
 
 
-async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker) -> None:
+async def test_the_member_follows_a_coordinator_that_stops(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
         gone = kafka_broker.faults.coordinator("g")
@@ -300,7 +300,7 @@ async def test_a_coordinator_that_stops_is_found_elsewhere(kafka_broker: Broker)
 @pytest.mark.parametrize(
     "fault", ["close", "close_after", ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 )
-async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
+async def test_a_join_survives_transient_failures(kafka_broker: Broker, api: ApiKey, fault: str | ErrorCode) -> None:
     on = kafka_broker.faults.on(api, times=3)
     rule = on.error(fault) if isinstance(fault, ErrorCode) else on.close() if fault == "close" else on.close_after()
     async with member(kafka_broker) as reader:
@@ -318,7 +318,7 @@ async def test_a_join_outlives_what_passes(kafka_broker: Broker, api: ApiKey, fa
         (ErrorCode.INVALID_REQUEST, BrokerError),
     ],
 )
-async def test_who_is_refused_is_told_and_may_try_again(
+async def test_a_refusal_is_raised_and_the_next_read_joins_again(
     kafka_broker: Broker, code: ErrorCode, kind: type[Exception]
 ) -> None:
     await fill(kafka_broker, 4)
@@ -329,13 +329,13 @@ async def test_who_is_refused_is_told_and_may_try_again(
         assert (await reader.getone(timeout=5)).offset == 0
 
 
-async def test_an_assignor_that_the_coordinator_does_not_have_is_named(kafka_broker: Broker) -> None:
+async def test_an_assignor_unknown_to_the_coordinator_is_named(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_remote_assignor="fair") as reader:
         with pytest.raises(BrokerError, match=r"'fair' is not supported.*UNSUPPORTED_ASSIGNOR"):
             await reader.getone(timeout=5)
 
 
-async def test_a_member_whose_session_ended_while_it_was_cut_off_is_back(short_broker: Broker) -> None:
+async def test_a_member_rejoins_after_its_session_ended_during_a_disconnection(short_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(short_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -349,7 +349,7 @@ async def test_a_member_whose_session_ended_while_it_was_cut_off_is_back(short_b
 # --- static members ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_is_told(kafka_broker: Broker) -> None:
+async def test_a_static_member_that_returns_gets_its_partitions_without_a_rebalance(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         async with member(kafka_broker, group_instance_id="two") as second:
@@ -363,7 +363,7 @@ async def test_a_static_member_that_comes_back_gets_what_it_had_and_nobody_else_
         assert listener.events == events
 
 
-async def test_an_instance_id_is_waited_for_until_its_session_ends(short_broker: Broker) -> None:
+async def test_a_join_waits_until_the_session_of_its_instance_id_ends(short_broker: Broker) -> None:
     """The first process was killed, and another one takes its place."""
     killed = member(short_broker, group_instance_id="one")
     await killed.start()
@@ -374,7 +374,7 @@ async def test_an_instance_id_is_waited_for_until_its_session_ends(short_broker:
         await assigned(second, 0, 1, 2, 3)
 
 
-async def test_an_instance_id_that_stays_taken_is_an_error(kafka_broker: Broker) -> None:
+async def test_an_instance_id_that_stays_in_use_is_an_error(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_instance_id="one") as first:
         await assigned(first, 0, 1, 2, 3)
         short = {"session_timeout_ms": 100, "heartbeat_interval_ms": 20}
@@ -384,7 +384,7 @@ async def test_an_instance_id_that_stays_taken_is_an_error(kafka_broker: Broker)
         assert first.assignment == t(0, 1, 2, 3)
 
 
-async def test_a_member_whose_instance_id_was_taken_stops_for_good(kafka_broker: Broker) -> None:
+async def test_a_member_fenced_by_its_instance_id_stops_permanently(kafka_broker: Broker) -> None:
     listener = RecordingListener()
     async with member(kafka_broker, group_instance_id="one", listener=listener) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -399,7 +399,7 @@ async def test_a_member_whose_instance_id_was_taken_stops_for_good(kafka_broker:
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker: Broker) -> None:
+async def test_a_member_without_reads_leaves_until_the_next_read(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4)
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener, max_poll_interval_ms=100) as reader:
@@ -409,7 +409,7 @@ async def test_a_member_that_asks_for_nothing_leaves_until_it_does(kafka_broker:
         assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
 
 
-async def test_a_handler_that_blocks_the_loop_for_longer_than_a_session_costs_nothing() -> None:
+async def test_a_member_stays_while_a_handler_blocks_the_loop_for_longer_than_a_session() -> None:
     listener = RecordingListener()
     with broker_aside(**SHORT) as broker:
         async with member(broker, listener=listener) as reader:
@@ -425,7 +425,7 @@ async def test_a_handler_that_blocks_the_loop_for_longer_than_a_session_costs_no
 # --- commits ----------------------------------------------------------------------------------------------------------
 
 
-async def test_commits_carry_the_members_epoch(kafka_broker: Broker) -> None:
+async def test_commits_contain_the_member_epoch(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
         commits = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT).observe()
@@ -436,7 +436,7 @@ async def test_commits_carry_the_members_epoch(kafka_broker: Broker) -> None:
         assert [group.member_id] == list(kafka_broker.faults.group("g").members)
 
 
-async def test_a_commit_with_an_old_epoch_is_sent_again_with_the_new_one(kafka_broker: Broker) -> None:
+async def test_a_commit_with_an_old_epoch_is_retried_with_the_new_one(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
         refused = kafka_broker.faults.on(ApiKey.OFFSET_COMMIT, times=2).error(ErrorCode.STALE_MEMBER_EPOCH)
@@ -460,14 +460,14 @@ async def test_a_refused_commit_of_an_unknown_member_leads_to_a_new_join(kafka_b
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_member_that_is_closed_leaves_at_once(kafka_broker: Broker) -> None:
+async def test_a_closed_member_leaves_at_once(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
     assert beats_of(kafka_broker)[-1].member_epoch == -1
     assert kafka_broker.faults.group("g").state == "Empty"
 
 
-async def test_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker: Broker) -> None:
+async def test_a_close_is_bounded_without_responses_of_the_coordinator(kafka_broker: Broker) -> None:
     reader = member(kafka_broker)
     await reader.start()
     await assigned(reader, 0, 1, 2, 3)
@@ -477,7 +477,7 @@ async def test_a_close_is_bounded_whatever_the_coordinator_does(kafka_broker: Br
     assert anyio.current_time() - started < 10
 
 
-async def test_a_close_while_it_joins_takes_no_longer(kafka_broker: Broker) -> None:
+async def test_a_close_during_a_join_is_not_delayed(kafka_broker: Broker) -> None:
     held = kafka_broker.faults.on(BEAT).hold()
     reader = member(kafka_broker)
     await reader.start()
@@ -513,7 +513,7 @@ def limited(broker: Broker, newest: int | None) -> None:
     broker.faults.on(ApiKey.API_VERSIONS, times=None).respond(api_versions.ApiVersionsResponse(api_keys=offered))
 
 
-async def test_the_first_version_lets_the_coordinator_name_members(kafka_broker: Broker) -> None:
+async def test_in_the_first_version_the_coordinator_generates_member_ids(kafka_broker: Broker) -> None:
     limited(kafka_broker, 0)
     async with member(kafka_broker) as first:
         await assigned(first, 0, 1, 2, 3)
@@ -524,7 +524,7 @@ async def test_the_first_version_lets_the_coordinator_name_members(kafka_broker:
     assert {beat.member_id for beat in beats_of(kafka_broker) if beat.member_epoch == 0} == {""}
 
 
-async def test_a_broker_that_does_not_speak_the_protocol_is_an_error(kafka_broker: Broker) -> None:
+async def test_a_broker_without_the_protocol_is_an_error(kafka_broker: Broker) -> None:
     limited(kafka_broker, None)
     async with member(kafka_broker) as reader:
         for _ in range(2):
@@ -547,7 +547,7 @@ async def test_auto_falls_back_to_the_classic_protocol(kafka_broker: Broker, why
     assert kafka_broker.faults.group("g").state == "Empty"
 
 
-async def test_a_member_that_leaves_while_it_finds_out_joins_by_no_protocol(kafka_broker: Broker) -> None:
+async def test_a_member_that_leaves_during_protocol_selection_does_not_join(kafka_broker: Broker) -> None:
     held = kafka_broker.faults.on(BEAT).hold()
     joins = kafka_broker.faults.on(ApiKey.JOIN_GROUP, times=None).observe()
     async with member(kafka_broker, group_protocol="auto") as reader:
@@ -559,7 +559,7 @@ async def test_a_member_that_leaves_while_it_finds_out_joins_by_no_protocol(kafk
     assert joins.hits == 0
 
 
-async def test_auto_uses_the_consumer_protocol_where_there_is_one(kafka_broker: Broker) -> None:
+async def test_auto_uses_the_consumer_protocol_if_the_broker_supports_it(kafka_broker: Broker) -> None:
     async with member(kafka_broker, group_protocol="auto") as reader:
         await assigned(reader, 0, 1, 2, 3)
         assert kafka_broker.faults.group("g").protocol == "consumer"

@@ -36,7 +36,7 @@ def test_every_state_that_is_not_final_can_be_left_by_closing() -> None:
 
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code])
-def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> None:
+def test_every_error_code_leads_to_a_transition(code: ErrorCode) -> None:
     assert (ConsumerProtocolState.JOINING, decisions.on_join_error(code)) in TRANSITIONS
     for found in (decisions.on_heartbeat_error(code), decisions.on_commit_error(code)):
         for state in HEARTBEATING:
@@ -59,7 +59,7 @@ def test_every_code_leads_somewhere_from_where_it_is_met(code: ErrorCode) -> Non
         (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "RETRY", None),
     ],
 )
-def test_what_a_code_means(code: ErrorCode, join: str, beat: str | None) -> None:
+def test_the_event_of_an_error_code(code: ErrorCode, join: str, beat: str | None) -> None:
     assert decisions.on_join_error(code).name == join
     found = decisions.on_heartbeat_error(code)
     assert (found and found.name) == beat
@@ -75,7 +75,7 @@ def test_the_most_severe_signal_comes_first() -> None:
     assert signals.most_severe is None
 
 
-def test_what_has_no_name_yet_waits_and_what_is_not_given_any_more_goes() -> None:
+def test_partitions_without_a_name_wait_and_unassigned_ones_are_revoked() -> None:
     target = frozenset({Part(T, 0), Part(T, 1), Part(U, 0)})
     owned = {TopicPartition("t", 1), TopicPartition("t", 2)}
     plan = decisions.plan_reconciliation(owned, target, {T: "t"})
