@@ -1,4 +1,4 @@
-# Everything a checkout needs, made inside the checkout. `make` alone lists the targets.
+# All targets work inside the checkout. `make` alone lists them.
 SHELL := /bin/bash
 PYTHON ?= python3
 # One environment for each interpreter: .venv, and .venv-3.X for a PYTHON=... of another version.
@@ -6,7 +6,7 @@ VENV := .venv
 ifneq ($(origin PYTHON),file)
 PYTHON_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 ifeq ($(PYTHON_VERSION),)
-$(error PYTHON=$(PYTHON) is not an interpreter that runs)
+$(error PYTHON=$(PYTHON) is not a working interpreter)
 endif
 ifneq ($(PYTHON_VERSION),$(shell test -x .venv/bin/python && .venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
 VENV := .venv-$(PYTHON_VERSION)
@@ -14,7 +14,7 @@ endif
 endif
 BIN := $(VENV)/bin
 TESTS ?=
-# Tests of these folders alone need no PySpark.
+# Tests of these folders need no PySpark.
 SPARK := $(if $(filter-out tests/net tests/cluster tests/producer tests/consumer tests/group,$(or $(TESTS),all)),$(VENV)/spark.stamp)
 KERNEL := $(shell find aiokwire -name '*.pyx' -o -name '*.pxd')
 
@@ -35,12 +35,12 @@ $(VENV)/dev.stamp: $(VENV)/base.stamp
 	$(BIN)/python -m pip install -q --no-build-isolation --group test --group lint
 	@touch $@
 
-# PySpark is 450 MB: only what needs it installs it.
+# PySpark is 450 MB: only targets that need it install it.
 $(VENV)/spark.stamp: $(VENV)/base.stamp
 	$(BIN)/python -m pip install -q --group spark
 	@touch $@
 
-# The installation above has compiled what has not changed since.
+# The installation above compiles the kernel; later changes are compiled here.
 $(VENV)/kernel.stamp: $(VENV)/base.stamp $(KERNEL)
 	@test -z "$$(find $(KERNEL) -newer $(VENV)/base.stamp)" || \
 		$(BIN)/python -c 'from setuptools import setup; setup()' -q build_ext --inplace -j 2
@@ -48,19 +48,19 @@ $(VENV)/kernel.stamp: $(VENV)/base.stamp $(KERNEL)
 
 build: $(VENV)/kernel.stamp ## compile the kernel in place
 
-demo: build ## the main job on real data: 336,776 flights through the embedded broker
+demo: build ## 336,776 flights through the embedded broker
 	$(BIN)/aiokwire demo
 
 demo-spark: build $(VENV)/spark.stamp ## hourly delays of the flights on Spark, exactly once through a SIGKILL (Java 17)
 	$(BIN)/aiokwire spark demo
 
-test: build $(VENV)/dev.stamp $(SPARK) ## every test of the package (PYTHON=python3.13: on that interpreter; TESTS=tests/net: some of them)
+test: build $(VENV)/dev.stamp $(SPARK) ## every test of the package (PYTHON=python3.13 chooses the interpreter, TESTS=tests/net some tests)
 	$(BIN)/python -m pytest $(TESTS)
 
-integration: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the same scenarios on the embedded broker and on real Kafka
+integration: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the same scenarios on the embedded broker and on Kafka
 	$(BIN)/python -m pytest integration/scenarios integration/interop integration/chaos integration/spark/test_kills.py
 
-integration-spark: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the pipelines by their commands on both brokers, stopped and killed in the middle
+integration-spark: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the pipelines by their commands on both brokers, stopped and killed while they run
 	$(BIN)/python -m pytest integration/spark
 
 lint: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## ruff and mypy --strict
@@ -72,13 +72,13 @@ format: $(VENV)/dev.stamp ## ruff format and its fixes
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: build $(VENV)/dev.stamp ## aiokwire beside its peers on a real Kafka
+bench: build $(VENV)/dev.stamp ## aiokwire compared with its peers on Kafka
 	$(BIN)/python -m integration.bench
 
-soak: build $(VENV)/dev.stamp ## a producer for five minutes (MINUTES=60), and what it holds: table and build/soak.png
+soak: build $(VENV)/dev.stamp ## memory, objects and tasks of a producer over five minutes (MINUTES=60): a table and build/soak.png
 	$(BIN)/python -m integration.soak --minutes $(or $(MINUTES),5)
 
-chaos: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## 10 M records through five kills, on both brokers: each acknowledged one is there once; groups through restarts (SEED=1 RECORDS= MINUTES=)
+chaos: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## kills of broker, workers and members under load, on both brokers: no record is lost (SEED=1 RECORDS= MINUTES=)
 	$(BIN)/python -m integration.chaos produce --broker embedded --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos produce --broker 4.3.1 --seed $(or $(SEED),1) --records $(or $(RECORDS),10_000_000)
 	$(BIN)/python -m integration.chaos.transactions --broker embedded --seed $(or $(SEED),1)
@@ -93,7 +93,7 @@ chaos: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## 10 M records through five 
 	$(BIN)/python -m integration.spark --json build/kills.json
 	$(BIN)/python -m integration.spark.spark_kills --json build/spark_kills.json
 
-spark-versions: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, fetched into build/
+spark-versions: build $(VENV)/dev.stamp $(VENV)/spark.stamp ## the Spark tests with PySpark 4.0, 4.1 and 4.2, downloaded into build/
 	$(BIN)/python -m integration.spark.versions
 
 generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definitions, and the generated pages of docs
@@ -103,17 +103,17 @@ generate: $(VENV)/dev.stamp ## write the protocol messages from Kafka's definiti
 	$(BIN)/python -m tests.options_page
 	$(BIN)/python -m tests.mistakes
 
-check-generated: $(VENV)/dev.stamp ## fail when the committed messages differ from Kafka's definitions
+check-generated: $(VENV)/dev.stamp ## fail if the committed messages differ from Kafka's definitions
 	$(BIN)/python -m tools.protocol_generator --check
 
 asan: build $(VENV)/dev.stamp ## the fuzz tests of the kernel under AddressSanitizer
 	$(BIN)/python integration/asan/run.py
 
-wheel: build ## build a wheel and try it outside the checkout
+wheel: build ## build a wheel and test it outside the checkout
 	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps -w dist .
 	$(BIN)/python integration/wheel.py dist
 
-clean: ## remove what was built, but not the environment
+clean: ## remove build results, but not the environment
 	rm -rf build dist *.egg-info demo-output .venv*/kernel.stamp .venv*/base.stamp
 	find aiokwire -name '*.so' -delete -o -name '*.c' -delete
 

@@ -71,7 +71,7 @@ class BrokerUnderTest:
     def may_be_killed(self) -> KafkaServer:
         """Its server, for scenarios that kill it; an external broker is never killed."""
         if self.server is None:
-            pytest.skip("a broker named by AIOKWIRE_BOOTSTRAP is not ours to kill")
+            pytest.skip("the broker of AIOKWIRE_BOOTSTRAP must not be killed")
         return self.server
 
     def create(self, prefix: str = "t") -> str:
@@ -141,7 +141,7 @@ def broker_with(config: pytest.Config, name: str, settings: Mapping[str, object]
     Skip it unless `--brokers` names it.
     """
     if name not in config.getoption("--brokers").split(","):
-        pytest.skip("left out by --brokers")
+        pytest.skip("not in --brokers")
     with closing(_server(name, settings)) as server:
         server.start()
         yield server

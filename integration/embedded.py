@@ -75,7 +75,7 @@ class EmbeddedProcess:
                 self._process.wait(_STOP_SECONDS)
                 status = self._end(signal.SIGKILL)
                 errors.seek(0)
-                raise ServerFailed(f"aiokwire broker ended with {status}: {errors.read()[-1500:]}")
+                raise ServerFailed(f"aiokwire broker ended with status {status}: {errors.read()[-1500:]}")
 
     def kill(self) -> None:
         """Send SIGKILL."""

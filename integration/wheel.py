@@ -31,7 +31,7 @@ async def trial():
                 seen.update(int(record.value) for record in await consumer.getmany(timeout=5))
     return len(seen)
 
-print("the wheel works:", asyncio.run(trial()), "records there and back")
+print("the wheel works:", asyncio.run(trial()), "records sent and read")
 """
 
 

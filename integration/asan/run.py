@@ -72,8 +72,8 @@ def run_tests(target: pathlib.Path, tests: list[str]) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--dir", type=pathlib.Path, default=ROOT / "build" / "asan", help="where to build")
-    parser.add_argument("tests", nargs="*", default=TESTS, help="which tests to run")
+    parser.add_argument("--dir", type=pathlib.Path, default=ROOT / "build" / "asan", help="build directory")
+    parser.add_argument("tests", nargs="*", default=TESTS, help="tests to run")
     options = parser.parse_args()
     target = options.dir.resolve()
     copy_sources(target)

@@ -169,7 +169,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
     parser.add_argument("--repeat", type=int, default=3, metavar="N")
-    parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of records (default: 1)")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor for the number of records (default: 1)")
     parser.add_argument(
         "--before",
         type=Path,

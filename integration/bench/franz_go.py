@@ -38,5 +38,5 @@ def program() -> Path:
         raise MissingPrerequisite(f"the franz-go client: its build took over {_BUILD_SECONDS} s") from error
     if done.returncode:
         tail = " ".join(done.stderr.split())[-600:]
-        raise MissingPrerequisite(f"the franz-go client: go build ended with {done.returncode}: {tail}")
+        raise MissingPrerequisite(f"the franz-go client: go build ended with status {done.returncode}: {tail}")
     return _PROGRAM

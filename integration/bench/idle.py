@@ -87,7 +87,7 @@ async def waiting(reader: Consumer[Any, Any], turns: Turns, seconds: float) -> C
 
     async def read() -> None:
         async for _ in reader:
-            raise AssertionError("there is nothing to read")
+            raise AssertionError("a record was read from an empty topic")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read)

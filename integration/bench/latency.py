@@ -215,7 +215,9 @@ def main() -> int:
     parser.add_argument("--broker", default="4.3.1", help='"embedded" or a release (default: 4.3.1)')
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--starts", type=int, default=20)
-    parser.add_argument("--clients", default="aiokafka,aiokwire,aiokafka,aiokwire,none", help="in this order")
+    parser.add_argument(
+        "--clients", default="aiokafka,aiokwire,aiokafka,aiokwire,none", help="clients in this order, comma-separated"
+    )
     given = parser.parse_args()
     table = Table(title=f"{given.broker}: {RATE:,} records/s through a group, {PARTITIONS} partitions; ms")
     for column in ("client", "records", "p50", "p99", "max", "first record", "max", "close", "max"):

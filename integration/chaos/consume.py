@@ -196,7 +196,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=50.0, help="records per second and partition")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", default=",".join(kind.name.lower() for kind in Kind), help="comma-separated")
-    parser.add_argument("--killed", action="store_true", help="run members as processes, and kill them now and then")
+    parser.add_argument("--killed", action="store_true", help="run members as processes, and kill them, too")
     parser.add_argument("--log", type=Path, help="directory for the clients' logs, one file for each process")
     given = parser.parse_args()
     logger = logging.getLogger("aiokwire")

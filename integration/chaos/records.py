@@ -45,7 +45,7 @@ def read_names(values: bytes | memoryview) -> Names:
     """
     view = memoryview(values)
     if not view or len(view) % SIZE:
-        raise Malformed(f"{len(view)} bytes are not a number of values of {SIZE}")
+        raise Malformed(f"{len(view)} bytes are not a multiple of {SIZE}")
     words = view.cast("q")
     names = words[::WORDS].tolist()
     if names != words[WORDS - 1 :: WORDS].tolist():

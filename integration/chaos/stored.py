@@ -44,7 +44,7 @@ def _enter(found: Ledger, batch: Batch[bytes, bytes]) -> None:
     assert values is not None
     assert offsets is not None
     if memoryview(bounds).cast("i").tolist() != list(range(0, rows * SIZE + 1, SIZE)):
-        raise Malformed(f"{batch!r}: values of other sizes than {SIZE}")
+        raise Malformed(f"{batch!r}: the values are not of {SIZE} bytes each")
     names = read_names(memoryview(values))
     if names.partition != batch.partition:
         raise Malformed(f"{batch!r} has values of partition {names.partition}")

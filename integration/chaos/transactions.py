@@ -37,7 +37,7 @@ KILL_WORKER: Final = "worker killed"
 KILL_BROKER: Final = "broker killed"
 OVERTAKE: Final = "worker overtaken"  # frozen, replaced by a new worker, then thawed
 DONE: Final = "done"
-ENDED: Final = "ended"  # by itself
+ENDED: Final = "ended"  # without a signal
 PARTITIONS: Final = 4
 
 # The longest delay of a fault after its transaction, so that it may hit any activity.
@@ -291,7 +291,7 @@ def read_with_librdkafka(bootstrap_servers: str, topic: str) -> list[list[bytes]
         while len(ended) < PARTITIONS:
             message = reader.poll(_PATIENCE)
             if message is None:
-                raise ChaosFailed(f"librdkafka stopped after {sum(map(len, found))} records")
+                raise ChaosFailed(f"librdkafka read no further record after {sum(map(len, found))} records")
             partition = message.partition() or 0
             if message.error() is None:
                 found[partition].append(message.value() or b"")

@@ -66,7 +66,7 @@ def main() -> None:
             unanswered = capture("127.0.0.1", server.port, directory, hide=str(server.data_dir))
         print(f"{release}: {len(list(directory.iterdir())) // 2} exchanges")
         for line in unanswered:
-            print(f"  no answer: {line}")
+            print(f"  no response: {line}")
 
 
 if __name__ == "__main__":

@@ -232,7 +232,7 @@ class Requests:
                     self._asker.exchange(_request(sync_group.SyncGroupRequest, 0, self._values | found), 0)
                 return found
             time.sleep(_PAUSE_SECONDS)
-        raise TimeoutError(f"no member: {joined!r}")
+        raise TimeoutError(f"the member could not join: {joined!r}")
 
     def _producer(self, api: ApiKey) -> dict[str, Any]:
         """Allocate a producer id, in a transaction if the request needs one."""

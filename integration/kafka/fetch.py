@@ -43,7 +43,7 @@ def libs(version: str) -> Path:
     """
     pom = _HERE / f"pom-{version}.xml"
     if not pom.exists():
-        raise MissingPrerequisite(f"a pom for Kafka {version} (there are {', '.join(known())})")
+        raise MissingPrerequisite(f"a pom for Kafka {version} (available: {', '.join(known())})")
     directory = _JARS / version / "libs"
     stamp = _JARS / version / "complete"
     wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
@@ -51,7 +51,7 @@ def libs(version: str) -> Path:
         return directory
     maven = shutil.which("mvn")
     if maven is None:
-        raise MissingPrerequisite(f"Maven, which gets the jars of Kafka {version}")
+        raise MissingPrerequisite(f"Maven, which downloads the jars of Kafka {version}")
     command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_MAVEN_SECONDS, check=False)
@@ -59,7 +59,7 @@ def libs(version: str) -> Path:
         raise MissingPrerequisite(f"the jars of Kafka {version}: Maven took over {_MAVEN_SECONDS} s") from error
     if done.returncode:
         tail = " ".join((done.stdout + done.stderr).split())[-600:]
-        raise MissingPrerequisite(f"the jars of Kafka {version}: Maven ended with {done.returncode}: {tail}")
+        raise MissingPrerequisite(f"the jars of Kafka {version}: Maven ended with status {done.returncode}: {tail}")
     stamp.write_text(wanted)
     return directory
 

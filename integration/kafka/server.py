@@ -277,9 +277,13 @@ class RealKafka:
         deadline = time.perf_counter() + _START_SECONDS
         while not check("127.0.0.1", port):
             if process.poll() is not None:
-                raise ServerFailed(f"{name} ended with {process.returncode} while starting: {self._end_of_logs()}")
+                raise ServerFailed(
+                    f"{name} ended with status {process.returncode} while starting: {self._end_of_logs()}"
+                )
             if time.perf_counter() > deadline:
-                raise ServerFailed(f"{name} did not answer on port {port} in {_START_SECONDS} s: {self._end_of_logs()}")
+                raise ServerFailed(
+                    f"{name} did not respond on port {port} in {_START_SECONDS} s: {self._end_of_logs()}"
+                )
             time.sleep(_POLL_SECONDS)
 
     def _answers(self, host: str, port: int) -> bool:
@@ -404,7 +408,7 @@ class DockerKafka:
         deadline = time.perf_counter() + _START_SECONDS
         while not answers("127.0.0.1", self.port):
             if time.perf_counter() > deadline:
-                raise ServerFailed(f"Kafka {self.version} in Docker did not answer on port {self.port}")
+                raise ServerFailed(f"Kafka {self.version} in Docker did not respond on port {self.port}")
             time.sleep(_POLL_SECONDS)
 
     def _environment(self) -> dict[str, object]:

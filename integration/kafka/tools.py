@@ -49,7 +49,9 @@ class ToolResult:
             ToolFailed: the exit status was not 0.
         """
         if self.returncode:
-            raise ToolFailed(f"{self.command} ended with {self.returncode}: {(self.stdout + self.stderr)[-1500:]}")
+            raise ToolFailed(
+                f"{self.command} ended with status {self.returncode}: {(self.stdout + self.stderr)[-1500:]}"
+            )
         return self
 
 

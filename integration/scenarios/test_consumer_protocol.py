@@ -95,7 +95,7 @@ async def test_errors_of_the_coordinator_are_raised(modern_broker: BrokerUnderTe
 
 async def test_auto_reads_with_either_protocol(broker: BrokerUnderTest, group: str) -> None:
     if broker.name == "kafka-0.8.2.2":
-        pytest.skip("0.8 knows no groups of this kind")
+        pytest.skip("Kafka 0.8 has no group coordinator for members")
     topic = broker.create()
     await write(broker, TopicPartition(topic, 0), [b"x"])
     async with member(broker, group, topic, group_protocol="auto") as reader:

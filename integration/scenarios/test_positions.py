@@ -44,7 +44,7 @@ async def test_earliest_reads_existing_records_and_latest_only_new_ones(broker: 
 
 async def test_a_position_is_reset_to_a_point_in_time(broker: BrokerUnderTest) -> None:
     if not broker.has_timestamps:
-        pytest.skip(f"{broker.name} keeps no timestamps")
+        pytest.skip(f"{broker.name} stores no timestamps")
     place = TopicPartition(broker.create(), 0)
     await timed(broker, place, 10)
     moment = datetime.datetime.fromtimestamp((START + 6 * MINUTE) / 1000, datetime.UTC)
@@ -109,7 +109,7 @@ async def test_paused_partitions_return_no_records_until_they_are_resumed(broker
 
 async def test_offsets_are_looked_up_by_timestamp(broker: BrokerUnderTest) -> None:
     if not broker.has_timestamps:
-        pytest.skip(f"{broker.name} keeps no timestamps")
+        pytest.skip(f"{broker.name} stores no timestamps")
     place = TopicPartition(broker.create(), 0)
     await timed(broker, place, 5)
     async with consumer(broker, [place]) as reader:
@@ -134,7 +134,7 @@ async def test_beginning_and_end_offsets_are_looked_up(broker: BrokerUnderTest) 
 
 async def test_a_position_is_reset_by_duration(broker: BrokerUnderTest) -> None:
     if not broker.has_timestamps:
-        pytest.skip(f"{broker.name} keeps no timestamps")
+        pytest.skip(f"{broker.name} stores no timestamps")
     place = TopicPartition(broker.create(), 0)
     await timed(broker, place, 5)  # long ago
     async with Producer(broker.bootstrap_servers) as producer:

@@ -64,7 +64,7 @@ async def test_timestamps_are_read_as_sent(broker: BrokerUnderTest) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 async def test_every_codec_works_for_small_and_large_values(broker: BrokerUnderTest, codec: str) -> None:
     if codec not in broker.codecs:
-        pytest.skip(f"{broker.name} does not know {codec}")
+        pytest.skip(f"{broker.name} does not support {codec}")
     place = TopicPartition(broker.create(), 1)
     values = [b"%d" % number * 5 for number in range(2000)] + [LARGE] + [b"after"]
     await write(broker, place, values, compression_type=codec)
@@ -76,7 +76,7 @@ async def test_every_codec_works_for_small_and_large_values(broker: BrokerUnderT
 
 async def test_a_codec_that_the_broker_does_not_support_is_refused(broker: BrokerUnderTest) -> None:
     if "zstd" in broker.codecs:
-        pytest.skip(f"{broker.name} knows every codec")
+        pytest.skip(f"{broker.name} supports every codec")
     place = TopicPartition(broker.create(), 0)
     with pytest.raises(UnsupportedVersion, match="zstd"):
         await write(broker, place, [b"value"], compression_type="zstd")

@@ -159,7 +159,7 @@ class Actions:
     def _sum(self, frame: DataFrame, count: int) -> int:
         found: Any = frame.agg(f.count("*"), f.sum(f.length("value"))).first()
         if found[0] != count:
-            raise SystemExit(f"{found[0]} rows were read, {count} are there")
+            raise SystemExit(f"{found[0]} of {count} rows were read")
         return count
 
     def _parquet(self, frame: DataFrame, count: int) -> int:
@@ -172,7 +172,7 @@ class Actions:
         def turn() -> int:
             done = archive(topic, self._scratch / "archive", bootstrap=self._topics.bootstrap, spark=self._spark)
             if done.records != count:
-                raise SystemExit(f"{done.records} records were archived, {count} are there")
+                raise SystemExit(f"{done.records} of {count} records were archived")
             return count
 
         return turn

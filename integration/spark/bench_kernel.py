@@ -91,7 +91,7 @@ class Task:
     def _all(self, counts: Iterator[int]) -> int:
         seen = sum(counts)
         if seen != self._records:
-            raise SystemExit(f"{seen} records were read, {self._records} are there")
+            raise SystemExit(f"{seen} of {self._records} records were read")
         return seen
 
 
@@ -144,7 +144,7 @@ def show(console: Console, results: list[Result]) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m integration.spark.bench_kernel", description=__doc__)
-    parser.add_argument("--records", type=int, default=3_000_000, help="in a topic (default: %(default)s)")
+    parser.add_argument("--records", type=int, default=3_000_000, help="records of a topic (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--bootstrap", default=os.environ.get("AIOKWIRE_BOOTSTRAP"), help="default: start Kafka 4.3.1")
     options = parser.parse_args()

@@ -137,4 +137,4 @@ class Topics:
                     producer.poll(0.05)
         left = producer.flush(120)
         if left:
-            raise SystemExit(f"the topic {name} could not be filled: {left} records are left")
+            raise SystemExit(f"the topic {name} could not be filled: {left} records were not delivered")

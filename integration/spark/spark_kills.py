@@ -38,7 +38,7 @@ from integration.spark.query import Copy
 
 PARTITIONS: Final = 2
 ROWS: Final = 40
-"""The rows that are fed at once: one or two microbatches."""
+"""The rows of each feed: one or two microbatches."""
 _PATIENCE: Final = 90.0
 _STEPS: Final = (
     (ApiKey.INIT_PRODUCER_ID, DRIVER),

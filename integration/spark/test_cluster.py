@@ -28,7 +28,7 @@ from tests.spark.conftest import Kafka, broker_process
 pytestmark = pytest.mark.timeout(1200)
 
 PARTITIONS: Final = 2
-ROWS: Final = 40  # that are fed at once
+ROWS: Final = 40  # in each feed
 LARGEST_ARCHIVE: Final = 150 * 1024 * 1024
 _PATIENCE: Final = 300.0  # of a step, on a busy machine
 DECLARED: Final = """

@@ -29,7 +29,7 @@ def environment(version: str) -> Path:
     python = folder / "bin" / "python"
     stamp = folder / "installed"
     if not stamp.exists():
-        print(f"PySpark {version}: fetching it", flush=True)
+        print(f"PySpark {version}: installing", flush=True)
         venv.create(folder, with_pip=True, clear=True)
         own = folder / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
         (own / "base.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -31,7 +31,7 @@ def produce(job: Job) -> Figures:
 
 def send(job: Job) -> Figures:
     if job.tasks > 1:
-        raise ValueError("kafka-python has no awaitable sends: one after the other is all it can do here")
+        raise ValueError("kafka-python has no awaitable sends: it can only run this row with one task")
     producer = KafkaProducer(bootstrap_servers=job.bootstrap, acks="all")
     producer.partitions_for(job.topic)
     value = job.value()
