@@ -1,8 +1,8 @@
 """Administration: topics, settings, groups, the cluster, offsets.
 
-admin        what users hold, and below it     topics, configs, groups, cluster   values and messages of one noun each
-group_calls  what it does with groups          offset_resets                      where a reset leads a group
-calls        its life, deadlines               results                            a result or error for each
+admin        the public class                 topics, configs, groups, cluster   values and messages of each area
+group_calls  the requests about groups        offset_resets                      the offsets after a reset
+calls        shared functions                 results                            a value or an error for each item
 """
 
 from aiokwire.admin.admin import Admin

@@ -1,17 +1,20 @@
-"""The admin client that users hold: topics, settings, the cluster, offsets.
+"""The public admin client: topics, settings, groups, the cluster, offsets.
 
-Builds requests and reads answers with the modules of its nouns (`topics`, `configs`, `cluster`); sends them where they
-belong, again when the controller has moved, all under one deadline for each call.
+Builds requests and reads responses with the module of each area (`topics`, `configs`, `cluster`, `groups`). Every call
+has one deadline for all its requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
 
 import anyio
 
-from aiokwire.admin.calls import checked_names, milliseconds
+from aiokwire.admin import group_calls
+from aiokwire.admin.calls import checked_names, fetch_metadata, milliseconds, request_controller, results_of
 from aiokwire.admin.cluster import ClusterDescription, read_cluster, read_cluster_from_metadata
 from aiokwire.admin.config import AdminConfig
 from aiokwire.admin.configs import (
@@ -25,7 +28,8 @@ from aiokwire.admin.configs import (
     read_configs,
     replace_request,
 )
-from aiokwire.admin.group_calls import GroupCalls
+from aiokwire.admin.groups import GroupDescription, GroupListing, Leaver, PartitionLag
+from aiokwire.admin.offset_resets import OffsetChange, ResetTo
 from aiokwire.admin.results import Results
 from aiokwire.admin.topics import (
     BROKERS_DEFAULT,
@@ -43,28 +47,78 @@ from aiokwire.admin.topics import (
     read_listed,
 )
 from aiokwire.backoff import Backoff, Deadline
-from aiokwire.cluster import ANY, CONTROLLER, Node, Target, list_offsets
-from aiokwire.config import documents_options
-from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, InvalidArgument, UnsupportedVersion, error_for
-from aiokwire.protocol import Request, Response
+from aiokwire.cluster import ANY, Client, ClientOptions, Node, Owner, Target, Unclosed, list_offsets
+from aiokwire.config import config_of, documents_options
+from aiokwire.errors import BrokerError, ClosedError, InvalidArgument, UnsupportedVersion, error_for
+from aiokwire.hooks import Hooks
 from aiokwire.protocol.messages import describe_cluster
-from aiokwire.types import IsolationLevel, OffsetAndTimestamp, TopicPartition
+from aiokwire.types import IsolationLevel, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
-ResponseT = TypeVar("ResponseT", bound=Response)
 K = TypeVar("K")
 T = TypeVar("T")
 
 
 @documents_options(AdminConfig)
-class Admin(GroupCalls):
-    """Looks after topics, settings, groups and the cluster.
+class Admin(Owner):
+    """Manages topics, settings, groups and the cluster.
 
         async with Admin("localhost:9092") as admin:
             await admin.create_topic("orders", partitions=6)
 
-    A call about one thing raises its error; one about several gives `Results`, where looking up what failed raises.
+    A call for one item raises its error; a call for several returns `Results`, which raise when a failed item is read.
     """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        *,
+        config: AdminConfig | None = None,
+        hooks: Hooks | None = None,
+        rng: random.Random | None = None,
+        **options: Unpack[ClientOptions],
+    ) -> None:
+        """Create a client; options are those of `AdminConfig`, or one `config`. Needs no running event loop.
+
+        Raises: ConfigurationError: an option is unknown or invalid.
+        """
+        self.config: AdminConfig = config_of(AdminConfig, config, {"bootstrap_servers": bootstrap_servers, **options})
+        self._unclosed = Unclosed()
+        self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
+        self._started = False
+        self._closed = False
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Connect.
+
+        Raises: ConnectionFailed: no broker could be reached.
+        """
+        if self._closed:
+            raise ClosedError("this admin client was closed; create a new one")
+        if not self._started:
+            await self._client.start()
+            self._started = True
+            self._unclosed.watch(self, self.config.client_id)
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Disconnect. May be called from any task, and repeatedly."""
+        self._closed = True
+        self._unclosed.forget()
+        await self._client.close(timeout=timeout)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "started" if self._started else "new"
+        return f"<{type(self).__name__} {state}, {self.config.bootstrap_servers}>"
 
     # --- topics -------------------------------------------------------------------------------------------------------
 
@@ -79,7 +133,7 @@ class Admin(GroupCalls):
     ) -> CreatedTopic:
         """Create a topic and wait until every partition has a leader.
 
-        Raises: InvalidRequestError: it exists, or a number or setting is wrong; AuthorizationError; RequestTimedOut.
+        Raises: InvalidRequestError: it exists, or a number or setting is invalid; AuthorizationError; RequestTimedOut.
         """
         topic = NewTopic(name, partitions, replication_factor, configs or {})
         return (await self.create_topics([topic], timeout=timeout))[name]
@@ -87,13 +141,14 @@ class Admin(GroupCalls):
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
     ) -> Results[str, CreatedTopic]:
-        """Create topics and wait until they can be used. With `validate_only` nothing is created, only checked.
+        """Create topics and wait until they are usable. With `validate_only` they are only checked.
 
-        Raises: RequestTimedOut: the time is over.
+        Raises: RequestTimedOut: the timeout has passed.
         """
         wanted = {topic.name: topic for topic in topics}
-        deadline = self._deadline(timeout, f"creating {', '.join(wanted)}")
-        results = await self._on_controller(
+        deadline = self._begin(timeout, f"creating {', '.join(wanted)}")
+        results = await request_controller(
+            self._client,
             lambda: create_request(wanted.values(), timeout_ms=milliseconds(deadline), validate_only=validate_only),
             read_created,
             deadline,
@@ -103,21 +158,21 @@ class Admin(GroupCalls):
         return results
 
     async def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> list[TopicListing]:
-        """The topics by name; with `internal` also those that the brokers keep for themselves."""
-        deadline = self._deadline(timeout, "listing topics")
-        return read_listed(await self._metadata(None, deadline), internal=internal)
+        """Return all topics by name; with `internal` including the brokers' own topics."""
+        deadline = self._begin(timeout, "listing topics")
+        return read_listed(await fetch_metadata(self._client, None, deadline), internal=internal)
 
     async def describe_topics(
         self, names: Iterable[str], *, timeout: float | None = None
     ) -> Results[str, TopicDescription]:
-        """Partitions, leaders and replicas of topics."""
+        """Return the partitions, leaders and replicas of topics."""
         wanted = checked_names(names)
-        deadline = self._deadline(timeout, f"describing {', '.join(wanted)}")
-        response = await self._metadata(wanted, deadline)
+        deadline = self._begin(timeout, f"describing {', '.join(wanted)}")
+        response = await fetch_metadata(self._client, wanted, deadline)
         return read_described(response, wanted)
 
     async def describe_topic(self, name: str, *, timeout: float | None = None) -> TopicDescription:
-        """Partitions, leaders and replicas of one topic.
+        """Return the partitions, leaders and replicas of one topic.
 
         Raises: StaleMetadataError: it does not exist; AuthorizationError; RequestTimedOut.
         """
@@ -126,10 +181,11 @@ class Admin(GroupCalls):
     async def delete_topics(self, names: Iterable[str], *, timeout: float | None = None) -> Results[str, None]:
         """Delete topics with all their records."""
         wanted = checked_names(names)
-        deadline = self._deadline(timeout, f"deleting {', '.join(wanted)}")
+        deadline = self._begin(timeout, f"deleting {', '.join(wanted)}")
 
         async def send(by_state: bool) -> Results[str, None]:
-            return await self._on_controller(
+            return await request_controller(
+                self._client,
                 lambda: delete_request(wanted, timeout_ms=milliseconds(deadline), by_state=by_state),
                 read_deleted,
                 deadline,
@@ -152,12 +208,13 @@ class Admin(GroupCalls):
     async def create_partitions(
         self, counts: Mapping[str, int], *, validate_only: bool = False, timeout: float | None = None
     ) -> Results[str, int]:
-        """Let topics have that many partitions in all. Keys map to other partitions from then on."""
+        """Raise the total number of partitions of topics. Keys map to other partitions from then on."""
         for name, count in counts.items():
             if type(count) is not int or count < 1:
-                raise InvalidArgument(f"{name}: a topic has at least 1 partition, not {count!r}")
-        deadline = self._deadline(timeout, f"adding partitions to {', '.join(counts)}")
-        results = await self._on_controller(
+                raise InvalidArgument(f"{name}: the number of partitions must be at least 1, not {count!r}")
+        deadline = self._begin(timeout, f"adding partitions to {', '.join(counts)}")
+        results = await request_controller(
+            self._client,
             lambda: grow_request(counts, timeout_ms=milliseconds(deadline), validate_only=validate_only),
             lambda response: read_grown(response, counts),
             deadline,
@@ -174,8 +231,8 @@ class Admin(GroupCalls):
         *,
         timeout: float | None = None,
     ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
-        """The settings of topics or brokers, all or those of `names`."""
-        deadline = self._deadline(timeout, "describing settings")
+        """Return the settings of topics or brokers, all or those in `names`."""
+        deadline = self._begin(timeout, "describing settings")
         results: Results[ConfigResource, dict[str, ConfigEntry]] = Results({}, {})
         for target, group in _by_target(resources).items():
             response = await self._client.request(describe_request(group, names), to=target, timeout=deadline.remaining)
@@ -185,12 +242,12 @@ class Admin(GroupCalls):
     async def alter_configs(
         self, changes: Changes, *, validate_only: bool = False, timeout: float | None = None
     ) -> Results[ConfigResource, None]:
-        """Change single settings: a value sets, None goes back to the default, `ConfigChange` appends or subtracts.
+        """Change single settings: a value sets one, None restores the default, `ConfigChange` appends or subtracts.
 
-        Brokers before 2.3 replace all settings at once: the present ones are read and written back with the changes,
-        so a change that somebody else makes in between is lost there.
+        Brokers before 2.3 can only replace all settings: the present ones are read and written back with the changes,
+        so a concurrent change of another client may be lost there.
         """
-        deadline = self._deadline(timeout, "altering settings")
+        deadline = self._begin(timeout, "altering settings")
         results: Results[ConfigResource, None] = Results({}, {})
         for target, group in _by_target(changes).items():
             part = {resource: changes[resource] for resource in group}
@@ -210,18 +267,143 @@ class Admin(GroupCalls):
         request = replace_request(changes, read_configs(present).check(), validate_only=validate_only)
         return read_altered(await self._client.request(request, to=target, timeout=deadline.remaining))
 
+    # --- groups -------------------------------------------------------------------------------------------------------
+
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout: float | None = None
+    ) -> list[GroupListing]:
+        """Return the groups of all brokers, by name; if given, only those in one of `states` (`Stable`, `Empty`, ...;
+        brokers since 2.6) and of one of `types` (`classic`, `consumer`; brokers since 3.8).
+
+        Raises: BrokerError: a broker refuses, or is too old for the filters; RequestTimedOut.
+        """
+        return await group_calls.list_all(self._client, states, types, self._begin(timeout, "listing groups"))
+
+    async def describe_groups(
+        self, group_ids: Iterable[str], *, timeout: float | None = None
+    ) -> Results[str, GroupDescription]:
+        """Return the state and members of groups, of the classic and of the consumer protocol."""
+        deadline = self._begin(timeout, "describing groups")
+        return await results_of(group_ids, lambda group_id: group_calls.describe(self._client, group_id, deadline))
+
+    async def describe_group(self, group_id: str, *, timeout: float | None = None) -> GroupDescription:
+        """Return the state and members of one group.
+
+        Raises: InvalidRequestError: it does not exist; AuthorizationError; RequestTimedOut.
+        """
+        return await group_calls.describe(
+            self._client, group_id, self._begin(timeout, f"describing group {group_id!r}")
+        )
+
+    async def list_group_offsets(
+        self, group_id: str, *, require_stable: bool = False, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return all committed offsets of a group; empty for a group that does not exist. Brokers since 0.10.2.
+
+        `require_stable`: wait for open transactions that may change them (brokers since 2.5).
+
+        Raises: AuthorizationError; RequestTimedOut; UnsupportedVersion: the broker is too old.
+        """
+        deadline = self._begin(timeout, f"reading the offsets of group {group_id!r}")
+        return await group_calls.committed_offsets(self._client, group_id, deadline, stable=require_stable)
+
+    async def group_lag(self, group_id: str, *, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
+        """Return a group's lag in each existing partition that it has committed or that a member has.
+
+        Raises: InvalidRequestError: the group does not exist; AuthorizationError; RequestTimedOut.
+        """
+        return await group_calls.lag(self._client, group_id, self._begin(timeout, f"the lag of group {group_id!r}"))
+
+    async def alter_group_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit offsets for a group that has no members; creates the group if it does not exist.
+
+        Raises: InvalidRequestError: it has members; BrokerError: a partition is refused; RequestTimedOut.
+        """
+        deadline = self._begin(timeout, f"altering the offsets of group {group_id!r}")
+        await group_calls.alter_offsets(self._client, group_id, offsets, deadline)
+
+    async def reset_group_offsets(
+        self,
+        group_id: str,
+        to: ResetTo,
+        partitions: Iterable[str | TopicPartition] | None = None,
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetChange]:
+        """Move a group without members to other offsets; with `validate_only` only return the changes.
+
+        `partitions` are topics (all of their partitions) and single partitions; by default those that have a committed
+        offset, or those that `to` names. Offsets stay between the first available record and the end.
+
+        Raises: InvalidRequestError: the group has members; InvalidArgument: there is no partition, or no committed
+        offset to shift; StaleMetadataError: a topic does not exist; RequestTimedOut.
+        """
+        deadline = self._begin(timeout, f"resetting the offsets of group {group_id!r}")
+        return await group_calls.reset_offsets(
+            self._client, group_id, to, partitions, deadline, validate_only=validate_only
+        )
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets, except those of topics to which members of the group subscribe. Brokers since 2.4.
+
+        Raises: InvalidRequestError: the group does not exist; AuthorizationError; RequestTimedOut.
+        """
+        deadline = self._begin(timeout, f"deleting offsets of group {group_id!r}")
+        return await group_calls.delete_offsets(self._client, group_id, partitions, deadline)
+
+    async def delete_groups(self, group_ids: Iterable[str], *, timeout: float | None = None) -> Results[str, None]:
+        """Delete groups that have no members, with their offsets. Brokers since 1.1."""
+        return await group_calls.delete(self._client, group_ids, self._begin(timeout, "deleting groups"))
+
+    async def delete_group(self, group_id: str, *, timeout: float | None = None) -> None:
+        """Delete one group that has no members, with its offsets.
+
+        Raises: InvalidRequestError: it has members or does not exist; AuthorizationError; RequestTimedOut.
+        """
+        (await self.delete_groups([group_id], timeout=timeout)).check()
+
+    async def remove_members(
+        self,
+        group_id: str,
+        *,
+        member_ids: Iterable[str] | None = None,
+        instance_ids: Iterable[str] = (),
+        reason: str = group_calls.DEFAULT_REASON,
+        timeout: float | None = None,
+    ) -> Results[str, None]:
+        """Remove members from a group: by member id, static ones also by group instance id (brokers since 2.4); all of
+        them if none is named. A member that still runs rejoins.
+
+        Raises: InvalidRequestError: the group does not exist; AuthorizationError; RequestTimedOut.
+        """
+        deadline = self._begin(timeout, f"removing members of group {group_id!r}")
+        leavers = [Leaver(group_instance_id=instance_id) for instance_id in instance_ids]
+        if member_ids is not None:
+            leavers += [Leaver(member_id) for member_id in member_ids]
+            if not leavers:
+                return Results({}, {})
+        return await group_calls.remove_members(self._client, group_id, leavers, reason, deadline)
+
     # --- the cluster --------------------------------------------------------------------------------------------------
 
     async def describe_cluster(self, *, timeout: float | None = None) -> ClusterDescription:
-        """The brokers, the cluster's id, and the broker that takes administrative requests."""
-        deadline = self._deadline(timeout, "describing the cluster")
-        self._check_open()
+        """Return the brokers, the cluster's id, and the controller."""
+        deadline = self._begin(timeout, "describing the cluster")
         try:
             response = await self._client.request(
                 describe_cluster.DescribeClusterRequest(), to=ANY, timeout=deadline.remaining
             )
         except UnsupportedVersion:
-            return read_cluster_from_metadata(await self._metadata([], deadline))
+            return read_cluster_from_metadata(await fetch_metadata(self._client, [], deadline))
         if response.error_code:
             raise error_for(response.error_code, f"cannot describe the cluster: {response.error_message}")
         return read_cluster(response)
@@ -233,45 +415,32 @@ class Admin(GroupCalls):
         isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """For each partition the offset at its time: milliseconds since the epoch, or what `aiokwire.cluster` names
-        `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. An offset of -1 says that no record is
-        that late.
+        """Return for each partition the offset at its time: milliseconds since the epoch, or a constant of
+        `aiokwire.cluster`: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. It is -1 if no
+        record is that late.
 
         Raises: BrokerError: a partition does not exist or is forbidden, or the broker is too old; RequestTimedOut.
         """
-        self._check_open()
-        deadline = self._deadline(timeout, "listing offsets")
+        deadline = self._begin(timeout, "listing offsets")
         return await list_offsets(
             self._client, times, isolation=IsolationLevel.parse(isolation_level), timeout=deadline.remaining
         )
 
     # --- helpers ------------------------------------------------------------------------------------------------------
 
-    async def _on_controller(
-        self,
-        build: Callable[[], Request[ResponseT]],
-        read: Callable[[ResponseT], Results[str, T]],
-        deadline: Deadline,
-    ) -> Results[str, T]:
-        """Send to the controller, and again while it says that another broker is it now."""
-        self._check_open()
-        backoff = self._client.new_backoff()
-        while True:
-            response = await self._client.request(build(), to=CONTROLLER, timeout=deadline.remaining)
-            results = read(response)
-            moved = [e for e in results.errors.values() if e.code is ErrorCode.NOT_CONTROLLER]
-            if not moved or results.succeeded:
-                return results
-            deadline.check(moved[0])
-            self._client.metadata.request_update(str(moved[0]))
-            await anyio.sleep(min(backoff.next(), deadline.remaining))
+    def _begin(self, timeout: float | None, what: str) -> Deadline:
+        """Check that the client is open; return the deadline of a call."""
+        if self._closed:
+            raise ClosedError("this admin client was closed; create a new one")
+        self._client.check()
+        return Deadline(self.config.default_api_timeout if timeout is None else timeout, what)
 
     async def _wait_usable(self, names: Iterable[str], deadline: Deadline) -> None:
-        """Until the metadata names a leader for every partition."""
+        """Wait until the metadata names a leader for every partition."""
         wanted = list(names)
         backoff = Backoff(0.02, 0.5, rng=self._client.rng)
         while True:
-            described = read_described(await self._metadata(wanted, deadline), wanted)
+            described = read_described(await fetch_metadata(self._client, wanted, deadline), wanted)
             if not described.errors and all(
                 partition.leader is not None for topic in described.succeeded.values() for partition in topic.partitions
             ):
@@ -282,12 +451,12 @@ class Admin(GroupCalls):
 
 
 def _by_target(resources: Iterable[ConfigResource]) -> dict[Target, list[ConfigResource]]:
-    """A broker's own settings are asked of it; everything else of any broker."""
+    """Group resources by destination: a broker's own settings are requested from it, all others from any broker."""
     groups: dict[Target, list[ConfigResource]] = {}
     for resource in resources:
         own = resource.kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name
         if own and not resource.name.isdecimal():
-            raise InvalidArgument(f"{resource}: a broker is named by its node id")
+            raise InvalidArgument(f"{resource}: a broker's name must be its node id")
         groups.setdefault(Node(int(resource.name)) if own else ANY, []).append(resource)
     return groups
 

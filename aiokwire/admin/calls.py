@@ -1,111 +1,108 @@
-"""What every call of the admin client stands on: the connection, its life, and one deadline for each call."""
+"""Functions that all areas of the admin client share: requests, repetition for several items, and arguments."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Self, Unpack
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
-from aiokwire.admin.config import AdminConfig
+import anyio
+
+from aiokwire.admin.results import Results
 from aiokwire.backoff import Deadline
-from aiokwire.cluster import ANY, Client, ClientOptions, Owner, Unclosed
-from aiokwire.config import config_of
-from aiokwire.errors import ClosedError, InvalidArgument, UnsupportedVersion
-from aiokwire.hooks import Hooks
+from aiokwire.cluster import ANY, CONTROLLER, Client
+from aiokwire.error_codes import ErrorCode
+from aiokwire.errors import BrokerError, InvalidArgument, UnsupportedVersion
+from aiokwire.protocol import Request, Response
 from aiokwire.protocol.messages import metadata
 
+ResponseT = TypeVar("ResponseT", bound=Response)
+T = TypeVar("T")
 
-class Calls(Owner):
-    """The life of an admin client; `GroupCalls` and `Admin` add what it can do."""
+CONCURRENCY: Final = 16  # items that are requested at the same time
 
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str] | None = None,
-        *,
-        config: AdminConfig | None = None,
-        hooks: Hooks | None = None,
-        rng: random.Random | None = None,
-        **options: Unpack[ClientOptions],
-    ) -> None:
-        """Options are those of `AdminConfig`, or come as one `config`. Needs no running event loop.
 
-        Raises: ConfigurationError: an option is unknown or wrong.
-        """
-        self.config: AdminConfig = config_of(AdminConfig, config, {"bootstrap_servers": bootstrap_servers, **options})
-        self._unclosed = Unclosed()
-        self._client = Client(self.config, hooks=hooks, rng=rng, unclosed=self._unclosed)
-        self._started = False
-        self._closed = False
+async def fetch_metadata(client: Client, names: Sequence[str] | None, deadline: Deadline) -> metadata.MetadataResponse:
+    """Fetch the metadata of topics; `names` None: of all topics."""
+    topics = None if names is None else [metadata.MetadataRequestTopic(name=name) for name in names]
+    request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    try:
+        return await client.request(request, to=ANY, timeout=deadline.remaining)
+    except UnsupportedVersion:
+        # Before version 4 a request cannot forbid creation; in version 0 an empty list means all topics.
+        request = metadata.MetadataRequest(topics=topics)
+        version = None
+        if names is None:
+            request, version = metadata.MetadataRequest(topics=[]), 0
+        return await client.request(request, to=ANY, timeout=deadline.remaining, version=version)
 
-    # --- life ---------------------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Connect.
+async def request_controller(
+    client: Client,
+    build: Callable[[], Request[ResponseT]],
+    read: Callable[[ResponseT], Results[str, T]],
+    deadline: Deadline,
+) -> Results[str, T]:
+    """Send a request to the controller, and retry while it reports that another broker is the controller."""
+    backoff = client.new_backoff()
+    while True:
+        response = await client.request(build(), to=CONTROLLER, timeout=deadline.remaining)
+        results = read(response)
+        moved = [error for error in results.errors.values() if error.code is ErrorCode.NOT_CONTROLLER]
+        if not moved or results.succeeded:
+            return results
+        deadline.check(moved[0])
+        client.metadata.request_update(str(moved[0]))
+        await anyio.sleep(min(backoff.next(), deadline.remaining))
 
-        Raises: ConnectionFailed: no broker could be reached.
-        """
-        if self._closed:
-            raise ClosedError("this admin client was closed; make a new one")
-        if not self._started:
-            await self._client.start()
-            self._started = True
-            self._unclosed.watch(self, self.config.client_id)
 
-    async def close(self, timeout: float | None = None) -> None:
-        """Disconnect. May be called from any task, and again."""
-        self._closed = True
-        self._unclosed.forget()
-        await self._client.close(timeout=timeout)
+async def for_each(ask: Callable[[T], Coroutine[Any, Any, None]], items: Iterable[T]) -> None:
+    """Call `ask` with each item, `CONCURRENCY` at a time; raise the first error."""
+    failures: list[Exception] = []
+    limiter = anyio.CapacityLimiter(CONCURRENCY)
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
+    async def call(item: T) -> None:
+        async with limiter:
+            if not failures:
+                try:
+                    await ask(item)
+                except Exception as error:
+                    failures.append(error)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
+    async with anyio.create_task_group() as tasks:
+        for item in items:
+            tasks.start_soon(call, item)
+    if failures:
+        raise failures[0]
 
-    def __repr__(self) -> str:
-        state = "closed" if self._closed else "started" if self._started else "new"
-        return f"<{type(self).__name__} {state}, {self.config.bootstrap_servers}>"
 
-    # --- helpers ------------------------------------------------------------------------------------------------------
+async def results_of(names: Iterable[str], ask: Callable[[str], Coroutine[Any, Any, T]]) -> Results[str, T]:
+    """Call `ask` with each name; a broker's refusal is the result of that name only."""
+    wanted = checked_names(names)
+    succeeded: dict[str, T] = {}
+    errors: dict[str, BrokerError] = {}
 
-    async def _metadata(self, names: Sequence[str] | None, deadline: Deadline) -> metadata.MetadataResponse:
-        """The topics of `names`; None asks for all of them."""
-        self._check_open()
-        topics = None if names is None else [metadata.MetadataRequestTopic(name=name) for name in names]
-        request = metadata.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    async def call(name: str) -> None:
         try:
-            return await self._client.request(request, to=ANY, timeout=deadline.remaining)
-        except UnsupportedVersion:
-            # Version 0 names all topics by an empty list; before version 4 a request cannot forbid creation.
-            request = metadata.MetadataRequest(topics=topics)
-            version = None
-            if names is None:
-                request, version = metadata.MetadataRequest(topics=[]), 0
-            return await self._client.request(request, to=ANY, timeout=deadline.remaining, version=version)
+            succeeded[name] = await ask(name)
+        except BrokerError as error:
+            errors[name] = error
 
-    def _deadline(self, timeout: float | None, what: str) -> Deadline:
-        return Deadline(self.config.default_api_timeout_ms / 1000 if timeout is None else timeout, what)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError("this admin client was closed; make a new one")
-        self._client.check()
+    await for_each(call, wanted)
+    return Results(
+        {name: succeeded[name] for name in wanted if name in succeeded},
+        {name: errors[name] for name in wanted if name in errors},
+    )
 
 
 def milliseconds(deadline: Deadline) -> int:
-    """What is left, as requests have it."""
+    """Return the remaining time in the unit of requests."""
     return round(deadline.remaining * 1000)
 
 
 def checked_names(names: Iterable[str]) -> list[str]:
     """Return names without repetitions.
 
-    Raises: InvalidArgument: one name was given where several are taken.
+    Raises: InvalidArgument: `names` is a single str.
     """
     if isinstance(names, str):
         raise InvalidArgument(f"names must be a list of names, not a str: [{names!r}]")

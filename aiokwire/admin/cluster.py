@@ -1,4 +1,4 @@
-"""The cluster as a whole: its brokers and who controls it."""
+"""The cluster as a whole: its brokers and its controller."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class BrokerDescription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers in order.
+    """The brokers, sorted by node id.
 
-    The cluster's id is None with brokers before 0.10.1, the controller's when there is none.
+    `cluster_id` is None with brokers before 0.10.1, `controller_id` while there is no controller.
     """
 
     cluster_id: str | None
@@ -38,7 +38,7 @@ def read_cluster(response: describe_cluster.DescribeClusterResponse) -> ClusterD
 
 
 def read_cluster_from_metadata(response: metadata.MetadataResponse) -> ClusterDescription:
-    """What brokers before 2.8 tell (KIP-700)."""
+    """Describe the cluster of brokers before 2.8, which lack DescribeCluster (KIP-700)."""
     brokers = [BrokerDescription(one.node_id, one.host, one.port, one.rack) for one in response.brokers]
     return _description(response.cluster_id, response.controller_id, brokers)
 

@@ -1,7 +1,7 @@
-"""Settings of topics, brokers and more: describe and alter. Values, requests and their answers.
+"""Settings of topics, brokers and other resources: values, requests and responses.
 
-Altering names single settings and leaves the others alone (KIP-339); brokers before 2.3 know only the replacement of
-all settings at once, which `Admin.alter_configs` falls back to by writing the present ones back, too.
+Requests alter single settings and keep the others (KIP-339). Brokers before 2.3 can only replace all settings of a
+resource; for them `Admin.alter_configs` writes the present settings back with the changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiokwire.protocol.messages import alter_configs, describe_configs, incremen
 
 
 class ResourceType(enum.IntEnum):
-    """What can have settings; the values are those on the wire."""
+    """The types of resources that have settings; the values are those on the wire."""
 
     TOPIC = 2
     BROKER = 4
@@ -74,7 +74,7 @@ class ConfigChange:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting; `value` is None when it is unset or secret."""
+    """One setting; `value` is None if it is unset or secret."""
 
     name: str
     value: str | None
@@ -88,7 +88,7 @@ class ConfigEntry:
         return self.source in (ConfigSource.DEFAULT, ConfigSource.STATIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER)
 
 
-# A new value, or a change; None deletes the setting, so that the default holds again.
+# A new value, or a change; None deletes the setting and so restores the default.
 Change = ConfigChange | str | int | float | bool | Sequence[str] | None
 Changes = Mapping[ConfigResource, Mapping[str, Change]]
 
@@ -96,7 +96,7 @@ Changes = Mapping[ConfigResource, Mapping[str, Change]]
 def describe_request(
     resources: Iterable[ConfigResource], names: Sequence[str] | None
 ) -> describe_configs.DescribeConfigsRequest:
-    """`names` None asks for all settings."""
+    """Build the request; `names` None: for all settings."""
     wanted = [
         describe_configs.DescribeConfigsResource(
             resource_type=int(resource.kind),
@@ -124,13 +124,13 @@ def read_configs(
 
 def _entry(one: describe_configs.DescribeConfigsResourceResult) -> ConfigEntry:
     source = ConfigSource.of(one.config_source)
-    if one.config_source < 0:  # version 0 says only whether it is the default
+    if one.config_source < 0:  # version 0 contains only whether it is the default
         source = ConfigSource.DEFAULT if one.is_default else ConfigSource.UNKNOWN
     return ConfigEntry(one.name, one.value, source, one.read_only, one.is_sensitive, one.documentation or None)
 
 
 def change_of(given: Change) -> ConfigChange:
-    """A plain value sets, None deletes."""
+    """Convert a plain value, which sets, and None, which deletes."""
     if isinstance(given, ConfigChange):
         return given
     if given is None:
@@ -160,9 +160,9 @@ def alter_request(changes: Changes, *, validate_only: bool) -> incremental_alter
 def replace_request(
     changes: Changes, present: Mapping[ConfigResource, Mapping[str, ConfigEntry]], *, validate_only: bool
 ) -> alter_configs.AlterConfigsRequest:
-    """The same by replacing everything, for brokers before 2.3.
+    """Build the request that replaces all settings, for brokers before 2.3.
 
-    Raises: InvalidArgument: a change other than setting and deleting.
+    Raises: InvalidArgument: a change neither sets nor deletes.
     """
     resources = []
     for resource, settings in changes.items():
@@ -181,7 +181,7 @@ def replace_request(
                 values.pop(name, None)
             else:
                 verb = change.operation.name.lower()
-                raise InvalidArgument(f"{resource}: {name}: this broker is too old to {verb}; set the whole value")
+                raise InvalidArgument(f"{resource}: {name}: brokers before 2.3 cannot {verb}; set the whole value")
         configs = [alter_configs.AlterableConfig(name=name, value=value) for name, value in values.items()]
         resources.append(
             alter_configs.AlterConfigsResource(

@@ -1,7 +1,7 @@
-"""Groups as the admin client shows them: values, requests and what answers say. No I/O; `group_calls` is the caller.
+"""Groups in the admin client: values, requests and responses. No I/O; `group_calls` is the caller.
 
-Groups of the classic protocol are described by DescribeGroups, where members' assignments are bytes of theirs; groups
-of the consumer protocol (KIP-848) by ConsumerGroupDescribe.
+Groups of the classic protocol are described by DescribeGroups, which returns assignments as the members' own bytes;
+groups of the consumer protocol (KIP-848) by ConsumerGroupDescribe.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from aiokwire.admin.results import Results
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, ProtocolViolation, error_for
+from aiokwire.errors import ProtocolViolation, error_for
 from aiokwire.net import ApiVersions
 from aiokwire.protocol import decode_embedded
 from aiokwire.protocol.messages import (
@@ -49,9 +49,9 @@ class GroupListing:
 
     group_id: str
     protocol_type: str
-    """`consumer` for consumers; Connect and others have their own. Empty when the group has only offsets."""
+    """`consumer` for consumers; Connect and others use their own. Empty if the group has only offsets."""
     state: str
-    """As Kafka's tools call it: `Stable`, `Empty`, ... Empty from brokers before 2.6."""
+    """By Kafka's name: `Stable`, `Empty`, ... Empty from brokers before 2.6."""
     type: str
     """`classic`, `consumer`, `share`, `streams`. Empty from brokers before 3.8."""
     coordinator: int
@@ -66,13 +66,13 @@ class GroupMember:
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
-    """What it has; empty while the group rebalances, and where other software than consumers uses the group."""
+    """Its partitions; empty while the group rebalances, and in groups of other software than consumers."""
     target: tuple[TopicPartition, ...] | None
-    """What it is to have; None in the classic protocol, which does not tell."""
+    """The partitions that it will have; None in the classic protocol, which does not report them."""
     topics: tuple[str, ...]
-    """What it subscribes to by name."""
+    """Its subscription by name."""
     pattern: str | None
-    """What it subscribes to by a pattern of the broker's."""
+    """Its subscription by a pattern that the broker matches."""
     epoch: int | None
     """None in the classic protocol."""
     rack_id: str | None
@@ -88,23 +88,23 @@ class GroupDescription:
     protocol_type: str
     state: str
     assignor: str
-    """Which assignor is in use; empty while there is none."""
+    """The assignor in use; empty while there is none."""
     epoch: int | None
-    """None in the classic protocol, which tells its generation to members only."""
+    """None in the classic protocol, which reports its generation only to members."""
     assignment_epoch: int | None
     coordinator: int
-    """The node that was asked."""
+    """The node id of the coordinator."""
     members: tuple[GroupMember, ...]
 
 
 class PartitionLag(NamedTuple):
-    """How far a group is in one partition."""
+    """The lag of a group in one partition."""
 
     committed: OffsetAndMetadata | None
-    """None: nothing was committed."""
+    """None: there is no committed offset."""
     end: int
     lag: int | None
-    """Records from the committed offset to the end; None where nothing was committed."""
+    """Offsets from the committed one to the end; None without a committed offset."""
 
 
 # --- list -------------------------------------------------------------------------------------------------------------
@@ -125,12 +125,12 @@ def read_listed(response: list_groups.ListGroupsResponse, node_id: int) -> list[
 
 
 def read_classic(response: describe_groups.DescribeGroupsResponse, group_id: str, coordinator: int) -> GroupDescription:
-    """Raises: BrokerError: there is no such group, or it may not be seen; ProtocolViolation: the answer is about
+    """Raises: BrokerError: the group does not exist, or may not be described; ProtocolViolation: the response is for
     another group."""
     group = _only([one for one in response.groups if one.group_id == group_id], group_id)
-    _check(group.error_code, group_id, group.error_message)
-    if group.group_state == DEAD and not group.members:  # how brokers before 3.8 say that there is none
-        _check(ErrorCode.GROUP_ID_NOT_FOUND, group_id)
+    _check(group.error_code, f"cannot describe group {group_id!r}", group.error_message)
+    if group.group_state == DEAD and not group.members:  # the response of brokers before 3.8 for an unknown group
+        _check(ErrorCode.GROUP_ID_NOT_FOUND, f"cannot describe group {group_id!r}")
     consumers = group.protocol_type == CONSUMER
     return GroupDescription(
         group_id,
@@ -164,7 +164,7 @@ def _classic_member(one: describe_groups.DescribedGroupMember, *, consumers: boo
 def _member_bytes(
     one: describe_groups.DescribedGroupMember,
 ) -> tuple[tuple[TopicPartition, ...], tuple[str, ...], str | None]:
-    """Assignment, topics and rack: what a consumer writes into bytes that the coordinator does not look into."""
+    """Decode the assignment, topics and rack of a consumer, which the coordinator stores as opaque bytes."""
     assignment: tuple[TopicPartition, ...] = ()
     topics: tuple[str, ...] = ()
     rack_id = None
@@ -183,10 +183,10 @@ def _member_bytes(
 def read_consumer_protocol(
     response: consumer_group_describe.ConsumerGroupDescribeResponse, group_id: str, coordinator: int
 ) -> GroupDescription:
-    """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be seen; ProtocolViolation:
-    the answer is about another group."""
+    """Raises: BrokerError: there is no such group of the consumer protocol, or it may not be described;
+    ProtocolViolation: the response is for another group."""
     group = _only([one for one in response.groups if one.group_id == group_id], group_id)
-    _check(group.error_code, group_id, group.error_message)
+    _check(group.error_code, f"cannot describe group {group_id!r}", group.error_message)
     return GroupDescription(
         group_id,
         CONSUMER,
@@ -228,7 +228,7 @@ def _sorted(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
 
 
 class AllOffsets:
-    """OffsetFetch for everything that a group has committed; brokers since 0.10.2."""
+    """OffsetFetch for all committed offsets of a group; brokers since 0.10.2."""
 
     def __init__(self, group_id: str, *, stable: bool) -> None:
         self.request = offset_fetch.OffsetFetchRequest()
@@ -236,7 +236,7 @@ class AllOffsets:
         self._stable = stable
 
     def version(self, versions: ApiVersions) -> int:
-        """The newest version that names topics: nobody knows the id of one that is gone."""
+        """Pick the newest version with topic names: the id of a deleted topic is unknown. Fills in the request."""
         picked = versions.pick(offset_fetch.OffsetFetchRequest, FIRST_VERSION_WITH_IDS - 1)
         request = self.request
         request.require_stable = self._stable and picked >= FIRST_VERSION_WITH_STABLE
@@ -249,12 +249,12 @@ class AllOffsets:
         return picked
 
     def read(self, response: offset_fetch.OffsetFetchResponse) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What was committed.
+        """Return the committed offsets.
 
         Raises: BrokerError: the coordinator refuses, for the group or for a partition.
         """
-        code = response.groups[0].error_code if response.groups else response.error_code
-        _check(code, self._group_id)
+        what = f"cannot read the offsets of group {self._group_id!r}"
+        _check(response.groups[0].error_code if response.groups else response.error_code, what)
         found = {}
         topics: Sequence[offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic]
         topics = response.groups[0].topics if response.groups else response.topics
@@ -262,9 +262,7 @@ class AllOffsets:
             for data in topic.partitions:
                 tp = TopicPartition(topic.name, data.partition_index)
                 if data.error_code:
-                    raise error_for(
-                        data.error_code, f"group {self._group_id!r}, {tp}", topic=tp.topic, partition=tp.partition
-                    )
+                    raise error_for(data.error_code, f"{what}: {tp}", topic=tp.topic, partition=tp.partition)
                 if data.committed_offset >= 0:
                     found[tp] = OffsetAndMetadata(
                         data.committed_offset, data.metadata or "", data.committed_leader_epoch
@@ -275,7 +273,7 @@ class AllOffsets:
 def lags(
     committed: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, PartitionLag]:
-    """How far the group is in each partition that has an end."""
+    """Return the lag of each partition that has an end."""
     found = {}
     for tp, end in sorted(ends.items()):
         offset = committed.get(tp)
@@ -292,8 +290,8 @@ def delete_offsets_request(group_id: str, partitions: Iterable[TopicPartition]) 
 
 
 def read_deleted_offsets(response: offset_delete.OffsetDeleteResponse, group_id: str) -> Results[TopicPartition, None]:
-    """Raises: BrokerError: there is no such group, or others than consumers use it."""
-    _check(response.error_code, group_id)
+    """Raises: BrokerError: the group does not exist, or is not a group of consumers."""
+    _check(response.error_code, f"cannot delete offsets of group {group_id!r}")
     results: Results[TopicPartition, None] = Results({}, {})
     for topic in response.topics:
         for data in topic.partitions:
@@ -310,12 +308,13 @@ def read_deleted_offsets(response: offset_delete.OffsetDeleteResponse, group_id:
 
 
 def read_deleted(response: delete_groups.DeleteGroupsResponse, group_id: str) -> None:
-    """Raises: BrokerError: it has members, does not exist, or may not be deleted."""
-    _check(_only([one for one in response.results if one.group_id == group_id], group_id).error_code, group_id)
+    """Raises: BrokerError: the group has members, does not exist, or may not be deleted."""
+    result = _only([one for one in response.results if one.group_id == group_id], group_id)
+    _check(result.error_code, f"cannot delete group {group_id!r}")
 
 
 class Leaver(NamedTuple):
-    """Who is to leave: by member id, or by group instance id."""
+    """A member to remove, by member id or by group instance id."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -327,15 +326,15 @@ class Leaver(NamedTuple):
 def shape_leave(
     request: leave_group.LeaveGroupRequest, leavers: Sequence[Leaver], versions: ApiVersions, reason: str
 ) -> int:
-    """Write `leavers` into a request, as a version has them, which is given back. Before version 3 there is one."""
+    """Fill `leavers` into a request for a version, which is returned. Before version 3 there is only one leaver."""
     picked = versions.pick(leave_group.LeaveGroupRequest)
     request.member_id, request.members = "", []
     if picked < FIRST_VERSION_WITH_MEMBERS:
         request.member_id = leavers[0].member_id
     else:
-        told = reason if picked >= FIRST_VERSION_WITH_REASONS else None
+        given = reason if picked >= FIRST_VERSION_WITH_REASONS else None
         request.members = [
-            leave_group.MemberIdentity(member_id=m, group_instance_id=i, reason=told) for m, i in leavers
+            leave_group.MemberIdentity(member_id=m, group_instance_id=i, reason=given) for m, i in leavers
         ]
     return picked
 
@@ -344,7 +343,7 @@ def read_left(
     response: leave_group.LeaveGroupResponse, group_id: str, leavers: Sequence[Leaver]
 ) -> Results[Leaver, None]:
     """Raises: BrokerError: the coordinator refuses the request as a whole."""
-    _check(response.error_code, group_id)
+    _check(response.error_code, f"cannot remove members of group {group_id!r}")
     results: Results[Leaver, None] = Results({}, {})
     codes = {(one.member_id, one.group_instance_id): one.error_code for one in response.members}
     for one in leavers:
@@ -359,20 +358,12 @@ def read_left(
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _only(
-    groups: Sequence[T],
-    group_id: str,
-) -> T:
+def _only(groups: Sequence[T], group_id: str) -> T:
     if len(groups) != 1:
-        raise ProtocolViolation(f"asked about group {group_id!r}, the coordinator returned {len(groups)} such groups")
+        raise ProtocolViolation(f"the coordinator's response contains group {group_id!r} {len(groups)} times, not once")
     return groups[0]
 
 
-def _check(code: int, group_id: str, message: str | None = None) -> None:
+def _check(code: int, what: str, message: str | None = None) -> None:
     if code:
-        raise group_error(code, group_id, message)
-
-
-def group_error(code: int, group_id: str, message: str | None = None) -> BrokerError:
-    """What a code means for a whole group."""
-    return error_for(code, f"group {group_id!r}{': ' + message.rstrip('.') if message else ''}")
+        raise error_for(code, f"{what}: {message.rstrip('.')}" if message else what)

@@ -1,4 +1,4 @@
-"""Where a group is to go on: what a reset means for each partition. Plain functions; `group_calls` is the caller."""
+"""Resets of a group's offsets: the new offset of each partition. Plain functions; `group_calls` is the caller."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokwire.types import OffsetAndMetadata, TopicPartition
 
 
 class ResetKind(enum.Enum):
-    """The ways to say where."""
+    """The kinds of targets."""
 
     EARLIEST = enum.auto()
     LATEST = enum.auto()
@@ -25,7 +25,7 @@ class ResetKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ResetTo:
-    """Where a group is to go on. Made by its class methods."""
+    """The target of a reset. Created by its class methods."""
 
     kind: ResetKind
     number: int = 0
@@ -33,42 +33,42 @@ class ResetTo:
 
     @classmethod
     def earliest(cls) -> Self:
-        """The first record that is still there."""
+        """Move to the first available record."""
         return cls(ResetKind.EARLIEST)
 
     @classmethod
     def latest(cls) -> Self:
-        """The end, as it is at the call."""
+        """Move to the end at the time of the call."""
         return cls(ResetKind.LATEST)
 
     @classmethod
     def current(cls) -> Self:
-        """Where it is, brought back into what is still there; the end where nothing was committed."""
+        """Stay at the committed offset, limited to the available records; move to the end without one."""
         return cls(ResetKind.CURRENT)
 
     @classmethod
     def time(cls, timestamp: int) -> Self:
-        """The first record at or after a time (milliseconds since the epoch); the end where there is none."""
+        """Move to the first record at or after a time (milliseconds since the epoch); to the end if there is none."""
         return cls(ResetKind.TIME, timestamp)
 
     @classmethod
     def shift(cls, by: int) -> Self:
-        """So many records on, or back when negative, from where it is."""
+        """Move by a number of offsets from the committed one: forward, or back if negative."""
         return cls(ResetKind.SHIFT, by)
 
     @classmethod
     def offset(cls, offset: int) -> Self:
-        """The same offset in each partition."""
+        """Move to the same offset in each partition."""
         return cls(ResetKind.OFFSET, offset)
 
     @classmethod
     def to_offsets(cls, offsets: Mapping[TopicPartition, int]) -> Self:
-        """Each partition to an offset of its own."""
+        """Move each partition to its own offset."""
         return cls(ResetKind.OFFSETS, offsets=dict(offsets))
 
 
 class OffsetChange(NamedTuple):
-    """What a reset does in one partition."""
+    """The change of one partition by a reset."""
 
     before: OffsetAndMetadata | None
     after: int
@@ -81,9 +81,9 @@ def plan_reset(
     ends: Mapping[TopicPartition, int],
     at_time: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, OffsetChange]:
-    """What happens in each partition of `ends`: never before its begin or behind its end.
+    """Plan the change of each partition in `ends`, never to before its begin or after its end.
 
-    Raises: InvalidArgument: a shift from nowhere, or no offset for a partition.
+    Raises: InvalidArgument: there is no committed offset to shift, or no offset for a partition.
     """
     changes = {}
     for tp in sorted(ends):
@@ -106,10 +106,12 @@ def _wanted(
         return end if before is None else before.offset
     if to.kind is ResetKind.SHIFT:
         if before is None:
-            raise InvalidArgument(f"{tp}: nothing was committed, so there is nothing to shift")
+            raise InvalidArgument(
+                f"{tp}: the group has no committed offset to shift: use earliest, latest or an offset"
+            )
         return before.offset + to.number
     if to.kind is ResetKind.OFFSET:
         return to.number
     if tp not in to.offsets:
-        raise InvalidArgument(f"{tp}: no offset was given for it")
+        raise InvalidArgument(f"{tp}: to_offsets has no offset for this partition: add one, or leave the partition out")
     return to.offsets[tp]

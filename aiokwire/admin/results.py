@@ -1,4 +1,4 @@
-"""What a call about several things gives back: a result or an error for each."""
+"""The result of a call for several items: a value or an error for each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class Results(Mapping[K, T], Generic[K, T]):
-    """A mapping of results in which looking up what failed raises its error.
+    """A mapping of results that raises the error of a failed item when it is read.
 
-    `errors` has the failed ones; `check()` raises the first of them; `succeeded` has the rest.
+    `errors` has the failed items, `succeeded` the others; `check()` raises the first error.
     """
 
     __slots__ = ("errors", "succeeded")
@@ -37,9 +37,9 @@ class Results(Mapping[K, T], Generic[K, T]):
         return len(self.succeeded) + len(self.errors)
 
     def check(self) -> dict[K, T]:
-        """All results.
+        """Return all results.
 
-        Raises: BrokerError: the first that failed.
+        Raises: BrokerError: the first error.
         """
         for error in self.errors.values():
             raise error

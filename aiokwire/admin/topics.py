@@ -1,4 +1,4 @@
-"""Topics: create, describe, list, delete, grow. Values, requests and their answers; the I/O is `Admin`'s."""
+"""Topics: create, describe, list, delete, add partitions. Values, requests and responses; `Admin` performs the I/O."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from aiokwire.errors import BrokerError, InvalidArgument, error_for
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import create_partitions, create_topics, delete_topics, metadata
 
-BROKERS_DEFAULT = -1  # of partitions and replicas: the broker's own setting decides (KIP-464)
+BROKERS_DEFAULT = -1  # for partitions and replicas: the broker's setting (KIP-464)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create. -1 leaves a number to the broker's settings; `assignments` (replicas of each partition)
-    takes the place of both numbers."""
+    """A topic to create. A number of -1 means the broker's default; `assignments` (the replicas of each partition)
+    replaces both numbers."""
 
     name: str
     partitions: int = BROKERS_DEFAULT
@@ -28,18 +28,18 @@ class NewTopic:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidArgument(f"a topic is a name, not {self.name!r}")
+            raise InvalidArgument(f"a topic's name must be a str that is not empty, not {self.name!r}")
         for what in ("partitions", "replication_factor"):
             number = getattr(self, what)
             if type(number) is not int or (number < 1 and number != BROKERS_DEFAULT):
                 raise InvalidArgument(
-                    f"{self.name}: {what} must be positive, or -1 for the broker's default: {number!r}"
+                    f"{self.name}: {what} must be positive, or -1 for the broker's default, not {number!r}"
                 )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """A topic that was created; numbers are -1 when the broker is too old to tell them."""
+    """A created topic; numbers are -1 if the broker is too old to return them."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -49,7 +49,7 @@ class CreatedTopic:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition; `leader` is None when there is none now."""
+    """One partition; `leader` is None while there is none."""
 
     partition: int
     leader: int | None
@@ -71,7 +71,7 @@ class TopicDescription:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TopicListing:
-    """A topic among others."""
+    """A topic in the list of topics."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -80,7 +80,7 @@ class TopicListing:
 
 
 def config_text(value: object) -> str | None:
-    """A setting's value as brokers spell it."""
+    """Return a setting's value in the brokers' spelling."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -60,18 +60,18 @@ async def test_a_created_topic_can_be_used_at_once(broker: Broker, admin: Admin)
         assert (await producer.send("new", b"x", partition=3)).offset == 0
 
 
-async def test_the_brokers_defaults_decide_what_is_left_open(admin: Admin) -> None:
+async def test_the_brokers_defaults_apply_to_numbers_that_are_left_out(admin: Admin) -> None:
     assert (await admin.create_topic("open")).partitions > 0
 
 
-async def test_a_topic_that_exists_is_an_error_with_its_name(admin: Admin) -> None:
+async def test_creating_an_existing_topic_raises_an_error_with_its_name(admin: Admin) -> None:
     with pytest.raises(InvalidRequestError, match="orders") as caught:
         await admin.create_topic("orders", 1)
     assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
     assert caught.value.topic == "orders"
 
 
-async def test_of_several_topics_each_has_its_result_or_its_error(admin: Admin) -> None:
+async def test_each_of_several_topics_has_its_result_or_its_error(admin: Admin) -> None:
     results = await admin.create_topics([NewTopic("a", 1), NewTopic("orders", 1), NewTopic("b", 2)])
     assert results["a"].partitions == 1
     assert set(results) == {"a", "b", "orders"}
@@ -82,7 +82,7 @@ async def test_of_several_topics_each_has_its_result_or_its_error(admin: Admin) 
         results.check()
 
 
-async def test_a_check_creates_nothing(admin: Admin) -> None:
+async def test_validate_only_creates_nothing(admin: Admin) -> None:
     assert (await admin.create_topics([NewTopic("maybe", 1)], validate_only=True)).errors == {}
     assert "maybe" not in [topic.name for topic in await admin.list_topics()]
 
@@ -92,7 +92,7 @@ async def test_topics_are_listed_by_name(admin: Admin) -> None:
     assert [(topic.name, topic.partitions) for topic in await admin.list_topics()] == [("apples", 1), ("orders", 3)]
 
 
-async def test_describing_creates_nothing_and_names_what_is_unknown(admin: Admin) -> None:
+async def test_describing_creates_no_topic_and_returns_an_error_for_an_unknown_one(admin: Admin) -> None:
     results = await admin.describe_topics(["orders", "unknown"])
     assert len(results["orders"].partitions) == 3
     with pytest.raises(BrokerError) as caught:
@@ -108,7 +108,7 @@ async def test_a_deleted_topic_is_gone(admin: Admin) -> None:
         await admin.delete_topic("orders")
 
 
-async def test_partitions_are_added_and_never_taken_away(admin: Admin) -> None:
+async def test_partitions_are_added_and_never_removed(admin: Admin) -> None:
     assert (await admin.create_partitions({"orders": 5}))["orders"] == 5
     assert len((await admin.describe_topic("orders")).partitions) == 5
     with pytest.raises(InvalidRequestError):
@@ -116,7 +116,7 @@ async def test_partitions_are_added_and_never_taken_away(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("topic", [("", 1), ("a", 0), ("a", -2), ("a", True), (5, 1)])
-def test_a_topic_that_cannot_be_is_refused_before_anything_is_sent(topic: tuple[str, int]) -> None:
+def test_an_invalid_topic_is_refused_before_a_request_is_sent(topic: tuple[str, int]) -> None:
     with pytest.raises(InvalidArgument):
         NewTopic(*topic)
 
@@ -134,7 +134,7 @@ async def test_settings_given_at_creation_are_described(admin: Admin) -> None:
     assert not entries["retention.ms"].is_default
 
 
-async def test_single_settings_are_altered_and_the_others_stay(admin: Admin) -> None:
+async def test_single_settings_are_altered_and_the_others_are_kept(admin: Admin) -> None:
     orders = settings_of("orders")
     (await admin.alter_configs({orders: {"retention.ms": 5000, "max.message.bytes": 2000}})).check()
     (await admin.alter_configs({orders: {"retention.ms": None}})).check()
@@ -154,13 +154,13 @@ async def test_lists_are_appended_to_and_subtracted_from(admin: Admin) -> None:
     assert (await admin.describe_configs([orders]))[orders]["cleanup.policy"].value == "compact"
 
 
-async def test_a_wrong_setting_is_an_error_of_its_resource(admin: Admin) -> None:
+async def test_an_invalid_setting_is_an_error_of_its_resource(admin: Admin) -> None:
     orders, unknown = settings_of("orders"), settings_of("unknown")
     results = await admin.alter_configs({orders: {"retention.ms": "soon"}, unknown: {"retention.ms": 1}})
     assert set(results.errors) == {orders, unknown}
 
 
-async def test_a_brokers_settings_are_asked_of_it(admin: Admin) -> None:
+async def test_a_brokers_settings_are_requested_from_that_broker(admin: Admin) -> None:
     node = (await admin.describe_cluster()).brokers[0].node_id
     resource = ConfigResource(ResourceType.BROKER, str(node))
     assert (await admin.describe_configs([resource]))[resource]
@@ -178,7 +178,7 @@ async def test_the_cluster_is_described(broker: Broker, admin: Admin) -> None:
     assert [f"{one.host}:{one.port}" for one in cluster.brokers] == [broker.bootstrap_servers]
 
 
-async def test_offsets_are_listed_by_what_is_asked_for(broker: Broker, admin: Admin) -> None:
+async def test_offsets_are_listed_by_time_and_by_constant(broker: Broker, admin: Admin) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         for number in range(5):
             await producer.send("orders", b"x", partition=0, timestamp=[100, 200, 900, 300, 400][number])
@@ -187,7 +187,7 @@ async def test_offsets_are_listed_by_what_is_asked_for(broker: Broker, admin: Ad
     assert found == [0, 5, 2, 2, -1]
 
 
-async def test_offsets_of_a_partition_that_is_not_there_are_an_error(admin: Admin) -> None:
+async def test_listing_offsets_of_an_unknown_partition_raises(admin: Admin) -> None:
     with pytest.raises((BrokerError, TimeoutError), match="orders"):
         await admin.list_offsets({TopicPartition("orders", 44): LATEST}, timeout=0.3)
 
@@ -195,7 +195,7 @@ async def test_offsets_of_a_partition_that_is_not_there_are_an_error(admin: Admi
 # --- life -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_closed_admin_client_says_so(broker: Broker) -> None:
+async def test_a_closed_admin_client_raises_closed_error(broker: Broker) -> None:
     admin = Admin(broker.bootstrap_servers)
     with pytest.raises(ClosedError, match="start"):
         await admin.list_topics()
@@ -206,11 +206,11 @@ async def test_a_closed_admin_client_says_so(broker: Broker) -> None:
     await admin.close()
 
 
-async def test_no_broker_is_told_at_the_start() -> None:
+async def test_the_start_raises_when_no_broker_can_be_reached() -> None:
     with pytest.raises(ConnectionFailed):
         await Admin("127.0.0.1:1", bootstrap_timeout_ms=0).start()
 
 
-def test_an_unknown_option_names_the_nearest() -> None:
+def test_the_error_of_an_unknown_option_names_the_nearest_one() -> None:
     with pytest.raises(ConfigurationError, match="client_id"):
         Admin("localhost:1", client_ids="x")  # type: ignore[call-arg]  # on purpose

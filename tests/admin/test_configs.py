@@ -1,4 +1,4 @@
-"""Requests and answers about settings, without a broker."""
+"""Requests and responses for settings, without a broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPIC = ConfigResource(ResourceType.TOPIC, "t")
     ("value", "text"),
     [(5, "5"), (0.5, "0.5"), (True, "true"), (False, "false"), ("x", "x"), (None, None), (["a", "b"], "a,b")],
 )
-def test_values_are_spelt_as_brokers_read_them(value: object, text: str | None) -> None:
+def test_values_are_converted_to_the_brokers_spelling(value: object, text: str | None) -> None:
     assert config_text(value) == text
 
 
@@ -43,7 +43,7 @@ def entry(name: str, value: str | None, source: ConfigSource = ConfigSource.DYNA
     return ConfigEntry(name, value, source, is_read_only=False, is_sensitive=False)
 
 
-def test_an_old_broker_gets_the_present_settings_back_with_the_changes() -> None:
+def test_an_old_broker_receives_the_present_settings_with_the_changes() -> None:
     present = {
         TOPIC: {
             "kept": entry("kept", "1"),
@@ -56,13 +56,13 @@ def test_an_old_broker_gets_the_present_settings_back_with_the_changes() -> None
     assert {c.name: c.value for c in request.resources[0].configs} == {"kept": "1", "changed": "9", "new": "x"}
 
 
-def test_an_old_broker_cannot_append() -> None:
+def test_appending_on_an_old_broker_raises() -> None:
     with pytest.raises(InvalidArgument, match="append"):
         replace_request({TOPIC: {"a": ConfigChange(ConfigOperation.APPEND, "x")}}, {TOPIC: {}}, validate_only=False)
 
 
 @pytest.mark.parametrize(("is_default", "expected"), [(True, ConfigSource.DEFAULT), (False, ConfigSource.UNKNOWN)])
-def test_the_first_version_tells_only_whether_a_value_is_the_default(is_default: bool, expected: ConfigSource) -> None:
+def test_version_0_reports_only_whether_a_value_is_the_default(is_default: bool, expected: ConfigSource) -> None:
     response = describe_configs.DescribeConfigsResponse(
         results=[
             describe_configs.DescribeConfigsResult(
@@ -75,5 +75,5 @@ def test_the_first_version_tells_only_whether_a_value_is_the_default(is_default:
     assert read_configs(response)[TOPIC]["a"].source is expected
 
 
-def test_a_source_that_is_newer_than_this_client_is_unknown() -> None:
+def test_a_source_of_a_newer_broker_is_unknown() -> None:
     assert ConfigSource.of(99) is ConfigSource.UNKNOWN

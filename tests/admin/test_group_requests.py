@@ -1,4 +1,4 @@
-"""What is asked about groups in old versions, and where a reset leads; without a broker."""
+"""Requests about groups in old versions, and plans of resets; without a broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sent(request: Any, version: int) -> Any:
 
 
 @pytest.mark.parametrize("newest", range(2, 11))
-def test_all_offsets_are_asked_for_in_every_version_that_can(newest: int) -> None:
+def test_all_offsets_are_requested_in_every_version_that_supports_it(newest: int) -> None:
     question = AllOffsets("g", stable=True)
     version = question.version(offered(ApiKey.OFFSET_FETCH, newest))
     assert version == min(newest, 9)
@@ -42,14 +42,14 @@ def test_all_offsets_are_asked_for_in_every_version_that_can(newest: int) -> Non
 
 
 @pytest.mark.parametrize("newest", [0, 1])
-def test_a_broker_before_0_10_2_cannot_say_everything(newest: int) -> None:
+def test_requesting_all_offsets_from_a_broker_before_0_10_2_raises(newest: int) -> None:
     question = AllOffsets("g", stable=False)
     version = question.version(offered(ApiKey.OFFSET_FETCH, newest))
     with pytest.raises(UnsupportedVersion):
         encode_request(question.request, version, 1, "c")
 
 
-def test_offsets_are_read_in_both_shapes_and_errors_raised() -> None:
+def test_offsets_are_read_in_both_shapes_and_errors_are_raised() -> None:
     old = offset_fetch.OffsetFetchResponse(
         topics=[
             offset_fetch.OffsetFetchResponseTopic(
@@ -85,7 +85,7 @@ def test_members_leave_one_by_one_before_version_3(newest: int) -> None:
         ]  # fmt: skip
 
 
-def test_who_did_not_leave_has_an_error() -> None:
+def test_a_member_that_was_not_removed_has_an_error() -> None:
     response = leave_group.LeaveGroupResponse(
         members=[
             leave_group.MemberResponse(member_id="a", group_instance_id=None),
@@ -102,7 +102,7 @@ def test_lag_is_never_negative() -> None:
     assert (found[T0].lag, found[T1].lag) == (0, None)
 
 
-def test_a_reset_stays_within_what_is_there() -> None:
+def test_a_reset_stays_within_the_available_offsets() -> None:
     committed = {T0: OffsetAndMetadata(50)}
     for to, expected in (
         (ResetTo.offset(0), 10),
