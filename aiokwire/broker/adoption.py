@@ -1,8 +1,8 @@
-"""Decides how topics are taken over from a directory that Kafka wrote: with which ids, partitions and configs.
+"""Decides how topics are adopted from a directory that Kafka wrote: with which ids, partitions and configs.
 
-Configs come from Kafka's own metadata (`cluster_metadata`). Where that cannot be read, a topic is *held*: its configs
-say that nothing in it is deleted or compacted, until an operator changes them or starts the broker with
-`apply_retention`. Pure functions, used by `TopicRegistry`.
+Configs come from Kafka's own metadata (`cluster_metadata`). If it cannot be read, a topic is *held*: its configs keep
+every record until an operator changes them or starts the broker with `apply_retention`. Pure functions, used by
+`TopicRegistry`.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ _SHOWN = 10  # names in one log line
 
 
 class FoundTopic(NamedTuple):
-    """Directories of one topic: by partition, the topic id in each."""
+    """The directories of one topic, with the topic id in each, by partition."""
 
     name: str
     ids: Mapping[int, bytes]
-    is_foreign: bool = True  # else this broker was making it when it was killed: it has no records
+    is_foreign: bool = True  # False: this broker was killed while it created the topic, which has no records
 
 
 class AdoptedTopic(NamedTuple):
-    """A topic as the registry is to make it."""
+    """A topic that the registry is to create."""
 
     name: str
-    id: bytes | None  # None: no directory says it
+    id: bytes | None  # None: no directory names it
     partitions: int
     configs: dict[str, str]
     is_held: bool
 
 
 class Adoption(NamedTuple):
-    """What is taken over."""
+    """What the registry adopts."""
 
     topics: list[AdoptedTopic]
     broker_configs: dict[str, dict[str, str]]
-    leader_epoch: int  # the greatest that clients have heard of
+    leader_epoch: int  # the greatest that clients may know
     next_producer_id: int
-    is_broker_held: bool  # the broker's default retention is unlimited for now
+    is_broker_held: bool  # the broker's default retention is unlimited until the operator sets one
 
 
 def plan_adoption(found: Iterable[FoundTopic], metadata: ClusterMetadata | None, operator: Collection[str]) -> Adoption:
-    """Decide what becomes of the topics found; `operator` are the broker configs that were given at the start."""
+    """Decide how to adopt the topics found; `operator` names the broker configs given at the start."""
     known = metadata.topics if metadata is not None else {}
     topics = [_adopt(one, known.get(one.name)) for one in found]
     broker_configs = _broker_configs(metadata)
@@ -76,7 +76,8 @@ def plan_adoption(found: Iterable[FoundTopic], metadata: ClusterMetadata | None,
 def _adopt(found: FoundTopic, known: KafkaTopic | None) -> AdoptedTopic:
     topic_id = next((one for one in found.ids.values() if any(one)), None)
     partitions = max(found.ids) + 1
-    if known is None or (topic_id is not None and topic_id != known.id):  # not in the metadata, or an earlier namesake
+    # Not in the metadata, or an earlier topic of that name.
+    if known is None or (topic_id is not None and topic_id != known.id):
         is_held = found.is_foreign and found.name not in (
             "__consumer_offsets",
             "__transaction_state",
@@ -88,7 +89,7 @@ def _adopt(found: FoundTopic, known: KafkaTopic | None) -> AdoptedTopic:
 
 
 def _sound(topic: str, configs: Mapping[str, str]) -> dict[str, str]:
-    """The configs without those that this broker does not have or cannot parse."""
+    """Return the configs that this broker has and can parse."""
     sound = {}
     for name, value in configs.items():
         key = topic_keys().get(name)
@@ -107,7 +108,7 @@ def _sound(topic: str, configs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _broker_configs(metadata: ClusterMetadata | None) -> dict[str, dict[str, str]]:
-    """The dynamic broker configs that topics take their defaults from."""
+    """Return the dynamic broker configs that topics take their defaults from."""
     adopted = {}
     for broker, configs in (metadata.broker_configs if metadata is not None else {}).items():
         usable = {name: value for name, value in configs.items() if name in _TOPIC_DEFAULTS and _is_valid(name, value)}
@@ -130,22 +131,22 @@ def _uses_broker_retention(topic: AdoptedTopic) -> bool:
 
 
 def is_broker_hold_over(configs: Mapping[str, str], operator: Collection[str]) -> bool:
-    """Whether the operator has said by now how long records are kept by default."""
+    """Return whether the operator has set a default retention since."""
     return configs.get(_HELD_BROKER_CONFIG) != "-1" or not _RETENTION_TIMES.isdisjoint(operator)
 
 
 def without_hold(configs: Mapping[str, str]) -> dict[str, str]:
-    """A held topic's configs, without those that hold it."""
+    """Return a held topic's configs without those that hold it."""
     return {name: value for name, value in configs.items() if HELD.get(name) != value}
 
 
 def without_broker_hold(configs: Mapping[str, str]) -> dict[str, str]:
-    """The configs of all brokers, without the one that holds the default retention."""
+    """Return the configs of all brokers without the one that holds the default retention."""
     return {name: value for name, value in configs.items() if (name, value) != (_HELD_BROKER_CONFIG, "-1")}
 
 
 def log_adoption(adoption: Adoption, reason: str) -> None:
-    """Log one line per group of topics; `reason` says why some configs are not known."""
+    """Log one line per group of topics; `reason` explains why some configs are not known."""
     known = [topic.name for topic in adoption.topics if not topic.is_held and topic.name not in INTERNAL]
     held = [topic.name for topic in adoption.topics if topic.is_held]
     if known:

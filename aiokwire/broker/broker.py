@@ -1,7 +1,7 @@
-"""The embedded broker: its configuration and its life. `async with Broker() as broker` is all a program needs.
+"""The embedded broker: its configuration and lifecycle. `async with Broker() as broker` is all a program needs.
 
-One supervisor task owns the task group, so that `start` and `close` may come from different tasks. It opens the log,
-then listens, then works until it is told to close; the log is closed last.
+One supervisor task owns the task group, so that different tasks may call `start` and `close`. It opens the log,
+listens, serves until `close` is called, and closes the log last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from aiokwire.threads import run_in_thread
 logger = logging.getLogger(__name__)
 
 READ_AT_ONCE = 1 << 20  # bytes
-WAIT_INTERVAL: Final = 0.005  # seconds between two looks at a topic that a test waits for
+WAIT_INTERVAL: Final = 0.005  # seconds between two checks of a topic that a test waits for
 
 MAX_NODES = 100
 MAX_PARTITIONS = 10_000  # of one topic: each is a directory with open files
@@ -65,10 +65,9 @@ class Broker:
         rng: random.Random | None = None,
         **configs: Unpack[BrokerOptions],
     ) -> None:
-        """`advertised` is the address told to clients when it differs from `listen`; `storage` replaces `data_dir`.
-        `nodes` brokers are played, with ids from `node_id` on, each at a port of its own, over the same topics. The
-        last `journal` requests are kept for tests. `apply_retention` ends the hold on topics of a directory that Kafka
-        wrote, whose records are kept because their configs could not be found out.
+        """`advertised` is the address that clients receive if it differs from `listen`; `storage` replaces `data_dir`.
+        `nodes` brokers with ids from `node_id` on serve the same topics, each at its own port. The last `journal`
+        requests are kept for tests. `apply_retention` ends the hold on adopted topics whose configs were not found.
 
         Raises: ConfigurationError: an unknown option, with the nearest valid name, or a bad value.
         """
@@ -107,13 +106,13 @@ class Broker:
         self._supervisor: asyncio.Task[None] | None = None
         self._closing: anyio.Event | None = None
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- lifecycle ----------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Open the log, listen, serve. Any task may call it.
 
         Raises: StorageError: another broker has the data directory, or it cannot be used. ConnectionFailed: the address
-        cannot be listened on. BrokerClosed: it was started before.
+        cannot be bound. BrokerClosed: it was started before.
         """
         if self._supervisor is not None:
             raise BrokerClosed("this Broker was started before; create another one")
@@ -204,13 +203,13 @@ class Broker:
             with anyio.CancelScope(shield=True):
                 await listeners.close()
 
-    # --- what a program asks of it ------------------------------------------------------------------------------------
+    # --- for programs -------------------------------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> str:
         """The addresses of all nodes for clients of this machine, `host:port`.
 
-        Raises: BrokerClosed: it does not serve.
+        Raises: BrokerClosed: the broker does not serve.
         """
         return ",".join(str(_local(node.endpoint)) for node in self.state.nodes)
 
@@ -225,14 +224,14 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
-        """The id of the cluster that this broker is, kept in the data directory."""
+        """The cluster id, kept in the data directory."""
         return self.state.cluster_id
 
     @property
     def state(self) -> BrokerState:
         """Topics, logs and configs of the broker while it serves.
 
-        Raises: BrokerClosed: it does not.
+        Raises: BrokerClosed: the broker does not serve.
         """
         if self._serving is None:
             raise BrokerClosed("this Broker does not serve: start it first, or use `async with`")
@@ -244,7 +243,7 @@ class Broker:
         return self.state.nodes.ids
 
     def address(self, node: int) -> str:
-        """Return where clients reach one node, `host:port`.
+        """Return the address of one node, `host:port`.
 
         Raises: InvalidArgument: there is no such node.
         """
@@ -253,7 +252,7 @@ class Broker:
     async def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
     ) -> None:
-        """Create a topic, without a request.
+        """Create a topic without a request.
 
         Raises: ConfigurationError: a bad name, number or config. BrokerError: the topic exists. StorageError: the disk
         refuses.
@@ -266,7 +265,7 @@ class Broker:
         await state.topics.save()
 
     async def delete_topic(self, name: str) -> None:
-        """Delete a topic, without a request.
+        """Delete a topic without a request.
 
         Raises: BrokerError: there is none of that name.
         """
@@ -277,11 +276,11 @@ class Broker:
 
     @property
     def faults(self) -> Faults:
-        """Faults on demand: rules for requests, and leaders, coordinators, groups and nodes to be moved or stopped."""
+        """Faults on demand: rules for requests; moves of leaders and coordinators; groups; stops of nodes."""
         return self._faults
 
     def _use_interceptor(self) -> None:
-        """Pass requests through the interceptor only while it has something to do."""
+        """Pass requests through the interceptor only while it has rules or a journal."""
         if self._serving is not None:
             self._serving.state.interceptor = self._interceptor if self._interceptor.in_use else None
 
@@ -289,14 +288,14 @@ class Broker:
     def journal(self) -> Journal:
         """The last requests received, oldest first.
 
-        Raises: InvalidArgument: the broker keeps none.
+        Raises: InvalidArgument: the broker keeps no journal.
         """
         if self._interceptor.journal is None:
             raise InvalidArgument("this Broker keeps no journal: make it with Broker(journal=1000)")
         return self._interceptor.journal
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
-        """Return the records of a topic, or of one of its partitions, without a client; for topics of a test's size.
+        """Return the records of a small topic, or of one of its partitions, without a client.
 
         Raises: BrokerError: there is no such topic or partition.
         """
@@ -316,11 +315,9 @@ class Broker:
         return found
 
     async def wait_for_records(self, topic: str, count: int, *, timeout: float = 10.0) -> list[Record]:
-        """Wait until a topic holds at least `count` records, and return all of them; the topic need not exist yet.
+        """Wait until a topic has at least `count` records, and return all of them; the topic need not exist yet.
 
-        `timeout` in seconds.
-
-        Raises: RequestTimedOut: naming how many there are.
+        Raises: RequestTimedOut: not within `timeout` seconds; the message names the number of records.
         """
         found: list[Record] = []
         with anyio.move_on_after(timeout):

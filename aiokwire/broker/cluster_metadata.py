@@ -1,7 +1,7 @@
-"""Reads Kafka's own metadata out of a data directory: `__cluster_metadata-0`, its newest snapshot and its segments.
+"""Reads Kafka's own metadata from a data directory: the newest snapshot and the segments of `__cluster_metadata-0`.
 
-A KRaft node keeps topics, their ids and configs there and nowhere else. `TopicRegistry` asks for it when it finds
-partitions that it does not know. The directory is only read: a Kafka may take the data back (KIP-500, KIP-630).
+A KRaft node keeps topics, their ids and configs only there. `TopicRegistry` reads it when it finds partitions that it
+does not know. The directory is never written: Kafka may use the data again (KIP-500, KIP-630).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KafkaTopic(NamedTuple):
 
 
 class ClusterMetadata:
-    """What the records say, applied one after the other."""
+    """The state that results from the records, applied in order."""
 
     def __init__(self) -> None:
         self.topics: dict[str, KafkaTopic] = {}
@@ -53,7 +53,7 @@ class ClusterMetadata:
     def apply(self, record: bytes) -> None:
         """Apply one record's value.
 
-        Raises: CorruptRecord: it cannot be read. ProtocolViolation: likewise.
+        Raises: CorruptRecord, ProtocolViolation: it cannot be read.
         """
         kind, version, body = _frame(record)
         if kind == _BEGIN_TRANSACTION:
@@ -73,7 +73,7 @@ class ClusterMetadata:
                 self._apply(kind, body)
 
     def finish(self) -> None:
-        """Forget configs of topics that do not exist."""
+        """Remove the configs of topics that do not exist."""
         self.topics = {name: topic for name, topic in self.topics.items() if topic.id}
 
     def _apply(self, kind: int, body: CompactReader) -> None:
@@ -94,7 +94,7 @@ class ClusterMetadata:
             self.next_producer_id = max(self.next_producer_id, body.int64())
 
     def _configs_of(self, name: str) -> dict[str, str]:
-        """Configs may come before their topic: a snapshot has them in an order of its own."""
+        """Return configs that came before their topic, as they may in a snapshot."""
         known = self.topics.get(name)
         return known.configs if known is not None and known.id == b"" else {}
 
@@ -130,7 +130,7 @@ class ClusterMetadata:
 
 
 def read_cluster_metadata(storage: Storage) -> ClusterMetadata | None:
-    """The metadata in a data directory; None when it has none, as that of a broker without the controller's role.
+    """Return the metadata in a data directory; None if it has none, as on a broker without the controller role.
 
     Raises: CorruptRecord: a snapshot or segment is damaged or missing. StorageError.
     """
@@ -158,12 +158,12 @@ def read_cluster_metadata(storage: Storage) -> ClusterMetadata | None:
 
 
 def _by_offset(names: list[str], suffix: str) -> list[tuple[int, str]]:
-    # `<offset>-<epoch>.checkpoint` and `<offset>.log`; what is being written or deleted ends otherwise
+    # `<offset>-<epoch>.checkpoint` and `<offset>.log`; files being written or deleted have other suffixes
     return sorted((int(name[:20]), name) for name in names if name.endswith(suffix) and name[:20].isdigit())
 
 
 def _apply_file(metadata: ClusterMetadata, storage: Storage, name: str, *, from_offset: int, is_complete: bool) -> int:
-    """Apply the records of one file; gives the offset after the last one. Only the last segment may end torn."""
+    """Apply the records of one file; return the offset after the last one. Only the last segment may end torn."""
     path = f"{DIRECTORY}/{name}"
     content = storage.read(path) or b""
     size, end = 0, -1
@@ -181,12 +181,12 @@ def _apply_file(metadata: ClusterMetadata, storage: Storage, name: str, *, from_
 
 
 def _is_torn(rest: bytes) -> bool:
-    """Whether these bytes are a batch of which the end was never written."""
+    """Return whether these bytes are a batch whose end was never written."""
     return len(rest) < _FRAME_SIZE or int.from_bytes(rest[8:_FRAME_SIZE], "big") + _FRAME_SIZE > len(rest)
 
 
 def _frame(record: bytes) -> tuple[int, int, CompactReader]:
-    """Type, version and body of a record's value."""
+    """Return type, version and body of a record's value."""
     try:
         frame, at = unsigned_varint(record, 0)
         kind, at = unsigned_varint(record, at)

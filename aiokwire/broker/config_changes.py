@@ -1,7 +1,4 @@
-"""Changing configs by request: what AlterConfigs and IncrementalAlterConfigs have in common.
-
-A change is checked whole before any of it is made.
-"""
+"""Changing configs by request, for AlterConfigs and IncrementalAlterConfigs. All changes of a resource or none."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Operation(enum.IntEnum):
 
 
 class Change(NamedTuple):
-    """One config of a resource, and what to do with it."""
+    """An operation on one config of a resource."""
 
     name: str
     operation: int
@@ -36,7 +33,7 @@ class Change(NamedTuple):
 
 
 class Altered(NamedTuple):
-    """What became of a resource's changes, as the responses say it."""
+    """The result of a resource's changes, as in the responses."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
@@ -45,7 +42,7 @@ class Altered(NamedTuple):
 def alter(
     state: BrokerState, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
 ) -> Altered:
-    """Change the configs of a topic or a broker, or none of them; with `replace` those not named lose their value."""
+    """Change the configs of a topic or a broker, or none of them; `replace` resets those that are not named."""
     try:
         _alter(state, kind, name, changes, replace=replace, validate_only=validate_only)
     except BrokerError as error:
@@ -58,7 +55,7 @@ def alter(
 def _alter(
     state: BrokerState, kind: int, name: str, changes: list[Change], *, replace: bool, validate_only: bool
 ) -> None:
-    """Raises: BrokerError: the code says why; ConfigurationError: a bad value."""
+    """Raises: BrokerError: with the code of the response. ConfigurationError: a bad value."""
     if len({change.name for change in changes}) != len(changes):
         raise BrokerError("a config is named twice", code=ErrorCode.INVALID_REQUEST)
     if kind == TOPIC:
@@ -91,7 +88,7 @@ def _check_dynamic(changes: list[Change]) -> None:
 
 
 class _Edit(NamedTuple):
-    """A change and the value in force that APPEND and SUBTRACT begin with."""
+    """A change and the value in force, to which APPEND and SUBTRACT apply."""
 
     change: Change
     present: str

@@ -1,4 +1,4 @@
-"""Every topic and broker config of Kafka 4.3.1, one a line; `aiokwire.broker.configs` reads them.
+"""Every topic and broker config of Kafka 4.3.1, one per line; `aiokwire.broker.configs` reads them.
 
 Columns: name, type, default (`-` is null), bounds (`least..most`, or choices between bars, `-` is anything) and
 `dynamic` for a broker config that may be changed while the broker runs. Defaults are Kafka's, but for what one broker

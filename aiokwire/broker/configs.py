@@ -1,7 +1,7 @@
-"""Topic and broker configs: Kafka's names, types and bounds, and where a value in force comes from.
+"""Topic and broker configs: Kafka's names, types and bounds, and the source of each value in force.
 
-Used by the broker for its own settings, by the topics for theirs, and by the handlers that describe and alter them.
-A value travels as text, as on the wire; `ConfigKey.parse` turns it into what Python computes with.
+Used by the broker, by topics, and by the handlers that describe and alter configs. Values are text, as on the wire;
+`ConfigKey.parse` converts them to Python values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class ConfigValue(NamedTuple):
-    """A value in force or one that a stronger one hides."""
+    """A value in force, or one that another source overrides."""
 
     name: str
     value: str | None
@@ -52,7 +52,7 @@ _WIDTHS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 class ConfigKey(NamedTuple):
-    """One config: what values it takes."""
+    """One config and the values that it takes."""
 
     name: str
     type: ConfigType
@@ -63,9 +63,9 @@ class ConfigKey(NamedTuple):
     dynamic: bool
 
     def parse(self, text: str) -> bool | int | float | str | list[str]:
-        """`text` as a Python value.
+        """Return `text` as a Python value.
 
-        Raises: ConfigurationError: naming the config, the value and what it takes.
+        Raises: ConfigurationError: naming the config, the value and the valid values.
         """
         text = text.strip()
         if self.type is ConfigType.BOOLEAN:
@@ -144,7 +144,7 @@ def broker_keys() -> Mapping[str, ConfigKey]:
 
 
 def as_text(value: object) -> str:
-    """A Python value as a config's text."""
+    """Return a Python value as a config's text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
@@ -153,7 +153,7 @@ def as_text(value: object) -> str:
 
 
 def static_configs(options: Mapping[str, object]) -> dict[str, str]:
-    """Broker configs given as Python options: `log_segment_bytes=1 << 20` becomes `log.segment.bytes`.
+    """Convert Python options to broker configs: `log_segment_bytes=1 << 20` becomes `log.segment.bytes`.
 
     Raises: ConfigurationError: an unknown name, with the nearest valid one, or a bad value.
     """
@@ -170,7 +170,7 @@ def static_configs(options: Mapping[str, object]) -> dict[str, str]:
 
 
 def check_topic_configs(configs: Mapping[str, str | None]) -> None:
-    """Check the configs that a topic is to be created with.
+    """Check the configs of a new topic.
 
     Raises: ConfigurationError: for the first that is unknown or has a bad value.
     """
@@ -187,10 +187,10 @@ def check_topic_configs(configs: Mapping[str, str | None]) -> None:
 
 
 def topic_number(configs: Mapping[str, str | None], name: str) -> int:
-    """A numeric topic config out of `configs`, or its default."""
+    """Return a numeric topic config from `configs`, or its default."""
     key = topic_keys()[name]
     text = configs.get(name) or key.default or "0"
-    return int(key.parse(text))  # type: ignore[arg-type]  # only asked for numbers
+    return int(key.parse(text))  # type: ignore[arg-type]  # called for numbers only
 
 
 def _hint(name: str, keys: Iterable[str]) -> str:
@@ -199,28 +199,28 @@ def _hint(name: str, keys: Iterable[str]) -> str:
 
 
 class BrokerConfigs:
-    """The broker's configs in force: what it was started with, and what was changed while it ran."""
+    """The broker's configs in force: those of its start, and those changed since."""
 
     def __init__(self, static: Mapping[str, str], *, node_id: int) -> None:
         self.static = dict(static)
         self.node_id = node_id
         # Broker name ("" for all brokers) -> config -> value; kept by the topic registry's file.
         self.dynamic: dict[str, dict[str, str]] = {}
-        self._topic_defaults: dict[str, str] | None = None  # of topics without overrides; None: to be computed anew
-        self._known: dict[str, object] = {}  # parsed values: requests ask for some of them each time
+        self._topic_defaults: dict[str, str] | None = None  # of topics without overrides; None: not computed
+        self._known: dict[str, object] = {}  # parsed values: some are read for each request
 
     def text(self, name: str) -> str | None:
-        """The value in force of a broker config."""
+        """Return the value in force of a broker config."""
         return self.chain(name)[0].value
 
     def integer(self, name: str) -> int:
-        """The value in force of a whole-numbered broker config."""
+        """Return the value in force of a whole-numbered broker config."""
         number = self._parsed(name)
         assert isinstance(number, int), name
         return number
 
     def boolean(self, name: str) -> bool:
-        """The value in force of a yes-or-no broker config."""
+        """Return the value in force of a boolean broker config."""
         return bool(self._parsed(name))
 
     def _parsed(self, name: str) -> object:
@@ -240,7 +240,7 @@ class BrokerConfigs:
         )
 
     def chain(self, name: str) -> list[ConfigValue]:
-        """All values of a broker config, the one in force first; never empty."""
+        """Return all values of a broker config, the one in force first; never empty."""
         found = [ConfigValue(name, level[name], source) for source, level in self._levels() if name in level]
         default = broker_keys()[name].default
         if default is not None or not found:
@@ -248,7 +248,7 @@ class BrokerConfigs:
         return found
 
     def topic_chain(self, name: str, topic: Mapping[str, str]) -> list[ConfigValue]:
-        """All values of a topic config, its broker synonyms' included, the one in force first; never empty."""
+        """Return all values of a topic config and its broker synonyms, the one in force first; never empty."""
         found = [ConfigValue(name, topic[name], ConfigSource.TOPIC)] if name in topic else []
         synonyms = SYNONYMS.get(name, ())
         for source, level in self._levels():
@@ -262,7 +262,7 @@ class BrokerConfigs:
         return found
 
     def topic_value(self, name: str, topic: Mapping[str, str]) -> ConfigValue:
-        """The value in force of a topic config, in the topic config's own unit."""
+        """Return the value in force of a topic config, in the topic config's unit."""
         first = self.topic_chain(name, topic)[0]
         unit = dict(SYNONYMS.get(name, ())).get(first.name, 1) if first.source is not ConfigSource.TOPIC else 1
         if unit == 1 or first.value is None:
@@ -277,7 +277,7 @@ class BrokerConfigs:
         self._known.clear()
 
     def topic_values(self, topic: Mapping[str, str]) -> dict[str, str]:
-        """Every topic config in force for a topic with these overrides."""
+        """Return every topic config in force for a topic with these overrides."""
         if self._topic_defaults is None:
             values = {name: self.topic_value(name, {}).value for name in topic_keys()}
             self._topic_defaults = {name: value for name, value in values.items() if value is not None}

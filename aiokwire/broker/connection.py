@@ -1,12 +1,12 @@
-"""The server's side of one connection: frames in, answers out, one request after the other.
+"""The server's side of one connection: frames in, responses out, one request at a time.
 
-Kafka mutes a channel while it works on a request, so that answers leave in the order of the requests; here a request
-that must wait (a long poll, a flush) keeps the next ones in the queue, and the socket is read no further than the next
-whole frame. Everything else is answered within the read event, without a task, or in the connection's turn when it asks
-for more than its share (`turns`). Each connection has one driver, which does the waiting.
+Kafka mutes a channel while it handles a request, so that responses leave in the order of the requests. Here a request
+that must wait (a long poll, a flush) keeps the next ones in the queue, and the socket is read only to the end of the
+next frame. Other requests are answered within the read event, without a task; a connection that sends more than its
+share waits for its turn (`turns`). Each connection has one driver task, which does the waiting.
 
-    socket -> FrameReader -> queue -> dispatch -> handler --answer--> socket
-                                                        `-awaitable-> driver --answer--> socket
+    socket -> FrameReader -> queue -> dispatch -> handler --response--> socket
+                                                        `-awaitable---> driver --response--> socket
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HEADER = 8  # no request is shorter: API, version, correlation id
-JOIN_BELOW = 1 << 16  # bytes that are copied sooner than a scatter write is set up
-# Requests that wait for others, not for the broker's own work: of no use once their client is gone.
+HEADER = 8  # bytes of the shortest request: API, version, correlation id
+JOIN_BELOW = 1 << 16  # bytes; copying fewer is faster than a scatter write
+# Requests that wait for other clients, not for the broker's own work: cancelled once their client is gone.
 LONG_POLLS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next request is looked at
+WRITE_AHEAD = 1 << 20  # bytes that may wait for a slow reader before its next request is handled
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -50,27 +50,27 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._reader = FrameReader(
             self._on_frame, max_size=state.configs.integer("socket.request.max.bytes"), min_size=HEADER
         )
-        self._queue: deque[bytearray] = deque()  # whole requests that nobody looked at yet
+        self._queue: deque[bytearray] = deque()  # whole requests, not handled yet
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self.peer = "?"
         self._local: Endpoint | None = None
-        self._pumping = False  # within `_pump`: a frame that comes now waits for its turn
-        self._in_line = False  # for its next turn
-        self._turn = -1  # of the line, in which requests were last handled at once
+        self._pumping = False  # within `_pump`: a frame that arrives now waits in the queue
+        self._in_line = False  # waiting for its next turn
+        self._turn = -1  # of the line, in which the read event last handled requests
         self._writable = True
         self._reading = True
-        self._closed = False  # by the broker: what is in the queue is dropped
-        self._gone = False  # the transport is: what is in the queue is done nevertheless, as acks=0 asks for no answer
-        # The request that waits, for the driver; while it is there nothing else is handled.
+        self._closed = False  # by the broker: the queue is dropped
+        self._gone = False  # the client is: the queue is still handled, because acks=0 expects no response
+        # The request that the driver waits for; until it is done no other is handled.
         self._waiting: tuple[Call, Awaitable[Answer]] | None = None
-        self._scope: anyio.CancelScope | None = None  # around a long poll: nobody waits for it once the client is gone
+        self._scope: anyio.CancelScope | None = None  # around a long poll: cancelled once the client is gone
         self._wake = anyio.Event()
         self.last_used = self._loop.time()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is asked at the moment."""
+        """Whether no request is queued, being read or handled."""
         return self._waiting is None and not self._queue and not self._reader.in_frame
 
     # --- the transport's events ---------------------------------------------------------------------------------------
@@ -97,13 +97,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._pump()
 
     def eof_received(self) -> bool:
-        return False  # close: a client that will not read the answers any more needs none
+        return False  # close: the client no longer reads responses
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._gone = self._writable = True
         self._transport = None
         self._state.unread.discard(self)
-        self._reader.discard()  # up to socket.request.max.bytes, which a cycle would keep until a garbage collection
+        self._reader.discard()  # its buffer, which a reference cycle would keep until a garbage collection
         self._wake.set()
         if self._scope is not None:
             self._scope.cancel()
@@ -121,10 +121,10 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     @property
     def unread(self) -> int:
-        """Bytes of answers that the client has not read."""
+        """Bytes of responses that the client has not read."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    # --- requests in, answers out -------------------------------------------------------------------------------------
+    # --- requests in, responses out -----------------------------------------------------------------------------------
 
     def _on_frame(self, frame: bytearray) -> None:
         self._queue.append(frame)
@@ -134,7 +134,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return bool(self._queue) and self._writable and self._waiting is None and not self._closed
 
     def _pump(self) -> None:
-        """Handle what is in the queue, as far as it may be handled in this turn of the loop."""
+        """Handle queued requests, up to the connection's share of this turn of the loop."""
         if self._pumping or self._in_line:
             return
         self._pumping = True
@@ -166,7 +166,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if not self._in_line:
             self._read_while_empty()
             if self._gone:
-                self._wake.set()  # the driver stayed for what was in the queue
+                self._wake.set()  # the driver stayed for the queued requests
         return cost, self._in_line
 
     def _read_while_empty(self) -> None:
@@ -180,7 +180,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._reading = not self._reading
 
     def _handle(self, frame: bytearray) -> int:
-        """Answer a request or leave it to the driver; return the bytes that were encoded."""
+        """Answer a request or leave it to the driver; return the number of bytes encoded."""
         self.last_used = self._loop.time()
         answered = 0
         try:
@@ -206,7 +206,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return answered
 
     def _answer(self, call: Call, response: Answer) -> int:
-        """Write an answer; return the bytes that were encoded for it, without records."""
+        """Write a response; return the number of bytes encoded for it, without records."""
         transport = self._transport
         if response is None or transport is None or transport.is_closing():  # or lost, which is reported a turn later
             return 0
@@ -220,7 +220,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return len(chunks[0])
 
     async def drive(self) -> None:
-        """Wait for the requests that cannot be answered at once. Runs in the server's task group."""
+        """Wait for requests that cannot be answered at once. Runs in the server's task group."""
         try:
             while True:
                 if self._waiting is not None:
@@ -235,7 +235,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                     self._wake = anyio.Event()
         finally:
             if self._waiting is not None and isinstance(self._waiting[1], Coroutine):
-                self._waiting[1].close()  # the broker closes before it was begun
+                self._waiting[1].close()  # the broker closes before it started
 
     async def _finish(self, call: Call, awaitable: Awaitable[Answer]) -> None:
         try:
@@ -254,7 +254,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self.close()
         self._scope = None
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- close --------------------------------------------------------------------------------------------------------
 
     def _fail(self, why: str) -> None:
         self._state.peer_log.warn(self.peer, why)
@@ -263,20 +263,20 @@ class ServerConnection(asyncio.BufferedProtocol):
     def abort_unread(self, held: int, limit: int) -> None:
         """Drop the connection, because all slow readers together hold `held` bytes."""
         why = (
-            f"{self.unread} bytes of answers unread since {self._loop.time() - self.last_used:.1f} s, and all slow "
+            f"{self.unread} bytes of responses unread since {self._loop.time() - self.last_used:.1f} s, and all slow "
             f"readers hold {held} bytes, more than {limit}; the client may connect again"
         )
         self._state.peer_log.warn(self.peer, why)
         self.abort()
 
     def _fall_silent(self) -> None:
-        """Answer nothing and look at nothing any more, until the client hangs up."""
+        """Handle no further request and keep the connection open until the client closes it."""
         self._closed = True
         self._queue.clear()
         self._wake.set()
 
     def close(self) -> None:
-        """Write out what is answered, then close."""
+        """Close once the pending responses are written."""
         self._closed = True
         self._queue.clear()
         self._wake.set()
@@ -284,7 +284,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; what was not written is lost."""
+        """Close at once; unwritten responses are lost."""
         self.close()
         if self._transport is not None:
             self._transport.abort()

@@ -1,8 +1,8 @@
-"""Which APIs the broker has, in which versions, and who handles them.
+"""The broker's APIs, their versions, and the handler of each.
 
-The versions advertised are those of Kafka 4.3.1, to the number: clients infer a broker's age from them. What is served
-goes further down where old clients, which ask for no versions, still come. A handler module and its messages load at
-their first request, so that a broker is up before most of them are needed.
+The versions advertised are exactly those of Kafka 4.3.1: clients infer a broker's release from them. Some
+older versions are served as well, for old clients that send no ApiVersions. A handler module and its messages load at
+the first request of the API, so that the broker starts before most of them are needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _table(*rows: tuple[ApiKey, int, int, int]) -> dict[int, Api]:
 
 
 APIS = _table(
-    # Advertised from 0 although a current Kafka refuses versions below 3: else old librdkafka stops to compress.
+    # Advertised from 0 although a current Kafka refuses versions below 3: otherwise old librdkafka stops compressing.
     (ApiKey.PRODUCE, 0, 13, 0),
     (ApiKey.FETCH, 4, 18, 0),
     (ApiKey.LIST_OFFSETS, 1, 11, 0),
@@ -91,26 +91,26 @@ APIS = _table(
 
 
 class CloseConnection(KafkaError):
-    """The connection must be closed instead of answered; the message says why."""
+    """The connection must be closed instead of answered; the message gives the reason."""
 
 
 class FallSilent(KafkaError):
-    """The connection must stay open and say nothing any more: a broker that hangs."""
+    """The connection must stay open without further responses, as if the broker hung."""
 
 
-WHOLE_TOPIC = -1  # in place of a partition
+WHOLE_TOPIC = -1  # instead of a partition
 
 
 class PartitionFaults(Protocol):
-    """The errors that a test wants for the partitions of one request."""
+    """The errors that a test has chosen for the partitions of one request."""
 
     def code(self, topic: str, partition: int) -> ErrorCode:
-        """Return the error of a partition or of `WHOLE_TOPIC`; NONE if the test wants none."""
+        """Return the error of a partition or of `WHOLE_TOPIC`, NONE if there is none."""
         ...
 
 
 class Call:
-    """One request on its way through the broker, without the request itself."""
+    """The context of one request: its header, connection and node."""
 
     __slots__ = (
         "api", "client_id", "connection_id", "correlation_id", "faults", "local", "node", "peer", "state", "version",
@@ -135,13 +135,13 @@ class Call:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.peer = peer  # the client's host
-        self.local = local  # the address by which the client came in
+        self.local = local  # the address that the client connected to
         self.connection_id = connection_id
-        self.node = node if node is not None else state.nodes.first  # that was asked
+        self.node = node if node is not None else state.nodes.first  # that received the request
         self.faults: PartitionFaults | None = None
 
     def advertised(self, node: Node | None = None) -> Endpoint:
-        """The address of a node, this call's one if none is given, as this client can use it."""
+        """Return the address of a node (default: the call's) at which this client can reach it."""
         endpoint = (node or self.node).endpoint
         if endpoint.host in {"0.0.0.0", "::", ""} and self.local is not None:
             return Endpoint(self.local.host, endpoint.port)
@@ -192,7 +192,7 @@ def read_call(
     connection_id: int,
     node: Node | None = None,
 ) -> tuple[Call, Callable[[], Result]]:
-    """The call in a frame, and what to do for it.
+    """Return the call in a frame, and the function that handles it.
 
     Raises: CloseConnection: an API or version that the broker does not have. ProtocolViolation: a malformed request.
     """
@@ -222,7 +222,7 @@ def read_call(
 
 
 def is_coordinated_elsewhere(request: Request[Any], state: BrokerState, node_id: int) -> bool:
-    """Whether another node coordinates the group or transactional id of a request."""
+    """Return whether another node coordinates the group or transactional id of a request."""
     key = request.coordinator_key()
     return bool(key) and state.nodes.coordinator(key).id != node_id
 
@@ -238,7 +238,7 @@ def _unsupported(
         known = ApiKey(key).name if key in set(ApiKey) else f"unknown API {key}"
         has = f"only versions {api.served_from} to {api.last}" if api is not None else "no such API"
         raise CloseConnection(f"{known} version {version}: this broker has {has}")
-    # KIP-511: the response to an unknown version has version 0 and lists the versions there are.
+    # KIP-511: the response to an unknown version has version 0 and lists the supported versions.
     correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
     call = Call(state, api=key, version=0, correlation_id=correlation_id)
     return call, _module_of(ApiKey.API_VERSIONS).unsupported_version

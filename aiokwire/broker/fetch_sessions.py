@@ -1,7 +1,7 @@
-"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches, requests and answers name only changes.
+"""Fetch sessions (KIP-227): the broker remembers what a consumer fetches; requests and responses name only changes.
 
-A session is a list of rows, one per partition, in the order in which they are served. A fetch without a session makes
-its rows for one request. Decides only; reading is the Fetch handler's.
+A session is a list of rows, one per partition, in the order in which they are served. A fetch without a session has
+rows for one request. The Fetch handler does the reading.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from aiokwire.error_codes import ErrorCode
 
-if TYPE_CHECKING:  # the messages load with the first Fetch, the broker is up before
+if TYPE_CHECKING:  # the messages load with the first Fetch request
     from aiokwire.protocol.messages import fetch
 
 NO_SESSION = 0
@@ -25,7 +25,7 @@ Key = tuple[str, bytes, int]
 
 
 class FetchRow:
-    """What is fetched of one partition, and what was last told about it."""
+    """One partition of a fetch, and the offsets last sent for it."""
 
     __slots__ = ("index", "leader_epoch", "last_fetched_epoch", "max_bytes", "offset", "sent", "topic", "topic_id")
 
@@ -33,12 +33,12 @@ class FetchRow:
         self.topic = topic
         self.topic_id = topic_id
         self.index = wanted.partition
-        # High watermark and log start offset as last sent; None: the partition is in the next answer whatever they are.
+        # High watermark and log start offset as last sent; None: the next response names the partition in any case.
         self.sent: tuple[int, int] | None = None
         self.update(wanted)
 
     def update(self, wanted: fetch.FetchPartition) -> None:
-        """Take over what a request says."""
+        """Set the offsets and limits of a request."""
         self.offset = wanted.fetch_offset
         self.leader_epoch = wanted.current_leader_epoch
         self.last_fetched_epoch = wanted.last_fetched_epoch
@@ -50,45 +50,61 @@ class FetchRow:
 
 
 class FetchSession:
-    """What one consumer fetches from this broker."""
+    """The partitions that one consumer fetches from this broker."""
 
     __slots__ = ("by_id", "epoch", "last_used", "rows", "session_id")
 
     def __init__(self, session_id: int, rows: Iterable[FetchRow], *, by_id: bool, now: float) -> None:
         self.session_id = session_id
-        self.epoch = 1  # that the next request must have
+        self.epoch = 1  # of the next request
         self.by_id = by_id  # topics are named by id (version 13 and up), not by name
         self.rows = {row.key: row for row in rows}
         self.last_used = now
 
+    def update(self, request: fetch.FetchRequest, now: float) -> None:
+        """Apply an incremental request."""
+        self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
+        self.last_used = now
+        for topic in request.topics:
+            for wanted in topic.partitions:
+                row = self.rows.get((topic.topic, topic.topic_id, wanted.partition))
+                if row is None:
+                    row = FetchRow(topic.topic, topic.topic_id, wanted)
+                    self.rows[row.key] = row
+                else:
+                    row.update(wanted)
+        for forgotten in request.forgotten_topics_data:
+            for index in forgotten.partitions:
+                self.rows.pop((forgotten.topic, forgotten.topic_id, index), None)
+
     def served(self, row: FetchRow) -> None:
-        """Put a partition that gave records behind the others, so that none starves under the size limit."""
+        """Put a partition whose records were sent behind the others, so that none starves under the size limit."""
         if self.rows.pop(row.key, None) is not None:
             self.rows[row.key] = row
 
 
 class FetchPlan(NamedTuple):
-    """What to read for one request; with an error nothing is read."""
+    """The partitions to read for one request; none if there is an error."""
 
     rows: list[FetchRow]
     session: FetchSession | None = None
-    incremental: bool = False  # only what changed is answered
+    incremental: bool = False  # the response names only changes
     error: ErrorCode = ErrorCode.NONE
 
 
 class FetchSessions:
-    """All sessions of a broker, a bounded number."""
+    """The sessions of a node, a bounded number."""
 
     def __init__(self, slots: int, rng: random.Random) -> None:
         self._slots = slots
         self._rng = rng
-        self._sessions: dict[int, FetchSession] = {}  # the one used longest ago first
+        self._sessions: dict[int, FetchSession] = {}  # the least recently used first
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def plan(self, request: fetch.FetchRequest, version: int, now: float) -> FetchPlan:
-        """The partitions that a request asks for, its session's included. Moves the session on."""
+        """Return the partitions that a request and its session name. Advances the session."""
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             self._sessions.pop(session_id, None)
@@ -103,14 +119,12 @@ class FetchSessions:
             return FetchPlan([], error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != (version >= 13):
             return FetchPlan([], error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        _update(session, request)
-        session.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
-        session.last_used = now
+        session.update(request, now)
         self._sessions[session_id] = self._sessions.pop(session_id)
         return FetchPlan(list(session.rows.values()), session, incremental=True)
 
     def rows_after(self, request: fetch.FetchRequest) -> list[FetchRow]:
-        """The rows that stay of the session that a request goes on with; what the request names is left out."""
+        """Return the rows of a request's session that the request does not name."""
         session = self._sessions.get(request.session_id)
         if session is None or request.session_epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
             return []
@@ -121,14 +135,14 @@ class FetchSessions:
         return [row for key, row in session.rows.items() if key not in named]
 
     def clear(self) -> None:
-        """Forget every session."""
+        """Remove every session."""
         self._sessions.clear()
 
     def _create(self, rows: list[FetchRow], *, by_id: bool, now: float) -> FetchSession | None:
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now - oldest.last_used < EVICTABLE_AFTER:
-                return None  # id 0 tells the client to go on without a session
+                return None  # the response has session id 0: the client continues without a session
             del self._sessions[oldest.session_id]
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
@@ -140,18 +154,3 @@ class FetchSessions:
 
 def _rows(request: fetch.FetchRequest) -> list[FetchRow]:
     return [FetchRow(topic.topic, topic.topic_id, wanted) for topic in request.topics for wanted in topic.partitions]
-
-
-def _update(session: FetchSession, request: fetch.FetchRequest) -> None:
-    rows = session.rows
-    for topic in request.topics:
-        for wanted in topic.partitions:
-            row = rows.get((topic.topic, topic.topic_id, wanted.partition))
-            if row is None:
-                row = FetchRow(topic.topic, topic.topic_id, wanted)
-                rows[row.key] = row
-            else:
-                row.update(wanted)
-    for forgotten in request.forgotten_topics_data:
-        for index in forgotten.partitions:
-            rows.pop((forgotten.topic, forgotten.topic_id, index), None)

@@ -1,7 +1,7 @@
 """A topic in which a coordinator keeps its state as records by key, in Kafka's own formats.
 
-It is made when first needed, so that a broker whose clients use no groups and no transactions has none. Used by the
-coordinators of transactions and of committed offsets.
+Created at first use, so that a broker without groups and transactions has none. Used by the coordinators of
+transactions and groups.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from aiokwire.broker.topics import Partition, Topic
 from aiokwire.errors import StorageError
 from aiokwire.records import BatchBuilder, RecordBatch, read_batches
 
-_CHUNK = 1 << 20  # bytes read at once while loading
+_CHUNK = 1 << 20  # bytes of one read while loading
 _LARGEST = 2**31 - 1
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
+    """Return Java's String.hashCode: over UTF-16 units, 32 bits, signed."""
     units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
     value = 0
     for index in range(0, len(units), 2):
@@ -34,38 +34,38 @@ class InternalTopic:
     def __init__(self, topics: TopicRegistry, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         self.name = name
         self._topics = topics
-        self._partitions = partitions  # of a new one
+        self._partitions = partitions  # of a new topic
         self._configs = dict(configs)
-        self._preparing: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+        self._preparing: anyio.Lock | None = None  # created at first use: it belongs to a running loop
 
     def __repr__(self) -> str:
-        return f"<InternalTopic {self.name}{'' if self._topic else ', not made yet'}>"
+        return f"<InternalTopic {self.name}{'' if self._topic else ', not created yet'}>"
 
     @property
     def _topic(self) -> Topic | None:
         return self._topics.get(self.name)
 
     def partition_of(self, key: str) -> int:
-        """The partition that a group or transactional id belongs to."""
+        """Return the partition of a group or transactional id."""
         topic = self._topic
         value = java_hash(key)
-        # Java: Utils.abs, which makes 0 of the one number that has no positive counterpart
+        # Java: Utils.abs, which returns 0 for the one number without a positive counterpart
         return (0 if value == -(2**31) else abs(value)) % (self._partitions if topic is None else len(topic.partitions))
 
     def _partition(self, key: str) -> Partition:
         partition = self._topics.partition(self.name, self.partition_of(key))
         if partition is None:
-            raise StorageError(f"{self.name} does not exist yet: nothing can be kept about {key!r}")
+            raise StorageError(f"{self.name} does not exist yet: the state of {key!r} cannot be stored")
         return partition
 
     # --- before and after an append -----------------------------------------------------------------------------------
 
     def is_ready(self, key: str) -> bool:
-        """Whether `append` may be called for the key."""
+        """Return whether `append` may be called for the key."""
         return self._topic is not None and self._partition(key).log.metadata_to_sync is None
 
     async def prepare(self, key: str) -> None:
-        """Make the topic, and its partition for the key last, where that was not done.
+        """Create the topic, and store the topic id of the key's partition, unless that was done.
 
         Raises: StorageError.
         """
@@ -78,11 +78,11 @@ class InternalTopic:
                 await self._topics.save()
 
     def flush_needed(self, key: str) -> bool:
-        """Whether flush.messages asks for a flush before the answer."""
+        """Return whether flush.messages requires a flush before the response."""
         return self._topic is not None and self._partition(key).log.flush_needed
 
     async def flush(self, key: str, now_ms: int) -> None:
-        """Make what was appended for the key survive a power failure.
+        """Flush the records appended for the key.
 
         Raises: StorageError.
         """
@@ -100,9 +100,9 @@ class InternalTopic:
         producer_id: int = -1,
         producer_epoch: int = -1,
     ) -> int:
-        """Append records to the partition of `key`, within a transaction when a producer is named.
+        """Append records to the partition of `key`, within a transaction if a producer is named.
 
-        Gives the offset of the first.
+        Return the offset of the first.
 
         Raises: StorageError: nothing was appended. BrokerError: the producer's epoch is out of date.
         """
@@ -118,7 +118,7 @@ class InternalTopic:
         return info.base_offset
 
     def replay(self, only: int | None = None) -> Iterator[tuple[int, RecordBatch]]:
-        """Every batch with its partition, in order; of `only` one partition where that is asked for.
+        """Yield every batch with its partition, in order, or those of `only` one partition.
 
         Raises: StorageError, CorruptRecord.
         """
@@ -126,7 +126,7 @@ class InternalTopic:
         if topic is None:
             return
         if "cleanup.policy" not in topic.configs:
-            # found as a directory only: without this its records would be deleted by their age
+            # Adopted without configs: with the defaults, retention would delete its records.
             self._topics.set_configs(topic, {**self._configs, **topic.configs})
         for partition in topic.partitions if only is None else [topic.partitions[only]]:
             offset = partition.log.log_start_offset

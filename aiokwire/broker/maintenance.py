@@ -1,7 +1,7 @@
-"""What a broker does by itself: flushing, retention, deletion of files, checkpoints, expiry, ends of transactions.
+"""Periodic work of a broker: flushes, retention, deletion of files, checkpoints, expiry, ends of transactions.
 
-One task, one beat a second; what is slow happens in a thread. A fault of one chore (a full disk) is logged and tried
-again at its next turn, and never ends the broker.
+One task looks for due chores every second; slow ones run in a thread. An error in a chore (a full disk) is logged, and
+the chore is repeated when it is next due; it never ends the broker.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from aiokwire.errors import StorageError
 logger = logging.getLogger(__name__)
 
 BEAT = 1.0  # seconds
-SLICE = 0.005  # seconds of one turn of the loop
+SLICE = 0.005  # seconds of work in one turn of the loop
 EXPIRY_INTERVAL = 600.0  # Java: producer.id.expiration.check.interval.ms
 
 
 class Maintenance:
-    """The chores of a broker and when each is due."""
+    """Runs the chores of a broker."""
 
     def __init__(self, state: BrokerState, listeners: Listeners) -> None:
         self._state = state
@@ -52,7 +52,7 @@ class Maintenance:
         ]
 
     async def run(self) -> None:
-        """Do each chore when it is due, until cancelled."""
+        """Run each chore when it is due, until cancelled."""
         due = [anyio.current_time() + interval for interval, _ in self._chores]
         while True:
             await anyio.sleep(BEAT)
@@ -62,7 +62,7 @@ class Maintenance:
                     due[index] = anyio.current_time() + interval
 
     async def do_all(self) -> None:
-        """Do every chore now, whether it is due or not."""
+        """Run every chore now, due or not."""
         for _, chore in self._chores:
             await self._do(chore)
 
@@ -70,9 +70,9 @@ class Maintenance:
         try:
             await chore()
         except StorageError as error:
-            logger.error("%s; it is tried again", error)
+            logger.error("%s; retrying", error)
         except Exception:
-            logger.exception("a chore of the broker failed; it is tried again")
+            logger.exception("a chore of the broker failed; retrying")
 
     async def _flush(self) -> None:
         for work in self._state.logs.flush_due(wall_ms()):

@@ -1,7 +1,7 @@
-"""The nodes of a broker: one as a rule, several where a test wants to see leaders and coordinators move.
+"""The nodes of a broker: usually one, several in tests that move leaders and coordinators.
 
-All of them serve the same topics and logs of this process; each has a listener of its own, leads some partitions and
-coordinates some keys. Nothing is replicated: a node that takes a partition over finds its log complete.
+All nodes serve the same topics and logs of this process; each has its own listener, leads some partitions and
+coordinates some keys. Nothing is replicated: a new leader finds the log complete.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from aiokwire.broker.fetch_sessions import FetchSessions
 from aiokwire.broker.topics import Partition
 from aiokwire.errors import InvalidArgument
 
-NOBODY = -1
+NO_NODE = -1
 
 
 class Endpoint(NamedTuple):
-    """Where clients reach a broker."""
+    """The address of a broker for clients."""
 
     host: str
     port: int
@@ -28,20 +28,20 @@ class Endpoint(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, as metadata tells it; the node is -1 while nobody does."""
+    """The leader of a partition in metadata; the node is -1 while there is none."""
 
     node_id: int
     epoch: int
 
 
 class Node:
-    """One node of the cluster that a broker plays."""
+    """One node of a broker."""
 
     __slots__ = ("endpoint", "id", "running", "sessions")
 
     def __init__(self, node_id: int, sessions: FetchSessions) -> None:
         self.id = node_id
-        # Set once it listens; a wildcard host stands for the address that a client came in by.
+        # Set once it listens; clients get the address that they connected to instead of a wildcard host.
         self.endpoint = Endpoint("", 0)
         self.running = True
         self.sessions = sessions
@@ -50,22 +50,22 @@ class Node:
         return f"<Node {self.id}{'' if self.running else ', stopped'}>"
 
 
-class _Told(NamedTuple):
-    """What metadata said when it was frozen."""
+class _Metadata(NamedTuple):
+    """Metadata as it was when it was frozen."""
 
     running: list[Node]
     leaders: dict[Partition, Leader]
 
 
 class Nodes:
-    """All nodes, and what they are to partitions and keys."""
+    """All nodes, and which of them leads a partition or coordinates a key."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = {node.id: node for node in nodes}
         self.ids = tuple(self._nodes)
         self.first = nodes[0]
         self._pinned: dict[str, int] = {}  # coordinators that were moved, by key
-        self._frozen: _Told | None = None
+        self._frozen: _Metadata | None = None
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -74,7 +74,7 @@ class Nodes:
         return iter(self._nodes.values())
 
     def get(self, node_id: int) -> Node:
-        """The node of that id.
+        """Return the node of that id.
 
         Raises: InvalidArgument: there is none.
         """
@@ -84,32 +84,30 @@ class Nodes:
         return node
 
     def running(self) -> list[Node]:
-        """The nodes that serve, by id."""
+        """Return the running nodes, by id."""
         return [node for node in self._nodes.values() if node.running]
 
     def may_have(self, brokers: Sequence[int]) -> bool:
-        """Whether a partition may be assigned to these: nodes that there are, none of them twice."""
+        """Return whether a partition may be assigned to these ids: existing nodes, none of them twice."""
         return bool(brokers) and len(set(brokers)) == len(brokers) and set(brokers) <= set(self.ids)
 
     # --- partitions ---------------------------------------------------------------------------------------------------
 
     def place(self, index: int) -> int:
-        """Who leads a new partition of that number: one after the other, those that are stopped left out."""
+        """Return the node that leads a new partition of that number: round robin over the running nodes."""
         return self._from(index % len(self.ids)).id
 
     def replicas(self, index: int) -> list[int]:
-        """Who has a partition of that number: everybody, its first leader first."""
+        """Return the nodes that have a partition of that number: all of them, its first leader first."""
         first = index % len(self.ids)
         return [*self.ids[first:], *self.ids[:first]]
 
     def move(self, partition: Partition, node_id: int) -> None:
         """Make a node leader of a partition, under the next leader epoch."""
-        partition.leader = node_id
-        partition.leader_epoch += 1
-        partition.changed()
+        partition.move_to(node_id)
 
     def fail_over(self, partitions: Iterable[Partition], stopped: int) -> None:
-        """Give the partitions that a stopped node led to others, as far as any run."""
+        """Move the partitions of a stopped node to running ones, if there are any."""
         for partition in partitions:
             if partition.leader == stopped:
                 successor = self._from(partition.index % len(self.ids))
@@ -117,16 +115,16 @@ class Nodes:
                     self.move(partition, successor.id)
 
     def _from(self, place: int) -> Node:
-        """The first node that runs, from that place on; the node of that place when none does."""
+        """Return the first running node from that place on, or the node of that place if none runs."""
         order = [self._nodes[node_id] for node_id in (*self.ids[place:], *self.ids[:place])]
         return next((node for node in order if node.running), order[0])
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def coordinator(self, key: str) -> Node:
-        """Who coordinates a group or transactional id."""
+        """Return the node that coordinates a group or transactional id."""
         pinned = self._pinned.get(key)
-        # The same place in every run: Python's own hash of a string is another one in each process.
+        # Not Python's hash, which differs between processes.
         place = self.ids.index(pinned) if pinned is not None else zlib.crc32(key.encode()) % len(self.ids)
         return self._from(place)
 
@@ -134,35 +132,35 @@ class Nodes:
         """Make a node coordinator of a group or transactional id."""
         self._pinned[key] = node_id
 
-    # --- what metadata says -------------------------------------------------------------------------------------------
+    # --- metadata -----------------------------------------------------------------------------------------------------
 
     def freeze(self, partitions: Iterable[Partition]) -> None:
-        """Let metadata say from now on what is true at this moment."""
+        """Keep the metadata of this moment."""
         self._frozen = None
-        self._frozen = _Told(self.running(), {partition: self.leader(partition) for partition in partitions})
+        self._frozen = _Metadata(self.running(), {partition: self.leader(partition) for partition in partitions})
 
     def thaw(self) -> None:
-        """Let metadata say what is true again."""
+        """Return to current metadata."""
         self._frozen = None
 
     @property
     def frozen(self) -> bool:
         return self._frozen is not None
 
-    def told(self) -> list[Node]:
-        """The nodes that metadata names."""
+    def listed(self) -> list[Node]:
+        """Return the nodes in metadata."""
         return self._frozen.running if self._frozen is not None else self.running()
 
     @property
     def controller(self) -> int:
-        """The node that metadata calls the controller: the lowest one that runs."""
-        return min((node.id for node in self.told()), default=NOBODY)
+        """The controller in metadata: the running node with the lowest id."""
+        return min((node.id for node in self.listed()), default=NO_NODE)
 
     def leader(self, partition: Partition) -> Leader:
-        """Who leads a partition, as metadata tells it."""
+        """Return the leader of a partition in metadata."""
         if self._frozen is not None:
-            told = self._frozen.leaders.get(partition)
-            if told is not None:
-                return told
+            frozen = self._frozen.leaders.get(partition)
+            if frozen is not None:
+                return frozen
         runs = self._nodes[partition.leader].running
-        return Leader(partition.leader if runs else NOBODY, partition.leader_epoch)
+        return Leader(partition.leader if runs else NO_NODE, partition.leader_epoch)

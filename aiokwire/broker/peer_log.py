@@ -1,4 +1,4 @@
-"""Warnings about bad peers, a few for each address and minute: a hostile client must not fill the operator's disk."""
+"""Warnings about misbehaving peers, a few per address and minute: a hostile client must not fill the disk."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ logger = logging.getLogger(__name__)
 
 PER_WINDOW = 5  # lines for one address
 WINDOW = 60.0  # seconds
-MOST_ADDRESSES = 1000  # that are counted one by one; the others share one count
+MOST_ADDRESSES = 1000  # that have their own count; the others share one
 _OTHERS = "other addresses"
 
 
 class PeerLog:
-    """Logs what peers did wrong, with everything that came from them escaped."""
+    """Logs errors of peers, with everything that they sent escaped."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}  # warnings of the window that runs, by address
+        self._counts: dict[str, int] = {}  # warnings of the current window, by address
         self._end: asyncio.TimerHandle | None = None  # of the window
 
     def warn(self, peer: str, message: str) -> None:
-        """Log `message` about the peer `host:port`, or only count it where that address had its lines."""
+        """Log `message` about the peer `host:port`, or only count it if the address has used up its lines."""
         host = peer.rpartition(":")[0]
         if host not in self._counts and len(self._counts) >= MOST_ADDRESSES:
             host = _OTHERS
@@ -34,7 +34,7 @@ class PeerLog:
             logger.warning("connection from %s closed: %s", printable(peer), printable(message))
 
     def flush(self) -> None:
-        """End the window: say how many warnings were left out."""
+        """End the window: log how many warnings were left out."""
         if self._end is not None:
             self._end.cancel()
             self._end = None

@@ -1,7 +1,7 @@
-"""Producer ids: unique for ever, also across restarts and crashes.
+"""Producer ids: unique, also across restarts and crashes.
 
-A block of ids is written down as used before the first of it is given out, as Kafka's controller does it
-(Java: ProducerIdsBlock); what a stopped broker did not give out is lost, and 2^63 are enough.
+A block of ids is stored as used before its first id is allocated, as in Kafka's controller (Java: ProducerIdsBlock).
+The rest of a stopped broker's block is lost.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ BLOCK = 1000
 
 
 class ProducerIds:
-    """Gives out producer ids."""
+    """Allocates producer ids."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._next = 0
-        self._end = 0  # ids below it may be given out
-        self._reserving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+        self._end = 0  # of the reserved ids
+        self._reserving: anyio.Lock | None = None  # created at first use: it belongs to a running loop
 
     def load(self, floor: int) -> None:
-        """Continue after the ids that were reserved before, and not below `floor`.
+        """Continue after the ids that were reserved before, but not below `floor`.
 
         Raises: StorageError: the file is damaged or cannot be read.
         """
@@ -39,11 +39,11 @@ class ProducerIds:
 
     @property
     def available(self) -> bool:
-        """Whether `take` has one."""
+        """Whether `take` returns an id."""
         return self._next < self._end
 
     def take(self) -> int | None:
-        """An id from the reserved block, None when `reserve` must come first."""
+        """Return an id from the reserved block, or None if it is used up."""
         if not self.available:
             return None
         taken = self._next
@@ -51,18 +51,18 @@ class ProducerIds:
         return taken
 
     async def allocate(self) -> int:
-        """An id nobody had.
+        """Return an unused id.
 
-        Raises: StorageError: the next block cannot be written down.
+        Raises: StorageError: the next block cannot be stored.
         """
         while (taken := self.take()) is None:
             await self.reserve()
         return taken
 
     async def reserve(self) -> None:
-        """See to it that there is an id to take, unless somebody else takes it first.
+        """Reserve the next block if the current one is used up.
 
-        Raises: StorageError: the next block cannot be written down.
+        Raises: StorageError: the block cannot be stored.
         """
         if self._reserving is None:
             self._reserving = anyio.Lock()

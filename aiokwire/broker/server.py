@@ -1,4 +1,4 @@
-"""The listener of a node: sockets, the connections that came in by them, and their end."""
+"""The listeners of a broker, one per node: sockets and their connections."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.0.0.1", "::1")
 _NO_IPV6 = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
-_PORTS_TRIED = 8  # free ports, until one is free at every address
-GOODBYE = 1.0  # seconds that connections get for the answers that are on their way
+_PORTS_TRIED = 8  # attempts to find a port that is free at every address
+CLOSE_GRACE = 1.0  # seconds for connections to send pending responses
 
 
 def parse_endpoint(text: str, option: str) -> Endpoint:
-    """Host and port out of `host:port`, `[IPv6]:port` or `:port` (all addresses); port 0 picks a free one.
+    """Parse `host:port`, `[IPv6]:port` or `:port` (all addresses); port 0 picks a free one.
 
     Raises: ConfigurationError: naming the option and the value.
     """
@@ -46,11 +46,11 @@ def parse_endpoint(text: str, option: str) -> Endpoint:
 
 
 async def _resolve(host: str, port: int) -> list[str]:
-    """The addresses of a host, those of IPv4 first: a machine without IPv6 still resolves names to it."""
-    if host.lower() == "localhost":  # clients try both, whatever the machine's host table has (RFC 6761)
+    """Return the addresses of a host, IPv4 first: names resolve to IPv6 even on a machine without it."""
+    if host.lower() == "localhost":  # clients try both, regardless of the host table (RFC 6761)
         return list(_LOOPBACK)
     with contextlib.suppress(ValueError):
-        return [str(ipaddress.ip_address(host))]  # no look-up, which would start a thread
+        return [str(ipaddress.ip_address(host))]  # no lookup, which would start a thread
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -65,7 +65,7 @@ async def _resolve(host: str, port: int) -> list[str]:
 
 
 class Server:
-    """Listens, and keeps the connections."""
+    """The listener of one node, and its connections."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Server:
         self._node = node
         self._tasks: anyio.abc.TaskGroup | None = None  # drives the connections, while it serves
         self._servers: list[asyncio.Server] = []
-        self._connections: dict[ServerConnection, None] = {}  # in the order they came
+        self._connections: dict[ServerConnection, None] = {}  # in the order of their arrival
         self._ids = ids
         self.turns = turns
         self._empty = anyio.Event()  # set when the last connection is gone
@@ -89,7 +89,7 @@ class Server:
         return list(self._connections)
 
     async def listen(self, endpoint: Endpoint, backlog: int) -> Endpoint:
-        """Listen on every address of the host, all with the same port; gives back host and port.
+        """Listen on every address of the host, all with the same port; return host and port.
 
         Raises: ConnectionFailed: the port is taken, or the address is not one of this machine.
         """
@@ -111,7 +111,7 @@ class Server:
         ) from failed
 
     async def _bind(self, addresses: list[str], port: int, backlog: int) -> int:
-        """Listen on the addresses; gives back the port, which the first one chooses where it is 0.
+        """Listen on the addresses; return the port, which the system picks for the first address if it is 0.
 
         Raises: OSError.
         """
@@ -134,7 +134,7 @@ class Server:
         self._servers.clear()
 
     async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Begin to accept connections; their drivers run in `tasks`."""
+        """Accept connections; their drivers run in `tasks`."""
         self._tasks = tasks
         for server in self._servers:
             await server.start_serving()
@@ -143,7 +143,7 @@ class Server:
         return ServerConnection(self, self._state, self._node, next(self._ids))
 
     def opened(self, connection: ServerConnection) -> None:
-        """A connection came in."""
+        """Take a new connection."""
         if self._tasks is None:
             connection.abort()
             return
@@ -156,13 +156,13 @@ class Server:
         self._tasks.start_soon(connection.drive)
 
     def lost(self, connection: ServerConnection) -> None:
-        """A connection ended."""
+        """Remove a closed connection."""
         self._connections.pop(connection, None)
         if not self._connections:
             self._empty.set()
 
     def close_idle(self, longer_than: float) -> None:
-        """Close the connections on which nothing was asked for `longer_than` seconds."""
+        """Close the connections without a request for `longer_than` seconds."""
         now = anyio.current_time()
         for connection in self.connections:
             if connection.idle and now - connection.last_used > longer_than:
@@ -170,13 +170,13 @@ class Server:
                 connection.close()
 
     async def abort(self) -> None:
-        """Stop listening and cut every connection, answers on their way included."""
+        """Stop listening and abort every connection; pending responses are lost."""
         for connection in self.connections:
             connection.abort()
         await self.close()
 
     async def close(self) -> None:
-        """Stop listening, let answers that are on their way leave, close every connection. May be called again."""
+        """Stop listening, send pending responses, close every connection. May be called again."""
         self._tasks = None
         await self._accept_no_more()
         for server in self._servers:
@@ -185,20 +185,23 @@ class Server:
         for connection in self.connections:
             connection.close()
         if self._connections:
-            with anyio.move_on_after(GOODBYE):
+            with anyio.move_on_after(CLOSE_GRACE):
                 await self._empty.wait()
         for connection in self.connections:
             connection.abort()
         for server in self._servers:
-            with anyio.move_on_after(GOODBYE):
+            with anyio.move_on_after(CLOSE_GRACE):
                 await server.wait_closed()
 
     async def _accept_no_more(self) -> None:
-        """asyncio accepts a connection in one turn of the loop and opens it in the next: a server that is closed in
-        between leaves the socket behind, neither opened nor closed (CPython 3.11)."""
+        """Wait until accepted connections are opened.
+
+        asyncio accepts a connection in one turn of the loop and opens it in the next: a server that is closed in
+        between leaves the socket neither opened nor closed (CPython 3.11).
+        """
         loop = asyncio.get_running_loop()
         for server in self._servers:
-            if isinstance(server, asyncio.Server):  # uvloop's own opens what it accepts
+            if isinstance(server, asyncio.Server):  # uvloop opens what it accepts
                 for listening in server.sockets:
                     loop.remove_reader(listening)
         with anyio.CancelScope(shield=True):
@@ -213,7 +216,7 @@ class Listeners:
         self._state = state
         self._servers: dict[int, Server] = {}
         self._bound: dict[int, Endpoint] = {}
-        self._connection_ids = itertools.count(1)  # one row for all: a journal tells connections apart by it
+        self._connection_ids = itertools.count(1)  # shared: a journal distinguishes connections by their number
         self._turns = Turns()
         self._tasks: anyio.abc.TaskGroup | None = None
 
@@ -233,29 +236,29 @@ class Listeners:
         self._bound[node.id] = await server.listen(endpoint, backlog)
         return server
 
-    def advertise(self, told: Endpoint | None) -> None:
-        """Let every node be known by the address that it is bound to, or by `told`, counted on as in `listen`."""
+    def advertise(self, advertised: Endpoint | None) -> None:
+        """Set the address of every node: the bound one, or `advertised` with the following ports."""
         for number, node in enumerate(self._state.nodes):
             bound = self._bound[node.id]
-            host, port = told or bound
-            node.endpoint = Endpoint(host, port + number if told is not None and port else bound.port)
+            host, port = advertised or bound
+            node.endpoint = Endpoint(host, port + number if advertised is not None and port else bound.port)
 
     async def serve(self, tasks: anyio.abc.TaskGroup) -> None:
-        """Begin to accept connections; their drivers run in `tasks`."""
+        """Accept connections; their drivers run in `tasks`."""
         self._tasks = tasks
         for server in self._servers.values():
             await server.serve(tasks)
 
     async def stop(self, node: Node) -> None:
-        """Cut a node off: its port refuses, its connections break, its fetch sessions are forgotten."""
+        """Stop a node: its port refuses, its connections break, its fetch sessions are removed."""
         node.running = False
         node.sessions.clear()
         await self._servers[node.id].abort()
 
     async def start(self, node: Node) -> None:
-        """Bring a node back at its port.
+        """Start a stopped node at its port.
 
-        Raises: ConnectionFailed: somebody else has the port now.
+        Raises: ConnectionFailed: the port is taken.
         """
         assert self._tasks is not None, "a broker that serves"
         server = await self._bind(node, self._bound[node.id])
@@ -263,7 +266,7 @@ class Listeners:
         await server.serve(self._tasks)
 
     def close_idle(self, longer_than: float) -> None:
-        """Close the connections on which nothing was asked for `longer_than` seconds."""
+        """Close the connections without a request for `longer_than` seconds."""
         for server in self._servers.values():
             server.close_idle(longer_than)
 

@@ -1,6 +1,6 @@
-"""What requests act upon: topics, logs, configs, producers, transactions, groups, offsets, sessions.
+"""The state that requests read and change: topics, logs, configs, producers, transactions, groups, offsets, sessions.
 
-Knows nothing of sockets. The broker opens one, the handlers get it with every call, tests may use it without any
+Independent of sockets. The broker opens one, handlers receive it with every call, tests may use it without a
 connection.
 """
 
@@ -34,19 +34,19 @@ logger = logging.getLogger(__name__)
 
 
 async def run_work(work: Work | None) -> None:
-    """Do what may take long in a thread, then its end on the loop. None is nothing to do."""
+    """Run work in a thread, then finish it on the loop. None is no work."""
     if work is not None:
         await run_in_thread(work.run)
         work.finish()
 
 
 class RequestInterceptor(Protocol):
-    """Decides what happens to requests instead of their handlers. Without one, requests pay nothing."""
+    """Handles requests instead of their handlers. Requests cost nothing more without one."""
 
     def work_of(
         self, call: Any, request: Any, frame: bytearray, handler: Callable[[Any, Any], Any]
     ) -> Callable[[], Any]:
-        """Return what to do for a request; `call` is a `dispatch.Call`."""
+        """Return the function that handles a request; `call` is a `dispatch.Call`."""
         ...
 
 
@@ -62,7 +62,7 @@ class BrokerState:
         cluster_id: str | None = None,
         node_ids: Sequence[int] = (),
     ) -> None:
-        """`node_ids`: the nodes to be played, without them the one that the configs name."""
+        """`node_ids`: the nodes; by default the one that the configs name."""
         self.storage = storage
         self.configs = configs
         self.rng = rng
@@ -86,15 +86,15 @@ class BrokerState:
         self.unread = UnreadAnswers()
         self.slices = Slices()
         self.peer_log = PeerLog()
-        self.log_dir = "memory"  # the data directory as clients are told, once it is open
-        self.interceptor: RequestInterceptor | None = None  # written by `Broker`: set while a test needs one
+        self.log_dir = "memory"  # the data directory in responses, once it is open
+        self.interceptor: RequestInterceptor | None = None  # set by `Broker` while a test needs one
 
     @property
     def cluster_id(self) -> str:
         return self.logs.cluster_id
 
     def partitions(self) -> Iterator[Partition]:
-        """Every partition of every topic."""
+        """Return every partition of every topic."""
         return (partition for topic in self.topics for partition in topic.partitions)
 
     def partition(self, topic: str, partition: int) -> Partition:
@@ -110,7 +110,7 @@ class BrokerState:
         return found
 
     def open(self) -> None:
-        """Lock the data directory, load or recover what is in it.
+        """Lock the data directory, load or recover its content.
 
         Raises: StorageError: another broker has it, or it cannot be read.
         """
@@ -121,7 +121,7 @@ class BrokerState:
             self.topics.load()
             self.offsets.load(self.groups.take_in)
             self.transactions.load()
-            # A directory that a Kafka wrote knows producers, and has no file that says which ids were given out.
+            # A directory that Kafka wrote has producers, but no file that names the allocated ids.
             known = (max(log.producers.states, default=-1) for log in self.logs.logs.values())
             highest = max(known, default=-1)
             used = max(highest, self.transactions.highest_producer_id) + 1
@@ -131,7 +131,7 @@ class BrokerState:
             raise
 
     async def delete_topic(self, topic: Topic) -> None:
-        """Take a topic out of existence, and what groups committed for it.
+        """Delete a topic and the offsets that groups committed for it.
 
         Raises: StorageError: the disk refuses.
         """
@@ -139,8 +139,8 @@ class BrokerState:
         try:
             self.offsets.forget_topic(topic.name, wall_ms())
         except StorageError as error:
-            logger.error("offsets of deleted topic %s stay: %s", topic.name, error)
+            logger.error("offsets of deleted topic %s were not deleted: %s", topic.name, error)
 
     def close(self) -> None:
-        """Flush and unlock; slow, for a thread."""
+        """Flush and unlock. Slow: call it in a thread."""
         self.logs.close(wall_ms())

@@ -1,8 +1,8 @@
 """Every topic of the broker, kept in one file of the data directory.
 
-The file (`aiokwire-topics.json`) is what makes a topic exist; it is written before a topic is reported as created and
-before its partitions are deleted. Partition directories without an entry, as in a directory that Kafka wrote, are
-adopted: `adoption` decides with which configs. Used by the handlers through `BrokerState.topics`.
+A topic exists if the file (`aiokwire-topics.json`) names it; the file is written before a topic is reported as created
+and before its partitions are deleted. Partition directories without an entry, as in a directory that Kafka wrote, are
+adopted: `adoption` decides with which configs. Handlers use the registry as `BrokerState.topics`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from aiokwire.errors import BrokerError, CorruptRecord, StorageError, error_for
 from aiokwire.threads import run_in_thread
 
 FILE = "aiokwire-topics.json"
-MADE_AT_ONCE = 32  # partitions; the files of more are made in a thread
+MADE_AT_ONCE = 32  # partitions; a thread creates the files of more
 DELETED_TOGETHER = 200  # partitions whose files are closed in one turn of the loop
 
 
 class TopicRegistry:
-    """Every topic of the broker. Changes take effect at once; `save` makes them last."""
+    """Every topic of the broker. Changes take effect at once; `save` stores them."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TopicRegistry:
         *,
         place: Callable[[int], int] | None = None,
     ) -> None:
-        """`place` says which node leads a new partition, by its number; without it there is one node."""
+        """`place` returns the leader of a new partition by its number; without it there is one node."""
         self._storage = storage
         self._logs = logs
         self._configs = configs
@@ -56,16 +56,16 @@ class TopicRegistry:
         self._place = place or (lambda index: configs.node_id)
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        self._doomed: set[bytes] = set()  # ids whose partitions are to be deleted, until a later save forgets them
-        self._leaving: set[str] = set()  # names whose partitions are not all out of the way yet
-        self._held: set[str] = set()  # adopted topics that keep all records for now; "" for the broker's default
-        self.next_producer_id = 0  # above every id that an adopted Kafka may have given out
-        self._creating: set[str] = set()  # names whose partitions are being made in a thread
-        self._has_file = False  # this broker has used the directory before
-        self._unregistered: list[PartitionLog] = []  # whose topic ids are not in the file yet
-        self._version = 0  # of what is in memory
-        self._saved = 0  # of what is in the file
-        self._saving: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+        self._deleting: set[bytes] = set()  # ids whose partitions are being deleted, until the next save
+        self._leaving: set[str] = set()  # names whose partitions are not all deleted yet
+        self._held: set[str] = set()  # adopted topics that keep all records; "" for the broker's default
+        self.next_producer_id = 0  # above every id that Kafka may have allocated in an adopted directory
+        self._creating: set[str] = set()  # names whose partitions a thread creates
+        self._has_file = False  # a broker of this kind has used the directory before
+        self._unregistered: list[PartitionLog] = []  # with topic ids that are not in the file yet
+        self._version = 0  # of the topics in memory
+        self._saved = 0  # of the file
+        self._saving: anyio.Lock | None = None  # created at first use: it belongs to a running loop
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -82,7 +82,7 @@ class TopicRegistry:
 
     @property
     def version(self) -> int:
-        """A number that goes up with every change of any topic, for those who keep what they computed from topics."""
+        """A number that rises with every change of a topic, for caches of values computed from topics."""
         return self._version
 
     def partition(self, name: str, index: int) -> Partition | None:
@@ -92,7 +92,7 @@ class TopicRegistry:
     # --- the file -----------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read the file, bring back its topics, and take in partitions that it does not know.
+        """Read the file, restore its topics, and adopt partitions that it does not name.
 
         Raises: StorageError: the file is damaged or cannot be read.
         """
@@ -100,7 +100,7 @@ class TopicRegistry:
         self._has_file = content is not None
         try:
             known = json.loads(content) if content is not None else {"topics": {}}
-            self._doomed = {bytes.fromhex(one) for one in known.get("doomed", ())}
+            self._deleting = {bytes.fromhex(one) for one in known.get("deleting", ())}
             self._held = {str(name) for name in known.get("held", ())}
             self.next_producer_id = int(known.get("next_producer_id", 0))
             for name, values in known.get("brokers", {}).items():
@@ -121,7 +121,7 @@ class TopicRegistry:
         self._adopt()
 
     def read_ids(self) -> dict[str, bytes]:
-        """The ids of the topics in the file, none when it is missing or damaged."""
+        """Return the ids of the topics in the file, none if it is missing or damaged."""
         try:
             known = json.loads(self._storage.read(FILE) or b"{}")
             return {str(name): bytes.fromhex(entry["id"]) for name, entry in known.get("topics", {}).items()}
@@ -134,22 +134,22 @@ class TopicRegistry:
             log.note_registered()
 
     def _end_deletions(self) -> None:
-        """Do what `delete` did not come to before the broker ended."""
-        if not self._doomed:
+        """Finish deletions that the broker did not finish before it stopped."""
+        if not self._deleting:
             return
         for key, log in list(self._logs.logs.items()):
-            if log.topic_id in self._doomed:
+            if log.topic_id in self._deleting:
                 self._logs.delete(key.topic, key.partition, wall_ms())
         self._logs.checkpoint()
-        self._doomed.clear()
+        self._deleting.clear()
 
     def _adopt(self) -> None:
-        """Take over the partitions that the file does not know.
+        """Adopt the partitions that the file does not name.
 
         Raises: StorageError.
         """
         found: dict[str, dict[int, bytes]] = {}
-        foreign: set[str] = set()  # not what this broker was making when it was killed
+        foreign: set[str] = set()  # not being created by this broker when it was killed
         for key, log in self._logs.logs.items():
             if key.topic not in self._by_name:
                 found.setdefault(key.topic, {})[key.partition] = log.topic_id
@@ -175,7 +175,7 @@ class TopicRegistry:
         log_adoption(adoption, reason)
 
     def _read_cluster_metadata(self) -> tuple[ClusterMetadata | None, str]:
-        """Kafka's metadata, or None and why there is none."""
+        """Return Kafka's metadata, or None and the reason."""
         try:
             metadata = read_cluster_metadata(self._storage)
         except CorruptRecord as error:
@@ -193,7 +193,7 @@ class TopicRegistry:
         self._version += 1
 
     def apply_retention(self) -> list[str]:
-        """Let retention and compaction work on adopted topics that were held so far; gives their names."""
+        """End the hold on adopted topics: retention and compaction apply to them. Return their names."""
         if "" in self._held:
             self._release_broker()
         released = sorted(self._held & self._by_name.keys())
@@ -215,14 +215,14 @@ class TopicRegistry:
             "brokers": self._configs.dynamic,
             "held": sorted(self._held),
             "next_producer_id": self.next_producer_id,
-            "doomed": sorted(one.hex() for one in self._doomed),
+            "deleting": sorted(one.hex() for one in self._deleting),
         }
         return json.dumps(state, indent=1).encode()
 
     async def save(self) -> None:
-        """Write the file when something changed since it was written.
+        """Write the file if a topic changed since it was written.
 
-        Raises: StorageError: it cannot be written; the changes are in force, yet would not outlive the broker.
+        Raises: StorageError: it cannot be written; the changes are in force, but lost at the next start.
         """
         wanted = self._version
         if self._saving is None:
@@ -243,7 +243,7 @@ class TopicRegistry:
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        """Make a topic; the caller has checked the configs.
+        """Create a topic; the caller has checked the configs.
 
         Raises: BrokerError: the name is taken, illegal or internal. StorageError: the disk refuses.
         """
@@ -251,7 +251,7 @@ class TopicRegistry:
         return self._create(name, partitions, configs)
 
     async def create_in_thread(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        """`create`, without holding up the loop where there are many partitions.
+        """Create a topic without blocking the loop, however many partitions it has.
 
         Raises: as `create`.
         """
@@ -270,25 +270,23 @@ class TopicRegistry:
         return topic
 
     async def _make_partitions(self, topic: Topic, indexes: Iterable[int]) -> None:
-        """Make partitions in a thread: the loop only chooses their leaders."""
+        """Create partitions in a thread; the loop only chooses their leaders."""
 
-        def make() -> list[Partition]:
-            logs = self._logs.build(topic.name, indexes, topic.id, wall_ms(), topic.log_config)
-            return [Partition(topic, log.partition, log, -1, self._logs.leader_epoch) for log in logs]
+        def make() -> list[PartitionLog]:
+            return self._logs.build(topic.name, indexes, topic.id, wall_ms(), topic.log_config)
 
-        with anyio.CancelScope(shield=True):  # the files are there afterwards
-            partitions = await run_in_thread(make)
-        logs = [partition.log for partition in partitions]
+        with anyio.CancelScope(shield=True):  # the thread creates the files in any case
+            logs = await run_in_thread(make)
         self._logs.add(*logs)
         self._unregistered += logs
-        for partition in partitions:
-            partition.leader = self._place(partition.index)
-        topic.partitions += partitions
+        epoch = self._logs.leader_epoch
+        for log in logs:
+            topic.partitions.append(Partition(topic, log.partition, log, self._place(log.partition), epoch))
 
     def create_internal(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        """Make a topic of the broker's own, in which a coordinator keeps its state.
+        """Create an internal topic, in which a coordinator keeps its state.
 
-        Raises: StorageError: the disk refuses, or one of that name is being deleted.
+        Raises: StorageError: the disk refuses, or a topic of that name is being deleted.
         """
         if name in self._leaving:
             raise StorageError(_still_there(name))
@@ -305,9 +303,9 @@ class TopicRegistry:
         return topic
 
     def check_new(self, name: str) -> None:
-        """Check that a topic of this name may be made.
+        """Check that a topic of this name may be created.
 
-        Raises: BrokerError: it is taken, illegal, internal, or too like another one.
+        Raises: BrokerError: the name is taken, illegal, internal, or collides with another one.
         """
         fault = name_fault(name)
         if fault is not None:
@@ -322,7 +320,7 @@ class TopicRegistry:
             raise BrokerError(f"Topic '{name}' already exists.", code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
         if name in self._leaving:
             raise BrokerError(_still_there(name), code=ErrorCode.TOPIC_ALREADY_EXISTS, topic=name)
-        # Kafka's metrics turn dots into underscores, so that two such names would collide there.
+        # Kafka's metrics replace dots by underscores: two such names would collide there.
         if "." in name or "_" in name:
             flat = name.replace(".", "_")
             for other in self._by_name.keys() | self._creating:
@@ -348,14 +346,14 @@ class TopicRegistry:
             log = self._logs.get(topic.name, index)
             if log is None:
                 log = self._logs.create(topic.name, index, topic.id, now, topic.log_config)
-            log.config = topic.log_config
+            log.configure(topic.log_config)
             if log.metadata_to_sync is not None:
                 self._unregistered.append(log)
             epoch = max(self._logs.leader_epoch, log.leader_epochs.latest)
             topic.partitions.append(Partition(topic, index, log, self._place(index), epoch))
 
     def add_partitions(self, topic: Topic, count: int) -> None:
-        """Bring a topic to `count` partitions.
+        """Add partitions up to `count`.
 
         Raises: StorageError: the disk refuses.
         """
@@ -363,9 +361,9 @@ class TopicRegistry:
         self._version += 1
 
     async def add_partitions_in_thread(self, topic: Topic, count: int) -> None:
-        """`add_partitions`, without holding up the loop where they are many.
+        """Add partitions up to `count` without blocking the loop, however many they are.
 
-        Raises: StorageError: the disk refuses. BrokerError: another request adds partitions at this moment.
+        Raises: StorageError: the disk refuses. BrokerError: another request is adding partitions.
         """
         have = len(topic.partitions)
         if topic.name in self._creating:
@@ -379,23 +377,23 @@ class TopicRegistry:
         self.add_partitions(topic, count)
 
     async def delete(self, topic: Topic) -> None:
-        """Take a topic out of existence; its files go in the background.
+        """Delete a topic; its files are deleted later.
 
-        Until its directories have other names, and the checkpoints speak of it no more, another topic cannot have its
-        name: it would go on in the old logs, or lose records to the old offsets at the next start.
+        Its name is free once its directories are renamed and the checkpoints are written without it: otherwise a new
+        topic would continue the old logs, or lose records to the old offsets at the next start.
 
-        Raises: StorageError: the disk refuses. The topic stays if that could not be written down.
+        Raises: StorageError: the disk refuses. The topic stays if the deletion could not be stored.
         """
         self._drop_names(topic)
         self._leaving.add(topic.name)
-        self._doomed.add(topic.id)
+        self._deleting.add(topic.id)
         self._version += 1
         try:
             await self.save()
         except StorageError:
             self._bring_back(topic)
             raise
-        with anyio.CancelScope(shield=True):  # else the name would be taken until the next start
+        with anyio.CancelScope(shield=True):  # otherwise the name would be taken until the next start
             for start in range(0, len(topic.partitions), DELETED_TOGETHER):
                 indexes = [partition.index for partition in topic.partitions[start : start + DELETED_TOGETHER]]
                 work = self._logs.prepare_delete(topic.name, indexes, wall_ms())
@@ -403,22 +401,20 @@ class TopicRegistry:
                 work.finish()
             await run_in_thread(self._logs.prepare_checkpoint().run)
         self._leaving.discard(topic.name)
-        self._doomed.discard(topic.id)  # the next save forgets it
+        self._deleting.discard(topic.id)  # the next save removes it
 
     def _bring_back(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.id] = topic
-        topic.deleted = False
+        topic.set_deleted(False)
         self._leaving.discard(topic.name)
-        self._doomed.discard(topic.id)
+        self._deleting.discard(topic.id)
         self._version += 1
 
     def _drop_names(self, topic: Topic) -> None:
         self._by_name.pop(topic.name, None)
         self._by_id.pop(topic.id, None)
-        topic.deleted = True
-        for partition in topic.partitions:
-            partition.changed()
+        topic.set_deleted(True)
 
     def _drop(self, topic: Topic) -> None:
         self._drop_names(topic)
@@ -427,8 +423,7 @@ class TopicRegistry:
 
     def set_configs(self, topic: Topic, configs: Mapping[str, str]) -> None:
         """Replace a topic's own configs; the caller has checked them."""
-        topic.configs = dict(configs)
-        topic.apply(self._configs)
+        topic.apply(self._configs, overrides=configs)
         self._version += 1
 
     def set_broker_configs(self, name: str, configs: Mapping[str, str]) -> None:
@@ -439,7 +434,7 @@ class TopicRegistry:
         self._version += 1
 
     def require(self, name: str) -> Topic:
-        """The topic of that name.
+        """Return the topic of that name.
 
         Raises: BrokerError: there is none.
         """

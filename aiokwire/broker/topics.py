@@ -1,4 +1,4 @@
-"""A topic: its name, id, configs and partitions. `topic_registry` has all of them."""
+"""A topic: its name, id, configs and partitions. `topic_registry` keeps all topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def name_fault(name: str) -> str | None:
-    """Why a topic may not have this name, None when it may."""
+    """Return why a topic may not have this name, or None."""
     if not name:
         return "a topic name must not be empty"
     if name in {".", ".."}:
@@ -29,7 +29,7 @@ def name_fault(name: str) -> str | None:
 
 
 class Partition:
-    """One partition: its log, and who waits for records in it."""
+    """One partition: its leader, its log, and the callbacks that wait for records."""
 
     __slots__ = ("_waiters", "index", "leader", "leader_epoch", "log", "topic")
 
@@ -38,50 +38,56 @@ class Partition:
         self.index = index
         self.log = log
         self.leader = leader  # a node's id
-        self.leader_epoch = leader_epoch  # goes up whenever the leader moves, and after an unclean stop
-        self._waiters: dict[Callable[[int], None], None] = {}  # in the order they came
+        self.leader_epoch = leader_epoch  # rises whenever the leader moves, and after an unclean stop
+        self._waiters: dict[Callable[[int], None], None] = {}  # in the order of their arrival
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic.name}[{self.index}]>"
 
     @property
     def waited_for(self) -> bool:
-        """Whether anybody waits."""
+        """Whether a callback waits."""
         return bool(self._waiters)
 
+    def move_to(self, node_id: int) -> None:
+        """Make a node the leader, with the next leader epoch."""
+        self.leader = node_id
+        self.leader_epoch += 1
+        self.changed()
+
     def wait(self, waiter: Callable[[int], None]) -> None:
-        """Call `waiter` with the number of bytes at each append, with -1 when anything else changes."""
+        """Call `waiter` with the number of bytes at each append, and with -1 at any other change."""
         self._waiters[waiter] = None
 
     def forget(self, waiter: Callable[[int], None]) -> None:
         self._waiters.pop(waiter, None)
 
     def appended(self, size: int) -> None:
-        """Tell who waits that `size` bytes came."""
+        """Notify the waiting callbacks of `size` new bytes."""
         if self._waiters:
             for waiter in list(self._waiters):
                 waiter(size)
 
     def changed(self) -> None:
-        """Tell who waits to look again: deleted, truncated, or its start moved."""
+        """Notify the waiting callbacks that the partition was deleted, truncated or moved."""
         self.appended(-1)
 
 
 class TopicRules(NamedTuple):
-    """What a topic's configs say about the batches that it takes."""
+    """The rules of a topic's configs for produced batches."""
 
     max_message_bytes: int
     compacted: bool
-    log_append_time: bool  # the broker's clock gives the timestamps
+    log_append_time: bool  # timestamps are those of the broker's clock
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     min_insync_replicas: int
-    compression: Compression | None  # None: as the producer likes
+    compression: Compression | None  # None: the producer's
     compression_level: int | None
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Self:
-        """The rules of a topic with these configs in force."""
+        """Return the rules of a topic with these configs in force."""
         codec = values["compression.type"].lower()
         level = values.get(f"compression.{codec}.level")
         return cls(
@@ -108,7 +114,7 @@ class Topic:
     def __init__(self, name: str, topic_id: bytes, configs: Mapping[str, str]) -> None:
         self.name = name
         self.id = topic_id
-        self.configs = dict(configs)  # its own overrides; `values` is what is in force
+        self.configs = dict(configs)  # overrides; `values` are those in force
         self.partitions: list[Partition] = []
         self.deleted = False
         self.values: dict[str, str] = {}
@@ -123,13 +129,21 @@ class Topic:
         return self.name in INTERNAL
 
     def partition(self, index: int) -> Partition | None:
-        """The partition of that number, None when there is none."""
+        """Return the partition of that number, or None."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
-    def apply(self, broker: BrokerConfigs) -> None:
-        """Compute the configs in force anew and hand them to the logs."""
+    def set_deleted(self, is_deleted: bool) -> None:
+        """Mark the topic as deleted and notify waiting callbacks, or restore it."""
+        self.deleted = is_deleted
+        for partition in self.partitions if is_deleted else ():
+            partition.changed()
+
+    def apply(self, broker: BrokerConfigs, overrides: Mapping[str, str] | None = None) -> None:
+        """Set new overrides, if given; recompute the configs in force and pass them to the logs."""
+        if overrides is not None:
+            self.configs = dict(overrides)
         self.values = broker.topic_values(self.configs)
         self.log_config = LogConfig().override(self.values)
         self.rules = TopicRules.of(self.values)
         for partition in self.partitions:
-            partition.log.config = self.log_config
+            partition.log.configure(self.log_config)

@@ -1,12 +1,12 @@
-"""Fair turns between connections: clients that pipeline thousands of requests do not keep the others waiting.
+"""Fair turns between connections: clients that pipeline thousands of requests do not delay the others.
 
-All connections together have one share of each turn of the event loop. Within it a connection handles at once what it
-reads. What is beyond it waits in one line for all connections, one request each, and a connection in the line reads
-nothing more until its queue is empty. The line has a share of each turn of its own. While it is not empty, a connection
-outside it handles one request per turn at once: most clients have no more.
+All connections together have one share of each turn of the event loop. Within it a connection handles requests as it
+reads them. Further requests wait in one line for all connections, which handles one request per connection at a time;
+a connection in the line does not read until its queue is empty. The line has its own share of each turn. While it is
+not empty, a connection outside it handles one request per turn: most clients send no more.
 
-Shares are counted, not measured: a simulated loop must split the same work at the same place every time. Nor does the
-clock show where a turn ends: asyncio's moves within a turn, and uvloop reads a socket up to 32 times in one.
+Shares are counted, not measured: a simulated loop must always split the same work at the same place. Nor does the clock
+show where a turn ends: asyncio's advances within a turn, and uvloop reads a socket up to 32 times in one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Protocol
 
 import anyio
 
-# What one turn of the loop gives to the line, and to the connections outside it. A request costs the bytes of its
-# answer that are encoded, an eighth of its own (most are records, which pass by), and this much beside: 2 ms in all,
-# 6 ms for the smallest Produce requests.
+# The share of the line in one turn of the loop, and that of the connections outside it. A request costs the encoded
+# bytes of its response, an eighth of its own bytes (most are records, which are not decoded), and a constant. A share
+# takes about 2 ms, 6 ms for the smallest Produce requests.
 SHARE = 128 << 10
 REQUEST_COST = 2 << 10
 
 
 class Slices:
-    """The slices of large requests: one in each turn of the loop, whatever connections they come from."""
+    """The slices of large requests: one in each turn of the loop, over all connections."""
 
     def __init__(self) -> None:
-        self._lock: anyio.Lock | None = None  # made when first used: it belongs to a running loop
+        self._lock: anyio.Lock | None = None  # created at first use: it belongs to a running loop
 
     async def __aenter__(self) -> None:
         """Wait for the next turn of the loop in which no other large request has a slice."""
@@ -45,12 +45,12 @@ class Member(Protocol):
     """A connection with requests in its queue."""
 
     def take_turn(self, share: int) -> tuple[int, bool]:
-        """Handle requests until they cost `share`; return their cost, and whether more may be handled now."""
+        """Handle requests until they cost `share`; return their cost, and whether more can be handled now."""
         ...
 
 
 class Turns:
-    """The shares of one turn of the loop, and the line of the connections that wait for theirs."""
+    """The shares of one turn of the loop, and the line of waiting connections."""
 
     def __init__(self) -> None:
         self.line: deque[Member] = deque()  # the connections that wait
@@ -65,9 +65,9 @@ class Turns:
         return min(self._left, 1) if last != self.number else 0
 
     def spend(self, cost: int) -> None:
-        """Take the cost of requests from what this turn has for connections outside the line."""
+        """Subtract the cost of requests from this turn's share of connections outside the line."""
         self._left -= cost
-        # Only once half is spent: a lone client that waits for each answer would pay for a turn of the loop each time.
+        # Only once half is spent: otherwise a client that waits for each response would pay for a turn each time.
         if not self._filling and self._left < SHARE // 2:
             self._filling = True
             asyncio.get_running_loop().call_soon(self._fill)
@@ -77,7 +77,7 @@ class Turns:
         self._left = SHARE
 
     def join(self, member: Member) -> None:
-        """Put a connection at the end of the line; it must not be in it."""
+        """Put a connection that is not in the line at its end."""
         if not self.line:
             asyncio.get_running_loop().call_soon(self._run)
         self.line.append(member)

@@ -1,9 +1,9 @@
-"""Bound what slow readers leave in memory: answers that were written and not read.
+"""Bounds the memory that slow readers hold: responses that were written and not read.
 
-Kafka sends records straight from the file, so an unread answer costs it nothing; here it lies in a buffer.
-A connection with unread answers gets no further one, so each holds one answer at most. All together are bounded by
-`limit`: the less room there is, the fewer bytes a Fetch is answered with, down to `LEAST`. When that is not enough, the
-connection that has not caught up for the longest time is closed; its client connects again and reads on.
+Kafka sends records straight from the file, so an unread response costs it nothing; here it is in a buffer. A connection
+with an unread response handles no further request, so each holds at most one. All together are bounded by `limit`: the
+less room there is, the smaller the Fetch responses, down to `LEAST` bytes. If that is not enough, the connection that
+fell behind first is closed; its client reconnects and continues.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Protocol
 
 LIMIT = 256 << 20  # bytes
-LEAST = 1 << 20  # bytes that a Fetch may always be answered with
-_PART = 4  # one answer takes at most this part of the room that is left
+LEAST = 1 << 20  # bytes that a Fetch response may always have
+_PART = 4  # one response takes at most this fraction of the room that is left
 
 
 class SlowReader(Protocol):
-    """A connection whose client does not keep up with its answers."""
+    """A connection whose client does not keep up with its responses."""
 
     @property
     def unread(self) -> int:
@@ -29,7 +29,7 @@ class SlowReader(Protocol):
 
 
 class UnreadAnswers:
-    """Keeps account of the slow readers."""
+    """The slow readers."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
@@ -41,13 +41,13 @@ class UnreadAnswers:
         return sum(reader.unread for reader in self._readers)
 
     def room(self) -> int:
-        """The most bytes that a Fetch should be answered with now."""
+        """Return the limit in bytes for a Fetch response now."""
         if not self._readers:
             return max(self.limit // _PART, LEAST)
         return max((self.limit - self.size) // _PART, LEAST)
 
     def add(self, reader: SlowReader) -> None:
-        """A connection fell behind."""
+        """Add a connection that fell behind; close the slowest ones if all hold too much."""
         self._readers[reader] = None
         held = self.size
         while held > self.limit and len(self._readers) > 1:
@@ -57,5 +57,5 @@ class UnreadAnswers:
             held = self.size
 
     def discard(self, reader: SlowReader) -> None:
-        """A connection caught up, or is gone."""
+        """Remove a connection that caught up, or is closed."""
         self._readers.pop(reader, None)

@@ -1,12 +1,12 @@
-"""What may be appended: the checks on a producer's batches, without any I/O.
+"""The checks of produced batches, without I/O.
 
-Every record is looked at, as in Kafka: a batch whose records are nonsense must fail at its producer, not at whoever
-reads it. Compiled code walks the records and decodes none. Compressed batches are decompressed for that, up to a limit:
-a few bytes may hold gigabytes.
+Every record is checked, as in Kafka: a batch of invalid records must fail at its producer, not at its consumers.
+Compiled code walks the records without decoding them. Compressed batches are decompressed for that, up to a limit: a
+few bytes may hold gigabytes.
 
 The usual batch takes one call of compiled code (`check_usual`), which accepts it or leaves it to `check_batches`; that
-knows what is wrong, what to say of it, and how to mend it. `weigh` says whether the event loop may do the latter.
-Used by the Produce handler.
+finds the error, or converts the batch. `weigh` decides whether this may run on the event loop. Used by the Produce
+handler.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from aiokwire.types import Compression, TimestampType
 ZSTD_SINCE = 7  # the Produce version from which zstd is allowed
 FORMAT_2_SINCE = 3  # the Produce version from which only format 2 is
 
-# What one batch may decompress to, in bytes: the most, and what is allowed however small the batch is. In between it is
-# `MOST_RATIO` times its size, more than text ever has.
+# Bytes that one batch may decompress to: the maximum, and the amount that is always allowed. In between it is
+# `MOST_RATIO` times the batch's size, more than text needs.
 MOST_DECOMPRESSED = 64 << 20
 ALWAYS_DECOMPRESSED = 16 << 20
 MOST_RATIO = 1000
-# What the event loop checks itself, for about 5 ms at most; anything else goes to a thread.
+# The limits of checks on the event loop, about 5 ms; a thread does larger ones.
 QUICK_COMPRESSED = 256 << 10  # bytes of compressed batches in one request
 QUICK_DECOMPRESSED = 2 << 20  # bytes that they decompress to
 QUICK_BATCHES = 32  # compressed ones
 QUICK_RECORDS = 200_000  # of batches that are not compressed
-QUICK_RECODED = 5000  # records that get another codec, which makes objects of them
+QUICK_RECODED = 5000  # records that get another codec, which decodes them
 QUICK_OLD = 32 << 10  # bytes of messages of formats 0 and 1, which are converted one by one
-HEADER = 61  # bytes, of a batch of format 2
+HEADER = 61  # bytes of a batch of format 2
 CODEC = 7  # the bits of its attributes that name the codec
-NEWEST = 2**63 - 1  # what a timestamp can be
+NEWEST = 2**63 - 1  # the greatest timestamp
 
 
 class RejectedRecords(BrokerError):
-    """Some records make their batch unacceptable; `indices` says which."""
+    """Some records are invalid; `indices` names them."""
 
     def __init__(self, message: str, *, code: ErrorCode, indices: list[int]) -> None:
         super().__init__(message, code=code)
@@ -61,18 +61,18 @@ class RejectedRecords(BrokerError):
 
 
 class Heavy(Exception):
-    """The batches must be checked in a thread: they decompress to too much, or are damaged."""
+    """The batches must be checked in a thread: they decompress to too many bytes, or are damaged."""
 
 
 class Checked(NamedTuple):
-    """Batches that may be appended as they are."""
+    """Batches that may be appended."""
 
     data: bytearray | memoryview
     headers: list[RecordBatch]
 
 
 def check_usual(data: Buffer | None, rules: TopicRules, now_ms: int, max_records: int) -> Checked | None:
-    """One batch of at most `max_records` that may be appended as it is; None: `check_batches` must look at it."""
+    """Accept one usual batch of at most `max_records`; None: `check_batches` must check it."""
     if type(data) is not memoryview or data.readonly or rules.compression:  # Compression.NONE is 0
         return None
     own_time = rules.log_append_time
@@ -89,7 +89,7 @@ def check_usual(data: Buffer | None, rules: TopicRules, now_ms: int, max_records
 
 
 def weigh(all_records: Iterable[Buffer | None]) -> int:
-    """How many bytes each batch of a request may decompress to on the event loop; 0: it takes too long for the loop."""
+    """Return the bytes that each batch of a request may decompress to on the event loop; 0: check it in a thread."""
     compressed = batches = records = old = 0
     for data in all_records:
         size = len(data) if data is not None else 0
@@ -108,11 +108,11 @@ def weigh(all_records: Iterable[Buffer | None]) -> int:
 
 
 def check_batches(data: Buffer | None, version: int, rules: TopicRules, now_ms: int, quick: int = 0) -> Checked:
-    """Check what a Produce request of `version` has for one partition; bring old formats to the present one.
+    """Check the batches of a Produce request of `version` for one partition; convert old formats.
 
-    `quick`: the bytes that a batch may decompress to, if that is less than what is allowed to producers.
+    `quick`: the bytes that a batch may decompress to on the event loop; 0: the limit for producers.
 
-    Raises: BrokerError: the code says what is wrong. Heavy: `quick` does not suffice.
+    Raises: BrokerError: with the code of the response. Heavy: `quick` is not enough.
     """
     if data is None or not len(data):
         raise _invalid("a produce request must have records for each of its partitions")
@@ -163,7 +163,7 @@ def _check_all(
         _check_header(batch)
         newest = _check_records(batch, rules, now_ms, is_quick=is_quick)
     if len(batches) == 1 and newest != batches[0].max_timestamp and not rules.log_append_time:
-        set_max_timestamp(data, newest)  # look-ups by time and retention rely on it
+        set_max_timestamp(data, newest)  # lookups by time and retention use it
         batches = scan_batches(data)
     codec = rules.compression
     if codec is not None and any(batch.compression is not codec for batch in batches):
@@ -186,7 +186,7 @@ def _check_header(batch: RecordBatch) -> None:
 
 
 def _check_records(batch: RecordBatch, rules: TopicRules, now_ms: int, *, is_quick: bool) -> int:
-    """Check every record; return their greatest timestamp."""
+    """Check every record; return the greatest timestamp."""
     if batch.timestamp_type is TimestampType.LOG_APPEND_TIME and not rules.log_append_time:
         raise BrokerError("a producer may not claim log append time", code=ErrorCode.INVALID_TIMESTAMP)
     earliest = max(now_ms - rules.timestamp_before_max_ms, 0) if not rules.log_append_time else 0
@@ -236,7 +236,7 @@ def _records(batch: RecordBatch) -> list[Record]:
 
 
 def _recode(batch: RecordBatch, codec: Compression, level: int | None) -> memoryview | bytes:
-    """The same records with the codec that the topic asks for."""
+    """Return the same records with the topic's codec."""
     if batch.compression is codec:
         return batch.data
     builder = BatchBuilder(2, 2**31 - 1, initial=batch.size)

@@ -70,5 +70,5 @@ async def test_nothing_is_kept_before_the_topic_is_there() -> None:
     async with Broker() as broker:
         topic = InternalTopic(broker.state.topics, NAME, 3, CONFIGS)
         assert not topic.flush_needed("group")
-        with pytest.raises(StorageError, match="nothing can be kept about 'group'"):
+        with pytest.raises(StorageError, match="the state of 'group' cannot be stored"):
             topic.append("group", [(b"k", b"v")], 5)

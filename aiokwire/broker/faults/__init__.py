@@ -1,7 +1,7 @@
 """Faults on demand, for tests of clients: `Broker.faults`, its rules, and the journal. Public as `aiokwire.testing`.
 
 api            Broker.faults: rules, leaders, coordinators, groups, nodes
-rules          which requests a rule matches, what it does to them, and the interceptor that applies rules
+rules          rules for requests, and the interceptor that applies them
 journal        the last requests received
 """
 

@@ -1,6 +1,6 @@
-"""`Broker.faults`: what a test does to a broker. Rules for requests, and leaders, coordinators, groups and nodes.
+"""`Broker.faults`: faults on demand, for tests. Rules for requests; leaders, coordinators, groups and nodes.
 
-The part of `Broker` that `aiokwire.testing` documents; programs that only need a Kafka have no use for it.
+Documented in `aiokwire.testing`; programs that only need a broker do not use it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Request[Any])
 
 
 class Serving(NamedTuple):
-    """What a broker has while it serves."""
+    """The parts of a broker that exist while it serves."""
 
     state: BrokerState
     listeners: Listeners
@@ -46,7 +46,7 @@ class GroupView:
 
 
 class Faults:
-    """Makes a broker misbehave on demand. Owned by a `Broker`; its methods run on the broker's loop."""
+    """Causes faults in a broker. Owned by a `Broker`; its methods run on the broker's loop."""
 
     def __init__(self, interceptor: Interceptor, find_serving: Callable[[], Serving | None]) -> None:
         """`find_serving` returns None while the broker does not serve."""
@@ -97,9 +97,9 @@ class Faults:
     ) -> On[Any]:
         """Select the next requests of an API; a verb of the result makes the rule: `faults.on(ApiKey.FETCH).close()`.
 
-        Only requests that name the topic or partition, come to the node, carry the client id and satisfy `when` count.
-        The rule begins with the `nth` of them and ends after `times` (None: never). Rules are tried in the order in
-        which they were made; the first one that matches is applied.
+        Only requests that name the topic or partition, arrive at the node, carry the client id and pass `when` count.
+        The rule starts with the `nth` of them and ends after `times` (None: never). Rules are tried in the order of
+        their creation; the first one that matches is applied.
 
         Raises: InvalidArgument: an API that the broker does not serve, or no such node.
         """
@@ -113,13 +113,13 @@ class Faults:
         return On(Terms(self._interceptor, match, times, nth))
 
     def clear_rules(self) -> None:
-        """End every rule; requests that are held are handled now."""
+        """End every rule; held requests are handled now."""
         self._interceptor.clear()
 
     # --- leaders and coordinators -------------------------------------------------------------------------------------
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the node that leads a partition.
+        """Return the id of the node that leads a partition.
 
         Raises: BrokerError: there is no such partition.
         """
@@ -136,14 +136,14 @@ class Faults:
         return moved.leader_epoch
 
     def coordinator(self, key: str) -> int:
-        """Return the node that coordinates a group or transactional id."""
+        """Return the id of the node that coordinates a group or transactional id."""
         return self._state.nodes.coordinator(key).id
 
     def move_coordinator(self, key: str, node: int, *, load_seconds: float = 0.0) -> None:
         """Make a node the coordinator of a group or transactional id.
 
-        It reads the group from the log, as a Kafka does: members that wait in JoinGroup or SyncGroup get
-        NOT_COORDINATOR, a rebalance under way is forgotten, and for `load_seconds` requests about the group get
+        The node reads the group from the log, as Kafka does: members that wait in JoinGroup or SyncGroup get
+        NOT_COORDINATOR, a rebalance in progress is lost, and for `load_seconds` requests about the group get
         COORDINATOR_LOAD_IN_PROGRESS.
 
         Raises: InvalidArgument: there is no such node, or it is stopped.
@@ -158,19 +158,19 @@ class Faults:
         return {group_id: self.coordinator(group_id) for group_id in self._state.groups.ids()}
 
     def _hand_over_groups(self, before: dict[str, int], load_seconds: float = 0.0) -> None:
-        """Let new coordinators read the groups that moved to them."""
+        """Let the new coordinators read the groups that moved to them."""
         moved = [group_id for group_id, node in before.items() if self.coordinator(group_id) != node]
         self._state.groups.hand_over(moved, load_seconds)
 
     def freeze_metadata(self) -> None:
-        """Keep the leaders and nodes of this moment in every Metadata response, until `thaw_metadata`.
+        """Return the leaders and nodes of this moment in every Metadata response, until `thaw_metadata`.
 
-        Responses carry no hints about new leaders meanwhile.
+        In the meantime responses carry no hints about new leaders.
         """
         self._state.nodes.freeze(self._state.partitions())
 
     def thaw_metadata(self) -> None:
-        """Return true metadata again."""
+        """Return current metadata again."""
         self._state.nodes.thaw()
 
     # --- groups -------------------------------------------------------------------------------------------------------
@@ -213,10 +213,10 @@ class Faults:
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     async def stop_node(self, node: int, *, fail_over: bool = True) -> None:
-        """Cut a node off: its port refuses, its connections break, requests that it handles get no response.
+        """Stop a node: its port refuses, its connections break, requests in progress get no response.
 
-        The partitions that it led move to running nodes; with `fail_over=False` they have no leader until it is back.
-        The keys that it coordinates move to others in any case. A stopped node stays as it is.
+        Its partitions move to running nodes; with `fail_over=False` they have no leader until it is back. The keys that
+        it coordinates always move. Stopping a stopped node changes nothing.
 
         Raises: InvalidArgument: there is no such node.
         """
@@ -230,7 +230,7 @@ class Faults:
             self._state.nodes.fail_over(self._state.partitions(), node)
 
     async def start_node(self, node: int) -> None:
-        """Start a stopped node at its port. It leads the partitions that it still led, nothing else.
+        """Start a stopped node at its port. It leads only the partitions that have not moved.
 
         Raises: InvalidArgument: there is no such node. ConnectionFailed: its port is taken.
         """

@@ -1,4 +1,4 @@
-"""The journal: the last requests received, for tests of what a client sends. Bounded in requests and in bytes."""
+"""The journal: the last requests received, for tests of client requests. Bounded in requests and in bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aiokwire.protocol import ApiKey, Request, decode_request
 
 R = TypeVar("R", bound=Request[Any])
 
-MAX_BYTES = 1 << 26  # of requests that are kept; the oldest go first
+MAX_BYTES = 1 << 26  # of requests that are kept; the oldest are dropped first
 PATIENCE = 5.0  # seconds that a test waits for a request by default
 
 
@@ -34,14 +34,14 @@ class JournalEntry:
 
     @property
     def request(self) -> Request[Any]:
-        """The request. Its records are as the client sent them: the broker's stamps are not in them."""
+        """The request, with its records as the client sent them."""
         if self._request is None:
             self._request = decode_request(self._frame, trailing=True)[1]
         return self._request
 
     @property
     def size(self) -> int:
-        """Bytes of the request, its header included."""
+        """Bytes of the request with its header."""
         return len(self._frame)
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class Journal:
         self._limit = limit
         self._entries: deque[JournalEntry] = deque()
         self._bytes = 0
-        self._came = anyio.Event()
+        self._arrival = anyio.Event()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -64,13 +64,13 @@ class Journal:
         return iter(list(self._entries))
 
     def add(self, call: Call, frame: bytearray) -> None:
-        """Note a request before it is handled: handling it stamps its records in place."""
+        """Append a request before it is handled, which changes its records in place."""
         self._entries.append(JournalEntry(call, bytes(frame), anyio.current_time()))
         self._bytes += len(frame)
         while len(self._entries) > self._limit or (self._bytes > MAX_BYTES and len(self._entries) > 1):
             self._bytes -= self._entries.popleft().size
-        self._came.set()
-        self._came = anyio.Event()
+        self._arrival.set()
+        self._arrival = anyio.Event()
 
     def clear(self) -> None:
         """Remove all entries."""
@@ -78,25 +78,25 @@ class Journal:
         self._bytes = 0
 
     def of(self, api: ApiKey | type[Request[Any]], *, node: int | None = None) -> list[JournalEntry]:
-        """The entries of one API, of one node if that is given."""
+        """Return the entries of one API, or only those of one node."""
         key = api if isinstance(api, ApiKey) else api.API
         return [one for one in self._entries if one.api == key and (node is None or one.node == node)]
 
     def requests(self, kind: type[R], *, node: int | None = None) -> list[R]:
-        """The requests of one type, of one node if that is given."""
+        """Return the requests of one type, or only those of one node."""
         return [cast("R", entry.request) for entry in self.of(kind, node=node)]
 
     async def wait_for(
         self, predicate: Callable[[JournalEntry], bool], timeout: float = PATIENCE, *, count: int = 1
     ) -> list[JournalEntry]:
-        """The entries that fit, once there are `count` of them.
+        """Return the matching entries once there are `count` of them.
 
-        Raises: TimeoutError: there are not within `timeout` seconds; the message says what came instead.
+        Raises: TimeoutError: not within `timeout` seconds; the message names the last requests.
         """
         try:
             with anyio.fail_after(timeout):
                 while len(found := [one for one in self._entries if predicate(one)]) < count:
-                    await self._came.wait()
+                    await self._arrival.wait()
                 return found
         except TimeoutError:
             last = ", ".join(f"{one.api.name}@{one.node}" for one in list(self._entries)[-10:]) or "nothing"

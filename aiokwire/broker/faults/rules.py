@@ -1,10 +1,10 @@
-"""Rules that decide what happens to the next requests of an API, for tests of clients.
+"""Rules for the next requests of an API, for tests of clients.
 
     broker.faults.on(produce.ProduceRequest, topic="orders", times=2).error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     broker.faults.on(ApiKey.FETCH, node=2).drop()
 
-`Faults.on` returns an `On`, whose verbs make a rule. `dispatch` passes requests through `Interceptor` while there are
-rules or a journal, and not at all otherwise. The first rule that matches a request is applied to it.
+`Faults.on` returns an `On`, whose verbs make a rule. `dispatch` passes requests through `Interceptor` only while there
+are rules or a journal. The first rule that matches a request is applied to it.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Name = tuple[str, int]
 Work = Callable[[], Result]
 Act = Callable[[Request[Any], Call, Work], Result]
 
-# APIs whose handlers ask for the error of each topic or partition, so that the others are served.
+# APIs whose handlers look up the error of each topic or partition, so that the others are served.
 IN_PARTS = frozenset(
     {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.METADATA}
 )
-# Their codes that concern the request as such.
+# Their codes that concern the whole request.
 OF_THE_WHOLE = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -58,7 +58,7 @@ OF_THE_WHOLE = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """Which requests a rule is for."""
+    """The conditions on a request."""
 
     api: ApiKey
     topic: str | None
@@ -68,7 +68,7 @@ class Match:
     when: Callable[[Any], bool] | None
 
     def concerns(self, call: Call, request: Request[Any]) -> bool:
-        """Whether it is for this request, its topics left aside."""
+        """Return whether the request fits, apart from its topics."""
         return (
             call.api == self.api
             and (self.node is None or call.node.id == self.node)
@@ -81,7 +81,7 @@ class Match:
         return self.topic is not None or self.partition is not None
 
     def covers(self, name: Name) -> bool:
-        """Whether it is for this topic or partition."""
+        """Return whether the topic or partition fits."""
         topic, partition = name
         return (self.topic is None or topic == self.topic) and (
             self.partition is None or partition in (self.partition, WHOLE_TOPIC)
@@ -305,7 +305,7 @@ AnyRule = TypeVar("AnyRule", bound=Rule)
 
 
 class PartitionErrors:
-    """The errors that rules chose for topics and partitions of one request."""
+    """The errors that rules set for topics and partitions of one request."""
 
     def __init__(self) -> None:
         self._errors: list[tuple[Match, ErrorCode]] = []
@@ -317,7 +317,7 @@ class PartitionErrors:
         self._errors.append((rule.match, rule.code))
 
     def code(self, topic: str, partition: int) -> ErrorCode:
-        """The error for a partition; for WHOLE_TOPIC, that of the topic as a whole."""
+        """Return the error of a partition, or of the whole topic for WHOLE_TOPIC."""
         for match, code in self._errors:
             if match.covers((topic, partition)) and (partition != WHOLE_TOPIC or match.partition is None):
                 return code
@@ -325,18 +325,18 @@ class PartitionErrors:
 
 
 class Interceptor:
-    """Applies rules to requests and notes requests in the journal. Owned by a `Broker`, on its loop."""
+    """Applies rules to requests and appends requests to the journal. Owned by a `Broker`, on its loop."""
 
     def __init__(self, journal: Journal | None, on_change: Callable[[], None]) -> None:
-        """`on_change` is called after each change of `in_use`'s inputs."""
+        """`on_change` is called whenever `in_use` may have changed."""
         self._rules: list[Rule] = []
-        self._holds: list[Hold] = []  # that were not released, those that take no further request included
+        self._holds: list[Hold] = []  # not released, including those that take no further requests
         self.journal = journal
         self._on_change = on_change
 
     @property
     def in_use(self) -> bool:
-        """Whether requests must come by here."""
+        """Whether requests must pass through the interceptor."""
         return bool(self._rules) or self.journal is not None
 
     def add(self, rule: Rule) -> None:
@@ -346,25 +346,25 @@ class Interceptor:
         self._on_change()
 
     def remove(self, rule: Rule) -> None:
-        """End a rule; nothing when it has ended."""
+        """End a rule, unless it has ended."""
         if rule in self._rules:
             self._rules.remove(rule)
             self._on_change()
 
     def released(self, hold: Hold) -> None:
-        """Forget a hold that holds nothing any more."""
+        """Remove a hold that was released."""
         if hold in self._holds:
             self._holds.remove(hold)
 
     def clear(self) -> None:
-        """End every rule and let go of what is held."""
+        """End every rule and release held requests."""
         for hold in list(self._holds):
             hold.release()
         self._rules.clear()
         self._on_change()
 
     def work_of(self, call: Call, request: Request[Any], frame: bytearray, handler: Handler) -> Work:
-        """What to do for a request, instead of handing it to its handler."""
+        """Return the function that handles a request, instead of its handler."""
         if self.journal is not None:
             self.journal.add(call, frame)
         rule = self._take(call, request)
@@ -375,10 +375,10 @@ class Interceptor:
         return work if rule is None else lambda: rule.act(request, call, work)
 
     def _take(self, call: Call, request: Request[Any]) -> Rule | None:
-        """The rule for a request as a whole; errors for parts of it are left in `call.faults`."""
+        """Return the rule for the whole request; errors for parts of it are stored in `call.faults`."""
         errors = PartitionErrors()
         names: list[Name] | None = None
-        free: list[Name] = []  # that no error is for yet; where all have one, nothing is left for another rule
+        free: list[Name] = []  # without an error so far; once all have one, no other rule applies
         for rule in list(self._rules):
             match = rule.match
             if not match.concerns(call, request):
@@ -421,7 +421,7 @@ def match_of(
     if not isinstance(key, ApiKey) or int(key) not in APIS:
         name = key.name if isinstance(key, ApiKey) else repr(api)
         raise InvalidArgument(f"the embedded broker serves no {name}, so no rule can be about it")
-    request_type(key)  # its messages load now, not within a request
+    request_type(key)  # its messages load here, not within a request
     if partition is not None:
         require_int("partition", partition, minimum=0)
     return Match(key, topic, partition, node, client_id, when)
@@ -429,7 +429,7 @@ def match_of(
 
 # --- the topics and partitions of a request ---------------------------------------------------------------------------
 
-# What the definitions call the same things in different requests.
+# The names of the same fields in different requests.
 _LISTS_OF_TOPICS = ("topic_data", "topics", "topic_names", "v3_and_below_topics")
 _LISTS_OF_LISTS = ("groups", "transactions")
 _LISTS_OF_PARTITIONS = ("partition_data", "partitions", "partition_indexes")
@@ -438,7 +438,7 @@ _INDICES = ("index", "partition", "partition_index")
 
 
 def names_of(request: Request[Any], call: Call) -> list[Name]:
-    """Topic and partition of everything that a request names, or that its fetch session does."""
+    """Return the topics and partitions that a request or its fetch session names."""
     names = list(_walk(request, call))
     if call.api == ApiKey.METADATA and getattr(request, "topics", None) is None:
         return [(topic.name, WHOLE_TOPIC) for topic in call.state.topics]

@@ -1,7 +1,7 @@
-"""The assignors of the broker (KIP-848): who gets which partitions, as plain functions.
+"""The assignors of the broker (KIP-848): pure functions from members and topics to an assignment.
 
-`uniform` gives everybody as many as the others, give or take one, and moves as little as that allows. `range` gives
-each member a row of neighbouring partitions of every topic.
+`uniform` assigns the same number of partitions to each member, give or take one, and moves as few as possible. `range`
+assigns each member consecutive partitions of every topic.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiokwire.broker.groups.consumer_group import NOTHING, Part, Parts
 
 
 class Subscriber(NamedTuple):
-    """A member, as assignors see it."""
+    """A member and its subscription."""
 
     member_id: str
     instance_id: str | None
@@ -27,9 +27,9 @@ Assignor = Callable[[list[Subscriber], Mapping[bytes, int], Mapping[str, Parts]]
 
 
 def assign_range(members: list[Subscriber], topics: Mapping[bytes, int], last: Mapping[str, Parts]) -> Assignment:
-    """Neighbouring partitions; the same numbers of topics with as many partitions go to the same member."""
+    """Assign consecutive partitions; topics of the same size are distributed in the same way."""
     given: dict[str, set[Part]] = {member.member_id: set() for member in members}
-    # Static members keep their place in the row whatever their ids.
+    # Static members keep their place whatever their ids are.
     row = sorted(members, key=lambda one: (one.instance_id is None, one.instance_id or one.member_id))
     for topic_id, count in topics.items():
         takers = [one.member_id for one in row if topic_id in one.topics]
@@ -45,7 +45,7 @@ def assign_range(members: list[Subscriber], topics: Mapping[bytes, int], last: M
 
 
 def assign_uniform(members: list[Subscriber], topics: Mapping[bytes, int], last: Mapping[str, Parts]) -> Assignment:
-    """Even shares; what a member had it keeps as far as its share goes."""
+    """Assign even shares; a member keeps its partitions as far as its share allows."""
     given = {one.member_id: _still_its(one, topics, last) for one in members}
     taken = {part for parts in given.values() for part in parts}
     free = [Part(topic_id, index) for topic_id, count in topics.items() for index in range(count)]
@@ -58,7 +58,7 @@ def assign_uniform(members: list[Subscriber], topics: Mapping[bytes, int], last:
 
 
 def _still_its(member: Subscriber, topics: Mapping[bytes, int], last: Mapping[str, Parts]) -> list[Part]:
-    """What a member had and may keep, in order."""
+    """Return the partitions of a member that it may keep, in order."""
     return sorted(
         part
         for part in last.get(member.member_id, NOTHING)
@@ -67,10 +67,10 @@ def _still_its(member: Subscriber, topics: Mapping[bytes, int], last: Mapping[st
 
 
 def _level(given: dict[str, list[Part]], free: list[Part], member_ids: list[str]) -> None:
-    """Everybody may have everything: shares by number alone."""
+    """Assign free partitions to members with the same subscription: only the counts matter."""
     total = len(free) + sum(len(parts) for parts in given.values())
     share, extra = divmod(total, len(member_ids))
-    # Those that have most keep one more, where some must have one more.
+    # The members with most partitions keep one more, if some must have one more.
     by_size = sorted(member_ids, key=lambda one: (-len(given[one]), one))
     shares = {member_id: share + (place < extra) for place, member_id in enumerate(by_size)}
     for member_id in member_ids:
@@ -84,12 +84,12 @@ def _level(given: dict[str, list[Part]], free: list[Part], member_ids: list[str]
 
 
 def _spread(given: dict[str, list[Part]], free: list[Part], members: list[Subscriber]) -> None:
-    """Members want different topics: free ones to who has least, then from who has most to who has least."""
+    """Assign free partitions to the members with fewest, then move some from the members with most."""
     takers: dict[bytes, list[str]] = {}
     for one in members:
         for topic_id in one.topics:
             takers.setdefault(topic_id, []).append(one.member_id)
-    # The topics that the fewest may have come first: the others can be given to more members.
+    # Topics with the fewest subscribers come first: the others can go to more members.
     free = sorted(
         (part for part in free if takers.get(part.topic_id)), key=lambda one: (len(takers[one.topic_id]), one)
     )
@@ -98,14 +98,14 @@ def _spread(given: dict[str, list[Part]], free: list[Part], members: list[Subscr
         heapq.heapify(heap)
     for part in free:
         heap = heaps[part.topic_id]
-        while heap[0][0] != len(given[heap[0][1]]):  # it got something of another topic meanwhile
+        while heap[0][0] != len(given[heap[0][1]]):  # its count has changed by another topic
             heapq.heapreplace(heap, (len(given[heap[0][1]]), heap[0][1]))
         given[heap[0][1]].append(part)
     _balance(given, takers)
 
 
 def _balance(given: dict[str, list[Part]], takers: Mapping[bytes, list[str]]) -> None:
-    """Move partitions to members that have at least two fewer, until there are none."""
+    """Move partitions to members with at least two fewer, until there are none."""
     moved = True
     while moved:
         moved = False

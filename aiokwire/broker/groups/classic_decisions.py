@@ -1,4 +1,4 @@
-"""What a request of a classic group's member is answered with before anything happens: plain functions of the group.
+"""Checks of requests against a classic group, as pure functions.
 
 The order of the checks is Kafka's (Java: ClassicGroup, GroupMetadataManager).
 """
@@ -14,15 +14,15 @@ from aiokwire.error_codes import ErrorCode
 
 
 class Rejoin(enum.Enum):
-    """What becomes of a JoinGroup of a member that the group has."""
+    """The effect of a JoinGroup of a known member."""
 
-    REBALANCE = enum.auto()  # it takes part in the rebalance, or begins one
-    REPEAT = enum.auto()  # it missed an answer, or joins for nothing: it gets the answer of this generation
+    REBALANCE = enum.auto()  # it joins the rebalance, or starts one
+    REPEAT = enum.auto()  # it missed a response, or rejoins without need: it receives the response of this generation
     UNKNOWN = enum.auto()
 
 
 def member_fault(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
-    """Why nobody may act as this member, NONE when somebody may."""
+    """Return why a client may not act as this member, or NONE."""
     if instance_id is not None:
         owner = group.static.get(instance_id)
         if owner is None:
@@ -33,21 +33,21 @@ def member_fault(group: ClassicGroup, member_id: str, instance_id: str | None) -
 
 
 def timeout_fault(asked: Join, least_ms: int, most_ms: int) -> ErrorCode:
-    """Why a member may not have the session timeout that it asks for."""
+    """Return why a member may not have the session timeout that it asks for, or NONE."""
     return ErrorCode.NONE if least_ms <= asked.session_timeout_ms <= most_ms else ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 def has_room(group: ClassicGroup, member_id: str, most: int) -> bool:
-    """Whether a member may join without making the group larger than it may be."""
+    """Return whether a member may join without exceeding the group's maximum size."""
     member = group.members.get(member_id)
     if group.state is ClassicState.PREPARING_REBALANCE:
-        # those who do not come back make room
+        # members that do not rejoin make room
         return (member is not None and member.joining is not None) or sum(1 for _ in group.joining) < most
     return group.state is ClassicState.EMPTY or member is not None or len(group.members) < most
 
 
 def join_fault(group: ClassicGroup, asked: Join) -> ErrorCode:
-    """Why a member, new or known, cannot join."""
+    """Return why a new or known member may not join, or NONE."""
     if group.state is ClassicState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if not group.supports(asked.protocol_type, (name for name, _ in asked.protocols)):
@@ -58,13 +58,13 @@ def join_fault(group: ClassicGroup, asked: Join) -> ErrorCode:
 
 
 def plan_rejoin(group: ClassicGroup, member: ClassicMember, asked: Join) -> Rejoin:
-    """What a JoinGroup of a known member leads to."""
+    """Return the effect of a JoinGroup of a known member."""
     if group.state is ClassicState.PREPARING_REBALANCE:
         return Rejoin.REBALANCE
     if group.state is ClassicState.COMPLETING_REBALANCE:
         return Rejoin.REPEAT if member.protocols == asked.protocols else Rejoin.REBALANCE
     if group.state is ClassicState.STABLE:
-        # The leader joins again when it sees that topics changed; the others get what they have.
+        # The leader rejoins when topics change; the others keep their assignment.
         if member.member_id == group.leader or member.protocols != asked.protocols:
             return Rejoin.REBALANCE
         return Rejoin.REPEAT
@@ -72,7 +72,7 @@ def plan_rejoin(group: ClassicGroup, member: ClassicMember, asked: Join) -> Rejo
 
 
 def sync_fault(group: ClassicGroup, asked: Sync) -> ErrorCode:
-    """Why a member gets no assignment."""
+    """Return why a member may not sync, or NONE."""
     if group.state is ClassicState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     code = member_fault(group, asked.member_id, asked.instance_id)
@@ -88,7 +88,7 @@ def sync_fault(group: ClassicGroup, asked: Sync) -> ErrorCode:
 
 
 def heartbeat_fault(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """What a heartbeat is answered. REBALANCE_IN_PROGRESS: the member is alive and must join again."""
+    """Return the code of a heartbeat. REBALANCE_IN_PROGRESS: the member is alive and must rejoin."""
     if group.state is ClassicState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     code = member_fault(group, member_id, instance_id)
@@ -102,11 +102,11 @@ def heartbeat_fault(group: ClassicGroup, member_id: str, instance_id: str | None
 
 
 def commit_fault(group: ClassicGroup, by: Committer) -> ErrorCode:
-    """Why offsets cannot be committed in this name."""
+    """Return why the committer may not commit, or NONE."""
     if group.state is ClassicState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if by.epoch < 0 and group.state is ClassicState.EMPTY:
-        return ErrorCode.NONE  # a tool, or a consumer that assigns its partitions itself
+        return ErrorCode.NONE  # a tool, or a consumer that assigns its own partitions
     if by.epoch >= 0 or by.member_id or by.instance_id is not None:
         code = member_fault(group, by.member_id, by.instance_id)
         if code is not ErrorCode.NONE:
@@ -114,7 +114,7 @@ def commit_fault(group: ClassicGroup, by: Committer) -> ErrorCode:
         if by.epoch != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
     elif not by.transactional:
-        return ErrorCode.UNKNOWN_MEMBER_ID  # nobody commits past members that are at work
+        return ErrorCode.UNKNOWN_MEMBER_ID  # only members may commit while there are any
     if not by.transactional and group.state is ClassicState.COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
     return ErrorCode.NONE

@@ -1,20 +1,20 @@
-"""A group of the classic protocol: its members and what follows from them. No I/O, no time.
+"""A group of the classic protocol: its members and its state, without I/O and clock.
 
-`classic_protocol` moves it, `decisions` judges requests by it.
+`classic_protocol` changes it, `classic_decisions` checks requests against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from aiokwire.broker.groups.requests import Client, Joined, JoinedMember, Reply, Synced
+from aiokwire.broker.groups.requests import Client, Join, Joined, JoinedMember, Reply, Synced
 from aiokwire.broker.groups.states import TRANSITIONS, ClassicEvent, ClassicState
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import ProtocolViolation
 from aiokwire.machine import Machine
 from aiokwire.protocol import decode_embedded
 
-CONSUMER = "consumer"  # the protocol type of those who subscribe to topics
+CONSUMER = "consumer"  # the protocol type of consumers
 
 
 class ClassicMember:
@@ -35,6 +35,7 @@ class ClassicMember:
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
         assignment: bytes = b"",
+        is_new: bool = False,
     ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
@@ -43,22 +44,46 @@ class ClassicMember:
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.assignment = assignment
-        self.is_new = False  # it waits in its first join: its client may give up, and then it must go
-        self.joining: Reply[Joined] | None = None  # a JoinGroup that is not answered yet
-        self.syncing: Reply[Synced] | None = None  # likewise SyncGroup
+        self.is_new = is_new  # in its first join, which its client may abandon
+        self.joining: Reply[Joined] | None = None  # of a JoinGroup in progress
+        self.syncing: Reply[Synced] | None = None  # of a SyncGroup in progress
+
+    def describe(self, asked: Join) -> None:
+        """Set what a JoinGroup request of a known member may change."""
+        self.protocols = asked.protocols
+        self.client = asked.client
+        self.session_timeout_ms = asked.session_timeout_ms
+        self.rebalance_timeout_ms = asked.rebalance_timeout_ms
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said about a protocol."""
+        """Return the member's metadata for a protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
+    def rename(self, member_id: str) -> None:
+        self.member_id = member_id
+
+    def assign(self, assignment: bytes) -> None:
+        self.assignment = assignment
+
+    def wait_join(self, reply: Reply[Joined] | None) -> None:
+        """Wait in JoinGroup, or no longer."""
+        self.joining = reply
+
+    def end_first_join(self) -> None:
+        self.is_new = False
+
+    def wait_sync(self, reply: Reply[Synced]) -> None:
+        """Wait in SyncGroup."""
+        self.syncing = reply
+
     def answer_join(self, answer: Joined) -> None:
-        """Answer its JoinGroup where one waits."""
+        """Answer the member's JoinGroup, if it waits in one."""
         reply, self.joining = self.joining, None
         if reply is not None:
             reply.give(answer)
 
     def answer_sync(self, answer: Synced) -> None:
-        """Answer its SyncGroup where one waits."""
+        """Answer the member's SyncGroup, if it waits in one."""
         reply, self.syncing = self.syncing, None
         if reply is not None:
             reply.give(answer)
@@ -69,30 +94,30 @@ class ClassicMember:
 
 
 class ClassicGroup:
-    """Members, a generation, and where the group is."""
+    """The members, generation and state of a group."""
 
     def __init__(self, group_id: str, changed_ms: int = -1) -> None:
         self.group_id = group_id
         self._machine = Machine(f"group {group_id}", TRANSITIONS, ClassicState.EMPTY)
         self.generation = 0
-        self.protocol_type = ""  # none yet: only offsets were committed
+        self.protocol_type = ""  # none: only offsets were committed
         self.protocol: str | None = None
         self.leader: str | None = None
         self.changed_ms = changed_ms  # wall clock, of the last change of state
-        self.members: dict[str, ClassicMember] = {}  # in the order they came
+        self.members: dict[str, ClassicMember] = {}  # in the order of joining
         self.static: dict[str, str] = {}  # member ids by group instance id
-        self.pending: dict[str, None] = {}  # ids that were given out and not used yet
-        self.unsynced: dict[str, None] = {}  # members of this generation that did not ask for their assignment yet
-        # While the first members of an empty group are waited for: milliseconds that may still be spent on it.
+        self.pending: dict[str, None] = {}  # ids sent with MEMBER_ID_REQUIRED and not used yet
+        self.unsynced: dict[str, None] = {}  # members of this generation that have sent no SyncGroup yet
+        # During the wait for the first members of an empty group: the milliseconds left for it.
         self.initial_ms: int | None = None
-        self.grew = False  # since that wait was last begun
+        self.grew = False  # since that wait last started
 
     @property
     def state(self) -> ClassicState:
         return self._machine.state
 
-    def fire(self, event: ClassicEvent, now_ms: int) -> None:
-        """Move by the table.
+    def move(self, event: ClassicEvent, now_ms: int) -> None:
+        """Move to the next state by the table.
 
         Raises: InvalidTransition.
         """
@@ -100,29 +125,58 @@ class ClassicGroup:
         self.changed_ms = now_ms
 
     def restore(self, state: ClassicState) -> None:
-        """Be in a state that was logged."""
-        self._machine.state = state
+        """Set a state that was logged."""
+        self._machine = Machine(f"group {self.group_id}", TRANSITIONS, state)
+
+    def set_logged(
+        self, generation: int, protocol_type: str, protocol: str | None, leader: str | None, changed_ms: int
+    ) -> None:
+        """Set the fields of the group's record."""
+        self.generation = generation
+        self.protocol_type = protocol_type
+        self.protocol = protocol
+        self.leader = leader
+        self.changed_ms = changed_ms
 
     def named(self, group_id: str) -> ClassicGroup:
-        """Itself, once it is known which group it is: the value of a record does not say."""
+        """Set the group's id, which the value of a record does not contain."""
         self.group_id = group_id
-        self._machine.name = f"group {group_id}"
+        self.restore(self.state)
         return self
+
+    # --- rebalance ----------------------------------------------------------------------------------------------------
+
+    def allow_initial_wait(self, is_allowed: bool) -> None:
+        """Allow the wait for the first members to take as long as their rebalance timeout, or end it."""
+        self.initial_ms = self.rebalance_timeout_ms if is_allowed else None
+
+    def begin_initial_wait(self, delay_ms: int) -> None:
+        """Spend part of the time for the first members."""
+        self.initial_ms = (self.initial_ms or 0) - delay_ms
+        self.grew = False
+
+    def begin_generation(self) -> None:
+        """Start the next generation with the present members."""
+        self.initial_ms = None
+        self.generation += 1
+        self.protocol = self.select_protocol() if self.members else None
+        self.unsynced = dict.fromkeys(self.members)
 
     # --- members ------------------------------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take a member in; the first one leads."""
+        """Add a member; the first one leads."""
         if not self.members:
             self.protocol_type = protocol_type
         self.leader = self.leader or member.member_id
         self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
+        self.grew = True
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Let a member go; whatever it waits for is answered."""
+        """Remove a member, and answer its requests."""
         member = self.members.pop(member_id)
         self.unsynced.pop(member_id, None)
         if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
@@ -133,12 +187,12 @@ class ClassicGroup:
         member.answer_sync(Synced(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def replace_static(self, instance_id: str, member_id: str) -> ClassicMember:
-        """Give the member of an instance a new id: whoever still uses the old one is fenced."""
+        """Give the member of an instance a new id; the old id is fenced."""
         old_id = self.static[instance_id]
         member = self.members[old_id]
         member.answer_join(Joined(ErrorCode.FENCED_INSTANCE_ID, old_id))
         member.answer_sync(Synced(ErrorCode.FENCED_INSTANCE_ID))
-        member.member_id = member_id
+        member.rename(member_id)
         self.members = {one.member_id: one for one in self.members.values()}
         self.static[instance_id] = member_id
         if self.unsynced.pop(old_id, self) is None:
@@ -149,21 +203,21 @@ class ClassicGroup:
 
     @property
     def joining(self) -> Iterator[ClassicMember]:
-        """Those that joined this rebalance."""
+        """The members that have joined this rebalance."""
         return (member for member in self.members.values() if member.joining is not None)
 
     @property
     def all_joined(self) -> bool:
-        """Whether nobody is waited for any more."""
+        """Whether every member has joined."""
         return not self.pending and all(member.joining is not None for member in self.members.values())
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance waits for members: as long as the slowest of them asked for."""
+        """The greatest rebalance timeout of the members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect(self) -> bool:
-        """Make sure that a member leads that joined; false when nobody did."""
+        """Make sure that the leader has joined; return False if no member has."""
         leader = self.members.get(self.leader or "")
         if leader is None or leader.joining is None:
             successor = next(self.joining, None)
@@ -175,19 +229,19 @@ class ClassicGroup:
     # --- protocols ----------------------------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a member with these protocols could be one of the group."""
+        """Return whether a member with these protocols may join."""
         names = set(names)
         if not self.members:
             return bool(protocol_type) and bool(names)
         return protocol_type == self.protocol_type and bool(names & self._candidates())
 
     def _candidates(self) -> set[str]:
-        """The protocols that every member has."""
+        """Return the protocols that every member supports."""
         every = [{name for name, _ in member.protocols} for member in self.members.values()]
         return set.intersection(*every) if every else set()
 
     def select_protocol(self) -> str:
-        """The protocol that most members like best, of those that all of them have."""
+        """Return the protocol that most members prefer, of those that all of them support."""
         candidates = self._candidates()
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -197,14 +251,14 @@ class ClassicGroup:
 
     @property
     def reads_topics(self) -> bool:
-        """Whether its members subscribe to topics, as consumers do; others (Connect) share out what they like."""
+        """Whether the members are consumers, which subscribe to topics."""
         return self.protocol_type == CONSUMER
 
     def subscribed_topics(self) -> set[str] | None:
-        """The topics that the members want, None where that cannot be known."""
+        """Return the topics that the members subscribe to, None if they are unknown."""
         if not self.reads_topics or self.protocol is None:
             return None
-        # loaded here: most brokers never need it
+        # imported here: few brokers need it
         from aiokwire.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
         topics: set[str] = set()
@@ -215,10 +269,10 @@ class ClassicGroup:
                 return None
         return topics
 
-    # --- answers ------------------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
     def joined(self, member: ClassicMember, *, skip_assignment: bool = False) -> Joined:
-        """The answer for a member of this generation."""
+        """Return the JoinGroup response for a member of this generation."""
         return Joined(
             ErrorCode.NONE,
             member.member_id,
@@ -226,23 +280,23 @@ class ClassicGroup:
             self.protocol_type or None,
             self.protocol,
             self.leader or "",
-            self.told_members() if member.member_id == self.leader else (),
+            self.described_members() if member.member_id == self.leader else (),
             skip_assignment,
         )
 
-    def told_members(self) -> tuple[JoinedMember, ...]:
-        """What the leader assigns by."""
+    def described_members(self) -> tuple[JoinedMember, ...]:
+        """Return the members with their metadata, for the leader."""
         return tuple(
             JoinedMember(one.member_id, one.instance_id, one.metadata(self.protocol)) for one in self.members.values()
         )
 
     def synced(self, member: ClassicMember) -> Synced:
-        """A member's assignment."""
+        """Return the SyncGroup response for a member."""
         return Synced(ErrorCode.NONE, member.assignment, self.protocol_type or None, self.protocol)
 
     @property
     def never_had_members(self) -> bool:
-        """Whether it stands for nothing but offsets."""
+        """Whether the group has never had a member."""
         return self.generation == 0 and not self.members and not self.pending
 
     def __repr__(self) -> str:

@@ -1,10 +1,10 @@
-"""The classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup move a group, and so do deadlines.
+"""The classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup and deadlines change a group.
 
-    join -> PreparingRebalance, until everybody joined or the rebalance timeout is over
-         -> every member answered, the leader with all subscriptions -> CompletingRebalance
-    sync of the leader -> logged -> every member gets its assignment -> Stable
+    join -> PreparingRebalance, until all members joined or the rebalance timeout is over
+         -> every member is answered, the leader with all subscriptions -> CompletingRebalance
+    sync of the leader -> logged -> every member receives its assignment -> Stable
 
-Its lines follow Java's GroupMetadataManager, KIP-62, KIP-345 (static members), KIP-394 (ids first), KIP-814.
+Follows Java's GroupMetadataManager, KIP-62, KIP-345 (static members), KIP-394 (member ids first), KIP-814.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from aiokwire.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-NEW_MEMBER_PATIENCE = 300.0  # seconds that a member may wait in its first join (Java: a constant, too)
-LEAST_WAIT = 1.0  # seconds between two looks for static members that did not come back
+NEW_MEMBER_TIMEOUT = 300.0  # seconds that a member may wait in its first join (a constant in Java, too)
+LEAST_WAIT = 1.0  # seconds between two checks for static members that have not come back
 _REBALANCES_FROM = frozenset({ClassicState.EMPTY, ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE})
 
 
 class ClassicProtocol:
-    """Moves groups of the classic protocol."""
+    """Changes groups of the classic protocol."""
 
     def __init__(self, context: GroupContext) -> None:
         self._timers = context.timers
@@ -41,7 +41,7 @@ class ClassicProtocol:
     # --- join ---------------------------------------------------------------------------------------------------------
 
     def join(self, group: ClassicGroup, asked: Join, reply: Reply[Joined]) -> None:
-        """JoinGroup; the answer comes when the rebalance is over.
+        """JoinGroup; the reply follows when the rebalance is over.
 
         Raises: StorageError.
         """
@@ -81,12 +81,11 @@ class ClassicProtocol:
             asked.protocols,
             session_timeout_ms=asked.session_timeout_ms,
             rebalance_timeout_ms=asked.rebalance_timeout_ms,
+            is_new=True,
         )
-        member.is_new = True
-        member.joining = reply
+        member.wait_join(reply)
         group.add(member, asked.protocol_type)
-        group.grew = True
-        self._timers.set(Key(Due.SESSION, group.group_id, member_id), NEW_MEMBER_PATIENCE)
+        self._timers.set(Key(Due.SESSION, group.group_id, member_id), NEW_MEMBER_TIMEOUT)
         self._rebalance(group)
 
     def _rejoin(self, group: ClassicGroup, member: ClassicMember, asked: Join, reply: Reply[Joined]) -> None:
@@ -102,16 +101,13 @@ class ClassicProtocol:
 
     def _update(self, member: ClassicMember, asked: Join, reply: Reply[Joined] | None) -> None:
         if reply is not None and member.joining is not reply:
-            # the same member on a new connection: nobody reads the old answer
+            # The same member on a new connection: no client reads the old response.
             member.answer_join(Joined(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
-        member.protocols = asked.protocols
-        member.client = asked.client
-        member.session_timeout_ms = asked.session_timeout_ms
-        member.rebalance_timeout_ms = asked.rebalance_timeout_ms
-        member.joining = reply
+        member.describe(asked)
+        member.wait_join(reply)
 
     def _replace_static(self, group: ClassicGroup, member_id: str, asked: Join, reply: Reply[Joined]) -> None:
-        """An instance came back under a new id. In a stable group that is no rebalance, if its protocols allow."""
+        """Replace the id of a returning instance, in a stable group without a rebalance if its protocols allow that."""
         assert asked.instance_id is not None
         leader, old_id = group.leader, group.static[asked.instance_id]
         self._timers.cancel(Key(Due.SESSION, group.group_id, old_id))
@@ -119,40 +115,39 @@ class ClassicProtocol:
         self._update(member, asked, None)
         self.hear(group, member)
         if group.state is not ClassicState.STABLE or group.select_protocol() != group.protocol:
-            member.joining = reply
+            member.wait_join(reply)
             self._rebalance(group)
             return
         self._log(group)
         if asked.may_skip_assignment:
             reply.give(group.joined(member, skip_assignment=member_id == group.leader))
         else:
-            # It would assign anew if it knew that it leads, for a generation that has its assignment.
+            # A member that knew that it leads would assign again, for a generation that has its assignment.
             reply.give(group.joined(member)._replace(leader=leader or "", members=()))
 
     # --- rebalance ----------------------------------------------------------------------------------------------------
 
     def _rebalance(self, group: ClassicGroup) -> None:
-        """Begin a rebalance, or see whether the present one is over."""
+        """Start a rebalance, or complete the present one if all members joined."""
         if group.state in _REBALANCES_FROM:
             self.begin(group)
         else:
             self._complete_if_all_joined(group)
 
     def begin(self, group: ClassicGroup) -> None:
-        """Ask every member to join again."""
+        """Start a rebalance: every member must rejoin."""
         if group.state is ClassicState.COMPLETING_REBALANCE:
             for member in group.members.values():
-                member.assignment = b""
+                member.assign(b"")
                 member.answer_sync(Synced(ErrorCode.REBALANCE_IN_PROGRESS))
         self._timers.cancel(Key(Due.SYNC, group.group_id))
         initial = group.state is ClassicState.EMPTY
-        group.fire(ClassicEvent.REBALANCE, wall_ms())
+        group.move(ClassicEvent.REBALANCE, wall_ms())
         group.unsynced.clear()
+        group.allow_initial_wait(initial)
         if initial:
-            group.initial_ms = group.rebalance_timeout_ms
             self._wait_for_first_members(group)
             return
-        group.initial_ms = None
         self._complete_if_all_joined(group)
         if group.state is ClassicState.PREPARING_REBALANCE:
             self._timers.set(Key(Due.JOIN, group.group_id), group.rebalance_timeout_ms / 1000)
@@ -160,8 +155,7 @@ class ClassicProtocol:
     def _wait_for_first_members(self, group: ClassicGroup) -> None:
         assert group.initial_ms is not None
         delay_ms = min(max(self._context.configs.integer("group.initial.rebalance.delay.ms"), 0), group.initial_ms)
-        group.initial_ms -= delay_ms
-        group.grew = False
+        group.begin_initial_wait(delay_ms)
         self._timers.set(Key(Due.JOIN, group.group_id), delay_ms / 1000)
 
     def _complete_if_all_joined(self, group: ClassicGroup) -> None:
@@ -169,7 +163,7 @@ class ClassicProtocol:
             self.complete_join(group)
 
     def on_join_timeout(self, group: ClassicGroup) -> None:
-        """The time for joining is over, or the delay before a group's first rebalance."""
+        """Complete the join, unless a new group waits for more members."""
         if group.state is not ClassicState.PREPARING_REBALANCE:
             return
         delay_ms = self._context.configs.integer("group.initial.rebalance.delay.ms")
@@ -179,28 +173,24 @@ class ClassicProtocol:
             self.complete_join(group)
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """Begin the next generation with those that joined, and those static members that did not."""
+        """Start the next generation with the members that joined and with all static ones."""
         self._timers.cancel(Key(Due.JOIN, group.group_id))
         for member in list(group.members.values()):
             if member.joining is None and member.instance_id is None:
                 self._drop(group, member)
         if group.members and not group.elect():
-            # static members only, none of which came back yet: they have until their sessions end
+            # Only static members, none of which has come back: they have time until their sessions end.
             seconds = max(group.rebalance_timeout_ms / 1000, LEAST_WAIT)
             self._timers.set(Key(Due.JOIN, group.group_id), seconds)
             return
-        group.initial_ms = None
-        group.generation += 1
+        group.begin_generation()
         if not group.members:
-            group.protocol = None
-            group.fire(ClassicEvent.ABANDONED, wall_ms())
+            group.move(ClassicEvent.ABANDONED, wall_ms())
             self._log_if_possible(group)
             return
-        group.protocol = group.select_protocol()
-        group.fire(ClassicEvent.JOINED, wall_ms())
-        group.unsynced = dict.fromkeys(group.members)
+        group.move(ClassicEvent.JOINED, wall_ms())
         for member in group.members.values():
-            member.is_new = False
+            member.end_first_join()
             self.hear(group, member)
             member.answer_join(group.joined(member))
         self._timers.set(Key(Due.SYNC, group.group_id), group.rebalance_timeout_ms / 1000)
@@ -208,7 +198,7 @@ class ClassicProtocol:
     # --- sync ---------------------------------------------------------------------------------------------------------
 
     def sync(self, group: ClassicGroup, asked: Sync, reply: Reply[Synced]) -> None:
-        """SyncGroup; the answer comes with the leader's assignment."""
+        """SyncGroup; the reply follows when the leader has sent the assignment."""
         code = decisions.sync_fault(group, asked)
         if code is not ErrorCode.NONE:
             reply.give(Synced(code))
@@ -220,7 +210,7 @@ class ClassicProtocol:
             reply.give(group.synced(member))
         else:
             member.answer_sync(Synced(ErrorCode.UNKNOWN_MEMBER_ID))
-            member.syncing = reply
+            member.wait_sync(reply)
             if member.member_id == group.leader:
                 self._assign(group, asked.assignments)
         if not group.unsynced:
@@ -228,7 +218,7 @@ class ClassicProtocol:
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
+            member.assign(assignments.get(member.member_id, b""))
         try:
             self._log(group)
         except StorageError as error:
@@ -237,21 +227,21 @@ class ClassicProtocol:
                 member.answer_sync(Synced(ErrorCode.COORDINATOR_NOT_AVAILABLE))
             self.begin(group)
             return
-        group.fire(ClassicEvent.SYNCED, wall_ms())
+        group.move(ClassicEvent.SYNCED, wall_ms())
         for member in group.members.values():
             if member.syncing is not None:
                 self.hear(group, member)
                 member.answer_sync(group.synced(member))
 
     def on_sync_timeout(self, group: ClassicGroup) -> None:
-        """Members that did not ask for their assignment in time are gone."""
+        """Remove the members that sent no SyncGroup in time."""
         if group.state not in {ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE} or not group.unsynced:
             return
         for member_id in list(group.unsynced):
             self._drop(group, group.members[member_id])
         self._rebalance(group)
 
-    # --- members that live, leave or die ------------------------------------------------------------------------------
+    # --- heartbeats, leaving, timeouts --------------------------------------------------------------------------------
 
     def heartbeat(self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Heartbeat."""
@@ -261,11 +251,11 @@ class ClassicProtocol:
         return code
 
     def hear(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """A member gave a sign of life."""
+        """Restart a member's session timeout."""
         self._timers.set(Key(Due.SESSION, group.group_id, member.member_id), member.session_timeout_ms / 1000)
 
     def leave(self, group: ClassicGroup, leavers: Sequence[Leaver]) -> list[ErrorCode]:
-        """LeaveGroup, one code for each. A leaver without an id is found by its instance: a tool removes it."""
+        """LeaveGroup, one code for each. Tools name a static member by its instance only."""
         codes = []
         changed = False
         for one in leavers:
@@ -287,18 +277,18 @@ class ClassicProtocol:
         return codes
 
     def on_session_timeout(self, group: ClassicGroup, member_id: str) -> None:
-        """A member was not heard of for its session timeout."""
+        """Remove a member that sent no heartbeat within its session timeout."""
         member = group.members.get(member_id)
         if member is None:
             return
         if not member.is_new and (member.joining is not None or member.syncing is not None):
-            self.hear(group, member)  # it is the group that keeps it waiting
+            self.hear(group, member)  # the member waits for the group
             return
-        logger.info("group %r: member %r was not heard of in time", group.group_id, member_id)
+        logger.info("group %r: member %r sent no heartbeat in time", group.group_id, member_id)
         self._remove(group, member)
 
     def on_pending_timeout(self, group: ClassicGroup, member_id: str) -> None:
-        """An id that was given out was not used."""
+        """Remove an id that was sent with MEMBER_ID_REQUIRED and not used."""
         if member_id in group.pending:
             self._forget_pending(group, member_id)
             self._after_loss(group)
@@ -330,16 +320,16 @@ class ClassicProtocol:
         try:
             self._log(group)
         except StorageError as error:
-            # a broker that starts now finds members that do not come back: they time out
-            logger.error("that group %r is empty cannot be logged: %s", group.group_id, error)
+            # After a restart the group has members that do not come back: they time out.
+            logger.error("group %r: its last members left, which cannot be logged: %s", group.group_id, error)
 
     def restored(self, group: ClassicGroup) -> None:
-        """Give the members of a group that was loaded their sessions anew."""
+        """Start the sessions of a loaded group's members."""
         for member in group.members.values():
             self.hear(group, member)
 
     def unload(self, group: ClassicGroup) -> None:
-        """Let another node go on: who waits is sent there, no deadline is kept here."""
+        """Hand the group to another node: answer waiting members with NOT_COORDINATOR, cancel deadlines."""
         self._timers.cancel(Key(Due.JOIN, group.group_id))
         self._timers.cancel(Key(Due.SYNC, group.group_id))
         for member_id in group.pending:

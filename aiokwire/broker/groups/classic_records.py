@@ -1,5 +1,7 @@
-"""A group of the classic protocol as a record of `__consumer_offsets`, in Kafka's format: `DumpLogSegments
---offsets-decoder` reads it, and a broker of ours reads what a Kafka wrote."""
+"""A group of the classic protocol as a record of `__consumer_offsets`, in Kafka's format.
+
+`DumpLogSegments --offsets-decoder` reads it, and this broker reads Kafka's records.
+"""
 
 from __future__ import annotations
 
@@ -79,31 +81,31 @@ class GroupLogValue(Data):
     def decode(cls, src: PlainReader, version: int) -> Self:
         group = ClassicGroup("")
         protocol_type = src.string()
-        group.generation = src.int32()
-        group.protocol, leader = src.nullable_string(), src.nullable_string()
-        group.changed_ms = src.int64() if version >= 2 else -1
+        generation = src.int32()
+        protocol, leader = src.nullable_string(), src.nullable_string()
+        changed_ms = src.int64() if version >= 2 else -1
         for _ in range(src.array_length()):
-            group.add(MemberRow.decode(group.protocol, src, version), protocol_type)
+            group.add(MemberRow.decode(protocol, src, version), protocol_type)
         src.tags()
-        group.protocol_type, group.leader = protocol_type, leader
+        group.set_logged(generation, protocol_type, protocol, leader, changed_ms)
         if group.members:
             group.restore(ClassicState.STABLE)
         return cls(group)
 
 
 def group_key(group_id: str) -> bytes:
-    """The key of a group's records."""
+    """Return the key of a group's record."""
     name = group_id.encode()
     return struct.pack(">hh", KEY_TYPE, len(name)) + name
 
 
 def encode_group(group: ClassicGroup) -> bytes:
-    """The value of a record."""
+    """Return the value of a group's record."""
     return encode_embedded(GroupLogValue(group), WRITTEN_VERSION)
 
 
 def decode_group(group_id: str, value: bytes) -> ClassicGroup:
-    """The group in a record.
+    """Return the group in a record.
 
     Raises: CorruptRecord.
     """

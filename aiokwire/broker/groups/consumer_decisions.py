@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat says and is answered, and what is wrong with it: plain functions (KIP-848).
+"""ConsumerGroupHeartbeat, its result, and its checks, as pure functions (KIP-848).
 
 The order of the checks is Kafka's (Java: GroupMetadataManager).
 """
@@ -23,11 +23,11 @@ from aiokwire.broker.groups.requests import Client, Committer, too_long
 from aiokwire.error_codes import ErrorCode
 
 EPOCHS_IN_COMMITS_SINCE = 9  # of OffsetCommit and OffsetFetch
-OWN_IDS_SINCE = 1  # members name themselves (KIP-1082)
+OWN_IDS_SINCE = 1  # the version in which members choose their ids (KIP-1082)
 
 
 class Heartbeat(NamedTuple):
-    """ConsumerGroupHeartbeat. None: not changed since the last one."""
+    """ConsumerGroupHeartbeat. None: unchanged since the last one."""
 
     group_id: str
     member_id: str
@@ -48,13 +48,13 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether everything is said anew: then everything is answered."""
-        said = self.topics is not None or self.regex is not None
-        return self.epoch == JOINING or (said and self.owned is not None and self.rebalance_timeout_ms != NO_TIMEOUT)
+        """Whether the heartbeat has all fields: then the response has all fields."""
+        named = self.topics is not None or self.regex is not None
+        return self.epoch == JOINING or (named and self.owned is not None and self.rebalance_timeout_ms != NO_TIMEOUT)
 
 
 class HeartbeatResult(NamedTuple):
-    """The answer; the assignment is None where it is what the member was told before."""
+    """The result of a heartbeat; the assignment is None if it has not changed."""
 
     code: ErrorCode
     message: str | None = None
@@ -65,14 +65,14 @@ class HeartbeatResult(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Why a heartbeat is refused."""
+    """The reason for refusing a heartbeat."""
 
     code: ErrorCode
     message: str | None = None
 
 
 def request_fault(heartbeat: Heartbeat) -> Fault | None:
-    """What is wrong with a heartbeat, whatever the group."""
+    """Return the error of a heartbeat that holds for any group."""
     message = _shape_fault(heartbeat)
     if message is not None:
         return Fault(ErrorCode.INVALID_REQUEST, message)
@@ -108,7 +108,7 @@ def _shape_fault(heartbeat: Heartbeat) -> str | None:
 
 
 def member_fault(group: ConsumerGroup, heartbeat: Heartbeat) -> Fault | None:
-    """Why a member may not go on with this heartbeat; a new one may, with epoch 0."""
+    """Return why the group refuses a heartbeat; a new member may join with epoch 0."""
     if heartbeat.instance_id is not None:
         return _static_fault(group, group.static.get(heartbeat.instance_id), heartbeat)
     member = group.members.get(heartbeat.member_id)
@@ -137,7 +137,7 @@ def _static_fault(group: ConsumerGroup, owner: str | None, heartbeat: Heartbeat)
 def _epoch_fault(member: ConsumerMember, heartbeat: Heartbeat) -> Fault | None:
     if heartbeat.epoch in {JOINING, member.epoch}:
         return None
-    # It missed the answer that raised its epoch: whatever it still has must be what it may have.
+    # It missed the response that raised its epoch: its partitions must be among its assigned ones.
     missed = (
         heartbeat.epoch == member.previous_epoch
         and heartbeat.owned is not None
@@ -147,12 +147,12 @@ def _epoch_fault(member: ConsumerMember, heartbeat: Heartbeat) -> Fault | None:
         return None
     return Fault(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"member epoch {heartbeat.epoch} is not the present one, {member.epoch}: join again",
+        f"member epoch {heartbeat.epoch} is not the current one, {member.epoch}: rejoin",
     )
 
 
 def updated(member: ConsumerMember, heartbeat: Heartbeat) -> ConsumerMember:
-    """The member with what it said of itself."""
+    """Return the member with the description of a heartbeat."""
     changes: dict[str, Any] = {"client": heartbeat.client, "instance_id": heartbeat.instance_id or member.instance_id}
     if heartbeat.rack_id is not None:
         changes["rack_id"] = heartbeat.rack_id
@@ -165,12 +165,12 @@ def updated(member: ConsumerMember, heartbeat: Heartbeat) -> ConsumerMember:
     if heartbeat.assignor is not None:
         changes["assignor"] = heartbeat.assignor
     if all(getattr(member, name) == value for name, value in changes.items()):
-        return member  # as most heartbeats leave it
+        return member  # the usual case
     return dataclasses.replace(member, **changes)
 
 
 def commit_fault(group: ConsumerGroup, by: Committer, parts: list[Part]) -> ErrorCode:
-    """Why offsets of these partitions cannot be committed in this name."""
+    """Return why the committer may not commit offsets of these partitions, or NONE."""
     if by.epoch < 0 and not by.member_id and (not group.members or by.transactional):
         return ErrorCode.NONE
     member = group.members.get(by.member_id)
@@ -179,9 +179,9 @@ def commit_fault(group: ConsumerGroup, by: Committer, parts: list[Part]) -> Erro
     if by.epoch == member.epoch:
         return ErrorCode.NONE
     if not by.transactional and by.version < EPOCHS_IN_COMMITS_SINCE:
-        return ErrorCode.UNSUPPORTED_VERSION  # it could not read the error
+        return ErrorCode.UNSUPPORTED_VERSION  # the version has no code for it
     if by.epoch < member.epoch and parts:
-        # A commit that was on its way when the epoch rose (KIP-1251): good for what the member had all the time.
+        # A commit in flight when the epoch rose (KIP-1251): valid for partitions that the member has kept.
         since = {**member.assigned, **member.revoking}
         if all(part in since and since[part] <= by.epoch for part in parts):
             return ErrorCode.NONE
@@ -189,7 +189,7 @@ def commit_fault(group: ConsumerGroup, by: Committer, parts: list[Part]) -> Erro
 
 
 def fetch_fault(group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode:
-    """Why committed offsets cannot be fetched in this name."""
+    """Return why the member may not fetch committed offsets, or NONE."""
     if not member_id and epoch < 0:
         return ErrorCode.NONE
     member = group.members.get(member_id or "")

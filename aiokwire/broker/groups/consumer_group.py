@@ -1,6 +1,6 @@
-"""A group of the consumer protocol (KIP-848): members, epochs, the target assignment and who owns what now. No I/O.
+"""A group of the consumer protocol (KIP-848): members, epochs, target assignment and owners of partitions. No I/O.
 
-A member is never changed: each step makes the next one, which is logged before it takes the place of the last.
+Members are immutable: each step creates a new version, which is logged before it replaces the old one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from aiokwire.broker.groups.requests import Client
 from aiokwire.broker.groups.states import ConsumerState, ReconciliationState
 
-JOINING = 0  # the epoch of who joins, or joins again
-LEAVING = -1  # the epoch of who leaves
-LEAVING_FOR_A_WHILE = -2  # the epoch of a static member that comes back
+JOINING = 0  # the epoch of a member that joins or rejoins
+LEAVING = -1  # the epoch of a member that leaves
+LEAVING_FOR_A_WHILE = -2  # the epoch of a static member that will come back
 NO_TIMEOUT = -1
 
 
@@ -30,7 +30,7 @@ NOTHING: Parts = frozenset()
 
 
 def by_topic(parts: Iterable[Part]) -> dict[bytes, list[int]]:
-    """The numbers of partitions by their topic, in order."""
+    """Return the numbers of partitions by topic id, in order."""
     found: dict[bytes, list[int]] = {}
     for part in sorted(parts):
         found.setdefault(part.topic_id, []).append(part.number)
@@ -52,13 +52,13 @@ class ConsumerMember:
     epoch: int = JOINING
     previous_epoch: int = JOINING
     state: ReconciliationState = ReconciliationState.STABLE
-    # What it has, and what it has and must give up, each with the epoch at which it came to it.
+    # The assigned partitions, and those to be revoked, each with the epoch of its assignment.
     assigned: Mapping[Part, int] = dataclasses.field(default_factory=dict)
     revoking: Mapping[Part, int] = dataclasses.field(default_factory=dict)
 
     @property
     def described(self) -> tuple[object, ...]:
-        """What it said of itself: the part that is kept in a record of its own."""
+        """The member's description: the fields of its `KeyType.MEMBER` record."""
         return (
             self.client, self.instance_id, self.rack_id, self.rebalance_timeout_ms, self.topics, self.regex,
             self.assignor,
@@ -66,11 +66,11 @@ class ConsumerMember:
 
     @property
     def placed(self) -> tuple[object, ...]:
-        """How far it is: the part that is kept in another record."""
+        """The current assignment: the fields of its `KeyType.CURRENT` record."""
         return (self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking)
 
     def is_at(self, epoch: int) -> bool:
-        """Whether it has all that the target of that epoch gives it."""
+        """Return whether the member has its whole target of that epoch."""
         return self.state is ReconciliationState.STABLE and self.epoch == epoch
 
     def __repr__(self) -> str:
@@ -78,21 +78,21 @@ class ConsumerMember:
 
 
 class ConsumerGroup:
-    """All members, and what they are to have."""
+    """The members of a group and their target assignment."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 0  # goes up with every change of members, subscriptions or topics
-        self.metadata_hash = 0  # of the topics that are subscribed to, as of that epoch
+        self.epoch = 0  # rises with every change of members, subscriptions or topics
+        self.metadata_hash = 0  # of the subscribed topics at that epoch
         self.assignment_epoch = 0  # the group's epoch when the target was computed
-        self.assignor = ""  # that computed it; not logged, as in Kafka
+        self.assignor = ""  # of the target; not logged, as in Kafka
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # member ids by group instance id
         self.target: dict[str, Parts] = {}
         self.owners: dict[Part, str] = {}  # member ids
-        self.regexes: dict[str, tuple[str, ...]] = {}  # the topics that each pattern stands for
-        self.seen_topics = -1  # the version of all topics that the hash and the patterns are of
-        self.emptied_ms = -1  # wall clock, since when there is no member
+        self.regexes: dict[str, tuple[str, ...]] = {}  # the topics that match each pattern
+        self.seen_topics = -1  # the version of the topics for which the hash and the patterns were computed
+        self.emptied_ms = -1  # wall clock, when the last member left
         self.dead = False
 
     @property
@@ -116,8 +116,16 @@ class ConsumerGroup:
         self.assignment_epoch = epoch
         self.assignor = assignor
 
+    def set_patterns(self, regexes: dict[str, tuple[str, ...]], seen_topics: int) -> None:
+        """Set the topics that match each pattern, at a version of all topics."""
+        self.regexes = regexes
+        self.seen_topics = seen_topics
+
+    def end(self) -> None:
+        self.dead = True
+
     def put(self, member: ConsumerMember) -> None:
-        """Set a member in force, new or changed."""
+        """Add a member, or replace it by its new version."""
         self._disown(member.member_id)
         self.members[member.member_id] = member
         if member.instance_id is not None:
@@ -126,9 +134,10 @@ class ConsumerGroup:
             self.owners[part] = member.member_id
 
     def remove(self, member_id: str, now_ms: int) -> None:
-        """Let a member go, with what it has."""
+        """Remove a member and its assignment."""
         self._disown(member_id)
         member = self.members.pop(member_id, None)
+        self.seen_topics = -1  # its subscription is gone
         self.target.pop(member_id, None)
         if member is not None and self.static.get(member.instance_id or "") == member_id:
             del self.static[member.instance_id or ""]
@@ -143,11 +152,11 @@ class ConsumerGroup:
                     del self.owners[part]
 
     def topics_of(self, member: ConsumerMember) -> set[str]:
-        """The names that a member subscribes to, those of its pattern included."""
+        """Return the topics that a member subscribes to by name or pattern."""
         return {*member.topics, *self.regexes.get(member.regex or "", ())}
 
     def subscribed_topics(self) -> set[str]:
-        """The names that any member subscribes to."""
+        """Return the topics that any member subscribes to."""
         return {name for member in self.members.values() for name in self.topics_of(member)}
 
     def __repr__(self) -> str:
@@ -155,7 +164,7 @@ class ConsumerGroup:
 
 
 def preferred_assignor(members: Iterable[ConsumerMember], default: str) -> str:
-    """The assignor that most members ask for."""
+    """Return the assignor that most members ask for."""
     votes: dict[str, int] = {}
     for member in members:
         if member.assignor:

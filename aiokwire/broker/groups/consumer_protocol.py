@@ -1,9 +1,9 @@
-"""The consumer protocol (KIP-848): heartbeats move a group, and so do deadlines. The broker assigns.
+"""The consumer protocol (KIP-848): heartbeats and deadlines change a group. The broker assigns.
 
-    heartbeat -> the member as it describes itself -> the group's epoch, up where anything changed
-              -> the target assignment of that epoch -> the member's next step towards it -> logged -> in force -> told
+    heartbeat -> the member's description -> the group's epoch, raised by any change -> the target of that epoch
+              -> the member's next step towards its target -> logged -> in force -> response
 
-Everything that a heartbeat changes is one append: all of it happens, or nothing.
+All changes of a heartbeat are one append: all of them take effect, or none.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOGGED = 200  # characters of a pattern that messages show
 
 
 class _Draft:
-    """What a heartbeat makes of a group, until it is logged."""
+    """The changes of a group by a heartbeat, until they are logged."""
 
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
@@ -50,13 +50,45 @@ class _Draft:
         self.metadata_hash = group.metadata_hash
         self.assignment_epoch = group.assignment_epoch
         self.assignor = group.assignor
-        self.target: dict[str, Parts] = {}  # what differs from the group's
-        self.replaced: str | None = None  # the id under which a static member was known
+        self.target: dict[str, Parts] = {}  # the differences from the group's
+        self.replaced: str | None = None  # the old id of a returning static member
         self.regexes = group.regexes
+
+    def replace(self, old_id: str, member_id: str) -> None:
+        """Give the target of a static member to its new id."""
+        self.replaced = old_id
+        self.rows.extend(records.ends_of_member(self.group.group_id, old_id))
+        self._set_target(member_id, self.group.target.get(old_id, NOTHING))
+
+    def raise_epoch(self, metadata_hash: int) -> None:
+        self.epoch, self.metadata_hash = self.group.epoch + 1, metadata_hash
+        self.rows.append(records.epoch_row(self.group.group_id, self.epoch, metadata_hash))
+
+    def set_patterns(self, regexes: dict[str, tuple[str, ...]], topics_version: int) -> None:
+        now = wall_ms()
+        before = self.group.regexes
+        for pattern in {**before, **regexes}:
+            if before.get(pattern) != regexes.get(pattern):
+                topics = regexes.get(pattern)
+                self.rows.append(records.regex_row(self.group.group_id, pattern, topics, topics_version, now))
+        self.regexes = regexes
+
+    def assign(self, assignor: str, assigned: Mapping[str, Parts]) -> None:
+        """Set the target of the draft's epoch."""
+        last = {**self.group.target, **self.target}
+        for member_id, parts in assigned.items():
+            if last.get(member_id) != parts:
+                self._set_target(member_id, parts)
+        self.assignor, self.assignment_epoch = assignor, self.epoch
+        self.rows.append(records.target_epoch_row(self.group.group_id, self.epoch))
+
+    def _set_target(self, member_id: str, parts: Parts) -> None:
+        self.target[member_id] = parts
+        self.rows.append(records.target_row(self.group.group_id, member_id, parts))
 
 
 class ConsumerProtocol:
-    """Moves groups of the consumer protocol."""
+    """Changes groups of the consumer protocol."""
 
     def __init__(self, context: GroupContext) -> None:
         self._timers = context.timers
@@ -70,7 +102,7 @@ class ConsumerProtocol:
     def heartbeat(self, group: ConsumerGroup, heartbeat: Heartbeat) -> HeartbeatResult:
         """ConsumerGroupHeartbeat.
 
-        Raises: StorageError: nothing happened.
+        Raises: StorageError: nothing changed.
         """
         fault = (
             member_fault(group, heartbeat)
@@ -98,16 +130,16 @@ class ConsumerProtocol:
             draft.rows.append(records.current_row(group.group_id, placed))
         self._enforce(draft, placed)
         self._set_deadlines(group, member, placed)
-        return self._tell(heartbeat, member, placed)
+        return self._result_of(heartbeat, member, placed)
 
     def _size_fault(self, group: ConsumerGroup, heartbeat: Heartbeat) -> Fault | None:
         most = self._context.configs.integer("group.consumer.max.size")
         if len(group.members) < most or heartbeat.member_id in group.members or heartbeat.instance_id in group.static:
             return None
-        return Fault(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {most} members, which is the most")
+        return Fault(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has its maximum of {most} members")
 
     def _member_of(self, draft: _Draft, heartbeat: Heartbeat) -> tuple[ConsumerMember | None, ConsumerMember]:
-        """The member as it was, None for a new one, and as it describes itself now."""
+        """Return the member as it was (None for a new one) and with its new description."""
         group = draft.group
         member_id = heartbeat.member_id or self._context.new_id()
         owner = group.static.get(heartbeat.instance_id or "", member_id)
@@ -115,22 +147,18 @@ class ConsumerProtocol:
         if known is None:
             return None, updated(ConsumerMember(member_id, heartbeat.client), heartbeat)
         if owner != member_id:
-            # A static member comes back: what it had was kept for it.
-            draft.replaced = owner
-            draft.rows += records.ends_of_member(group.group_id, owner)
-            draft.target[member_id] = group.target.get(owner, NOTHING)
-            draft.rows.append(records.target_row(group.group_id, member_id, draft.target[member_id]))
+            draft.replace(owner, member_id)  # a static member comes back: its assignment was kept
             known = dataclasses.replace(known, member_id=member_id, epoch=JOINING, previous_epoch=JOINING)
         elif known.epoch == LEAVING_FOR_A_WHILE:
             known = dataclasses.replace(known, epoch=JOINING, previous_epoch=JOINING)
         return known, updated(known, heartbeat)
 
     def _describe(self, draft: _Draft, known: ConsumerMember | None, member: ConsumerMember) -> None:
-        """Log what the member says of itself; raise the group's epoch where that, or the topics, changed."""
+        """Log the member's description; raise the group's epoch if the subscription or the topics changed."""
         group = draft.group
         changed = known is None or (known.topics, known.regex) != (member.topics, member.regex)
         if known is None or draft.replaced is not None or known.described != member.described:
-            # before the other records of the member: they rest on this one
+            # Before the member's other records, which need this one.
             place = 3 if draft.replaced is not None else 0
             draft.rows.insert(place, records.member_row(group.group_id, member))
         if changed or group.seen_topics != self._context.topics.version:
@@ -138,8 +166,7 @@ class ConsumerProtocol:
             self._resolve_patterns(draft, members.values())
             hashed = self._hash_of(draft, members)
             if changed or hashed != draft.metadata_hash or group.epoch == 0:
-                draft.epoch, draft.metadata_hash = group.epoch + 1, hashed
-                draft.rows.append(records.epoch_row(group.group_id, draft.epoch, hashed))
+                draft.raise_epoch(hashed)
 
     def _members_with(self, draft: _Draft, member: ConsumerMember) -> dict[str, ConsumerMember]:
         members = {**draft.group.members, member.member_id: member}
@@ -148,7 +175,7 @@ class ConsumerProtocol:
         return members
 
     def _resolve_patterns(self, draft: _Draft, members: Iterable[ConsumerMember]) -> None:
-        """Find the topics of every pattern, but of those that were matched with the present topics."""
+        """Find the topics of every pattern that was not matched with the present topics."""
         group, topics = draft.group, self._context.topics
         known = group.regexes if group.seen_topics == topics.version else {}
         budget = Budget()
@@ -156,20 +183,15 @@ class ConsumerProtocol:
             text: known[text] if text in known else self._topics_matching(group, text, budget)
             for text in dict.fromkeys(one.regex for one in members if one.regex)
         }
-        now = wall_ms()
-        for pattern in {**group.regexes, **found}:
-            if group.regexes.get(pattern) != found.get(pattern):
-                row = records.regex_row(group.group_id, pattern, found.get(pattern), topics.version, now)
-                draft.rows.append(row)
-        draft.regexes = found
+        draft.set_patterns(found, topics.version)
 
     def _topics_matching(self, group: ConsumerGroup, text: str, budget: Budget) -> tuple[str, ...]:
-        """The topics of a pattern; those known before, when it cannot be run: it may come from an older log."""
+        """Return the topics of a pattern; the known ones if it cannot be matched: it may come from an older log."""
         try:
             return tuple(Pattern(text, budget).select(topic.name for topic in self._context.topics))
         except InvalidPattern as error:
             logger.warning(
-                "group %r: the topics of pattern %r stay as they are, it cannot be matched: %s",
+                "group %r: pattern %r cannot be matched, its topics are unchanged: %s",
                 group.group_id,
                 text[:LOGGED],
                 error,
@@ -187,7 +209,7 @@ class ConsumerProtocol:
         return None
 
     def _hash_of(self, draft: _Draft, members: Mapping[str, ConsumerMember]) -> int:
-        """A number that changes with the topics that are subscribed to: their ids and partitions."""
+        """Return a hash of the subscribed topics: their ids and partition counts."""
         names = {name for one in members.values() for name in self._topics_of(draft, one)}
         digest = hashlib.blake2b(digest_size=8)
         for name in sorted(names):
@@ -211,14 +233,8 @@ class ConsumerProtocol:
             counts.update(ids)
             subscribers.append(Subscriber(one.member_id, one.instance_id, frozenset(ids)))
         last = {**group.target, **draft.target}
-        draft.assignor = preferred_assignor(members.values(), self._default_assignor)
-        assigned = ASSIGNORS[draft.assignor](subscribers, counts, last)
-        for member_id, parts in assigned.items():
-            if last.get(member_id) != parts:
-                draft.target[member_id] = parts
-                draft.rows.append(records.target_row(group.group_id, member_id, parts))
-        draft.assignment_epoch = draft.epoch
-        draft.rows.append(records.target_epoch_row(group.group_id, draft.epoch))
+        assignor = preferred_assignor(members.values(), self._default_assignor)
+        draft.assign(assignor, ASSIGNORS[assignor](subscribers, counts, last))
 
     def _enforce(self, draft: _Draft, member: ConsumerMember) -> None:
         group = draft.group
@@ -227,15 +243,14 @@ class ConsumerProtocol:
         if draft.replaced is not None:
             self._cancel(group, draft.replaced)
             group.remove(draft.replaced, wall_ms())
-        group.epoch, group.metadata_hash = draft.epoch, draft.metadata_hash
-        group.assignment_epoch, group.assignor = draft.assignment_epoch, draft.assignor
+        group.set_epoch(draft.epoch, draft.metadata_hash)
+        group.set_target_epoch(draft.assignment_epoch, draft.assignor)
         group.target.update(draft.target)
-        group.regexes = draft.regexes
-        group.seen_topics = self._context.topics.version
+        group.set_patterns(draft.regexes, self._context.topics.version)
         if group.members.get(member.member_id) is not member:
             group.put(member)
 
-    def _tell(self, heartbeat: Heartbeat, before: ConsumerMember, member: ConsumerMember) -> HeartbeatResult:
+    def _result_of(self, heartbeat: Heartbeat, before: ConsumerMember, member: ConsumerMember) -> HeartbeatResult:
         news = heartbeat.is_full or before.assigned.keys() != member.assigned.keys() or heartbeat.epoch != before.epoch
         return HeartbeatResult(
             ErrorCode.NONE,
@@ -246,12 +261,12 @@ class ConsumerProtocol:
             frozenset(member.assigned) if news else None,
         )
 
-    # --- members that leave or die ------------------------------------------------------------------------------------
+    # --- leaving and timeouts -----------------------------------------------------------------------------------------
 
     def _leave(self, group: ConsumerGroup, heartbeat: Heartbeat) -> HeartbeatResult:
         member_id = group.static[heartbeat.instance_id] if heartbeat.instance_id is not None else heartbeat.member_id
         if heartbeat.epoch == LEAVING_FOR_A_WHILE:
-            # What it has is kept for it until its session ends.
+            # Its assignment is kept until its session ends.
             gone = dataclasses.replace(
                 group.members[member_id], epoch=LEAVING_FOR_A_WHILE, state=ReconciliationState.STABLE, revoking={}
             )
@@ -263,16 +278,15 @@ class ConsumerProtocol:
         return HeartbeatResult(ErrorCode.NONE, None, member_id, heartbeat.epoch)
 
     def remove(self, group: ConsumerGroup, member_id: str) -> None:
-        """Let a member go; the others take what it had.
+        """Remove a member; the others take over its partitions.
 
-        Raises: StorageError: it stays.
+        Raises: StorageError: the member stays.
         """
         rows = records.ends_of_member(group.group_id, member_id)
         rows.append(records.epoch_row(group.group_id, group.epoch + 1, group.metadata_hash))
         self._context.append(group.group_id, rows)
         group.remove(member_id, wall_ms())
-        group.epoch += 1
-        group.seen_topics = -1  # its subscription went with it
+        group.set_epoch(group.epoch + 1, group.metadata_hash)
         self._cancel(group, member_id)
 
     def _set_deadlines(self, group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> None:
@@ -284,23 +298,23 @@ class ConsumerProtocol:
             self._timers.set(key, member.rebalance_timeout_ms / 1000)
 
     def hear(self, group: ConsumerGroup, member_id: str) -> None:
-        """A member gave a sign of life."""
+        """Restart a member's session timeout."""
         seconds = self._context.configs.integer("group.consumer.session.timeout.ms") / 1000
         self._timers.set(Key(Due.SESSION, group.group_id, member_id), seconds)
 
     def on_timeout(self, group: ConsumerGroup, key: Key) -> None:
-        """A member was not heard of, or did not give up what it must, in time."""
+        """Remove a member that sent no heartbeat, or did not revoke its partitions, in time."""
         member = group.members.get(key.member_id)
         if member is None or (
             key.due is Due.REVOCATION and member.state is not ReconciliationState.UNREVOKED_PARTITIONS
         ):
             return
-        why = "was not heard of" if key.due is Due.SESSION else "did not give up its partitions"
+        why = "sent no heartbeat" if key.due is Due.SESSION else "did not revoke its partitions"
         logger.info("group %r: member %r %s in time", group.group_id, key.member_id, why)
         try:
             self.remove(group, key.member_id)
         except StorageError as error:
-            logger.error("that it left cannot be logged: %s; it is tried again", error)
+            logger.error("group %r: member %r cannot be removed: %s; retrying", group.group_id, key.member_id, error)
             self.hear(group, key.member_id)
 
     def _cancel(self, group: ConsumerGroup, member_id: str) -> None:
@@ -308,7 +322,7 @@ class ConsumerProtocol:
         self._timers.cancel(Key(Due.REVOCATION, group.group_id, member_id))
 
     def restored(self, group: ConsumerGroup) -> None:
-        """Give the members of a group that was loaded their sessions anew."""
+        """Start the sessions of a loaded group's members."""
         for member in group.members.values():
             self.hear(group, member.member_id)
             if member.state is ReconciliationState.UNREVOKED_PARTITIONS:
@@ -316,6 +330,6 @@ class ConsumerProtocol:
                 self._timers.set(Key(Due.REVOCATION, group.group_id, member.member_id), seconds)
 
     def unload(self, group: ConsumerGroup) -> None:
-        """Keep no deadline any more: another node goes on."""
+        """Cancel the group's deadlines: another node takes over."""
         for member_id in group.members:
             self._cancel(group, member_id)

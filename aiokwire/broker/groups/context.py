@@ -1,4 +1,4 @@
-"""What both protocols of groups act with: deadlines, the log, configs, ids, and the topics that can be assigned."""
+"""The context of both group protocols: deadlines, the log, configs, member ids, and topics."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Records = Sequence[tuple[bytes, bytes | None]]
 
 
 class GroupContext(NamedTuple):
-    """Handed in by the coordinator."""
+    """What the coordinator shares with both protocols."""
 
     timers: Timers
-    # Appends records of a group to `__consumer_offsets`; raises StorageError, and then nothing was appended.
+    # Appends records of a group to `__consumer_offsets`; raises StorageError if nothing was appended.
     append: Callable[[str, Records], None]
     configs: BrokerConfigs
     rng: random.Random
     topics: TopicRegistry
 
     def new_id(self) -> str:
-        """A random part of a member id."""
+        """Return a random part of a member id."""
         return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))

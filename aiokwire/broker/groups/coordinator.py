@@ -1,12 +1,12 @@
-"""The group coordinator: every group of the broker, whichever protocol its members speak.
+"""The group coordinator: every group of the broker, of either protocol.
 
-    coordinator.run(group, action, refused)     around what a request does, for the handlers
+    coordinator.run(group, action, refused)     around a request's action, for the handlers
     join, sync, heartbeat, leave                the classic protocol
     consumer_heartbeat                          the consumer protocol
-    commit_fault, fetch_fault                   whether offsets may be committed or fetched in a member's name
+    commit_fault, fetch_fault                   whether a member may commit or fetch offsets
 
-A group that stands for offsets only is not kept here: the offsets are. Everything happens on the loop without waiting,
-by requests and by the deadlines of one heap.
+A group that has only offsets is not kept here; `OffsetStore` keeps its offsets. Requests and deadlines change groups on
+the loop, without waiting.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ B = TypeVar("B")
 
 
 class GroupCoordinator:
-    """Every group with members, or that had some."""
+    """Every group that has or had members."""
 
     def __init__(self, topics: TopicRegistry, configs: BrokerConfigs, rng: random.Random, offsets: OffsetStore) -> None:
         self._topics = topics
         self._configs = configs
         self._offsets = offsets
         self._groups: dict[str, Group] = {}
-        self._loading: set[str] = set()  # moved to another node, which has not read them yet
+        self._loading: set[str] = set()  # moved to a node that has not loaded them yet
         self._timers = Timers(self._on_timer)
         context = GroupContext(self._timers, self._append, configs, rng, topics)
         self._classic = ClassicProtocol(context)
@@ -64,11 +64,11 @@ class GroupCoordinator:
     # --- groups -------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The ids of all groups, those that have nothing but offsets included."""
+        """Return the ids of all groups, including those that have only offsets."""
         return sorted({*self._groups, *self._offsets.groups()})
 
     def find(self, group_id: str) -> Group | None:
-        """A group; one that stands for offsets only is an empty one of the classic protocol."""
+        """Return a group; one that has only offsets is an empty group of the classic protocol."""
         group = self._groups.get(group_id)
         if group is None and self._offsets.of_group(group_id):
             return ClassicGroup(group_id)
@@ -77,10 +77,10 @@ class GroupCoordinator:
     def _append(self, group_id: str, rows: Sequence[Row]) -> None:
         self._offsets.log.append(group_id, rows, wall_ms())
 
-    # --- life ---------------------------------------------------------------------------------------------------------
+    # --- loading and deadlines ----------------------------------------------------------------------------------------
 
     def take_in(self, batch: RecordBatch, only: frozenset[str] | None = None) -> None:
-        """Put in force what a batch of the log says about groups, or about `only` some of them.
+        """Apply a batch of the log to all groups, or to `only` some of them.
 
         Raises: CorruptRecord.
         """
@@ -108,7 +108,7 @@ class GroupCoordinator:
                 consumer_records.take_in(group, key, record.value, record.timestamp)
 
     def start(self) -> None:
-        """Begin to count the deadlines of what was loaded. To be called on the loop that serves."""
+        """Start the deadlines of loaded groups. Call it on the loop that serves."""
         for group in self._groups.values():
             self._restored(group)
 
@@ -119,13 +119,13 @@ class GroupCoordinator:
             self._consumer.restored(group)
 
     def close(self) -> None:
-        """Count no deadline any more."""
+        """Cancel all deadlines."""
         self._timers.close()
 
     def hand_over(self, group_ids: Iterable[str], seconds: float = 0.0) -> None:
-        """Let groups be read from the log anew, as a node does that begins to coordinate them.
+        """Load groups again from the log after `seconds`, as their new coordinator does.
 
-        Who waits is told that this is not the coordinator; requests are told to wait until that is done.
+        Waiting members receive NOT_COORDINATOR; until then requests receive COORDINATOR_LOAD_IN_PROGRESS.
         """
         for group_id in group_ids:
             group = self._groups.pop(group_id, None)
@@ -151,7 +151,7 @@ class GroupCoordinator:
         except StorageError as error:
             logger.error("group %r: %s", key.group_id, error)
         except Exception:
-            logger.exception("group %r: its deadline %s failed in the broker", key.group_id, key.due.name)
+            logger.exception("group %r: handling its deadline %s failed", key.group_id, key.due.name)
 
     def _act_on(self, key: Key) -> None:
         if key.due is Due.LOAD:
@@ -172,7 +172,7 @@ class GroupCoordinator:
             self._forget_if_unused(group)
 
     def _forget_if_unused(self, group: ClassicGroup) -> None:
-        """Keep no group that never came to be."""
+        """Remove a group that has never had a member."""
         if group.never_had_members and self._groups.get(group.group_id) is group:
             del self._groups[group.group_id]
 
@@ -181,7 +181,7 @@ class GroupCoordinator:
     def run(
         self, group_id: str, action: Callable[[], A | Awaitable[A]], refused: Callable[[ErrorCode], A]
     ) -> A | Awaitable[A]:
-        """Do `action` once the log is ready; `refused` answers for trouble with the disk."""
+        """Run `action` once the log is ready; `refused` makes the response if the disk fails."""
         if group_id in self._loading:
             return refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
@@ -198,7 +198,7 @@ class GroupCoordinator:
         shape: Callable[[A], B],
         refused: Callable[[ErrorCode], A],
     ) -> B | Awaitable[B]:
-        """As `run`, for an action that answers when the group is ready; `shape` makes the response of it."""
+        """As `run`, for an action that replies once the group is ready; `shape` makes the response."""
         reply = Reply[A]()
 
         def begin() -> B | Awaitable[B]:
@@ -208,10 +208,10 @@ class GroupCoordinator:
         return self.run(group_id, begin, lambda code: shape(refused(code)))
 
     def load_fault(self, group_id: str) -> ErrorCode:
-        """Whether a group cannot be asked about yet."""
+        """Return COORDINATOR_LOAD_IN_PROGRESS while a group is being loaded, else NONE."""
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if group_id in self._loading else ErrorCode.NONE
 
-    # --- the classic protocol: to be called within `run` --------------------------------------------------------------
+    # --- the classic protocol: call within `run` ----------------------------------------------------------------------
 
     def join(self, asked: Join, reply: Reply[Joined]) -> None:
         """JoinGroup.
@@ -276,7 +276,7 @@ class GroupCoordinator:
         return codes
 
     def _remove_member(self, group: ConsumerGroup, leaver: Leaver) -> ErrorCode:
-        """A tool removes a member of the consumer protocol."""
+        """Remove a member of the consumer protocol for a tool."""
         member_id = leaver.member_id or group.static.get(leaver.instance_id or "", "")
         if leaver.instance_id is not None and group.static.get(leaver.instance_id, member_id) != member_id:
             return ErrorCode.FENCED_INSTANCE_ID
@@ -285,7 +285,7 @@ class GroupCoordinator:
         self._consumer.remove(group, member_id)
         return ErrorCode.NONE
 
-    # --- the consumer protocol: to be called within `run` -------------------------------------------------------------
+    # --- the consumer protocol: call within `run` ---------------------------------------------------------------------
 
     def consumer_heartbeat(self, heartbeat: Heartbeat) -> HeartbeatResult:
         """ConsumerGroupHeartbeat.
@@ -316,12 +316,12 @@ class GroupCoordinator:
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     def commit_fault(self, group_id: str, by: Committer, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Why offsets cannot be committed in this name; where they can, that is a sign of life."""
+        """Return why the committer may not commit, or NONE; a commit also restarts its session timeout."""
         if group_id in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         group = self._groups.get(group_id)
         if group is None:
-            # Only a tool, or a consumer that assigns its partitions itself, makes a group by committing.
+            # Only a tool, or a consumer that assigns its own partitions, creates a group by a commit.
             return ErrorCode.NONE if by.epoch < 0 else ErrorCode.ILLEGAL_GENERATION
         if isinstance(group, ConsumerGroup):
             topics = [(self._topics.get(tp.topic), tp.partition) for tp in partitions]
@@ -334,7 +334,7 @@ class GroupCoordinator:
         return code
 
     def fetch_fault(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Why committed offsets cannot be fetched in this name."""
+        """Return why the member may not fetch committed offsets, or NONE."""
         if group_id in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         group = self._groups.get(group_id)
@@ -347,7 +347,7 @@ class GroupCoordinator:
     # --- tools --------------------------------------------------------------------------------------------------------
 
     def delete(self, group_id: str) -> ErrorCode:
-        """DeleteGroups: forget a group without members, with its offsets. To be called within `run`.
+        """DeleteGroups: delete a group without members, and its offsets. Call it within `run`.
 
         Raises: StorageError.
         """
@@ -361,30 +361,29 @@ class GroupCoordinator:
         return ErrorCode.NONE
 
     def _end(self, group: Group) -> None:
-        """Forget a group that is empty, in the log as well."""
+        """Delete an empty group, in the log as well."""
         if isinstance(group, ConsumerGroup):
             self._append(group.group_id, consumer_records.ends_of_group(group))
             self._consumer.unload(group)
-            group.dead = True
+            group.end()
         else:
             if group.generation:
                 self._append(group.group_id, [(group_key(group.group_id), None)])
             self._classic.unload(group)
-            group.fire(ClassicEvent.DELETED, wall_ms())
+            group.move(ClassicEvent.DELETED, wall_ms())
         self._groups.pop(group.group_id, None)
 
     def subscribed_topics(self, group_id: str) -> set[str] | None:
-        """The topics that a group with members reads; None: nobody can tell, it may be any."""
+        """Return the topics that a group with members reads; None: unknown, it may be any."""
         group = self._groups.get(group_id)
         if group is None or not group.members:
             return set()
         return group.subscribed_topics()
 
     def expire(self, now_ms: int) -> int:
-        """Forget offsets that nobody committed for offsets.retention.minutes and nobody reads by, and groups that have
-        none left; gives how many offsets.
+        """Delete unused offsets not committed for offsets.retention.minutes, and groups without offsets.
 
-        Raises: StorageError: the rest is for the next time.
+        Return the number of offsets. Raises: StorageError: the rest is left for the next call.
         """
         kept_ms = self._configs.integer("offsets.retention.minutes") * 60_000
         count = 0
@@ -411,7 +410,7 @@ class GroupCoordinator:
     # --- for tests ----------------------------------------------------------------------------------------------------
 
     def evict(self, group_id: str, member_id: str) -> None:
-        """Let a member's session end now.
+        """End a member's session now.
 
         Raises: StorageError. KeyError: there is no such group or member.
         """
@@ -423,7 +422,7 @@ class GroupCoordinator:
             self._classic.leave(group, [Leaver(member_id, None)])
 
     def rebalance(self, group_id: str) -> None:
-        """Begin a rebalance of a group with members. Nothing happens where one is under way.
+        """Start a rebalance of a group with members, unless one is in progress.
 
         Raises: StorageError. KeyError: there is no such group.
         """
@@ -431,13 +430,13 @@ class GroupCoordinator:
         if isinstance(group, ConsumerGroup):
             row = consumer_records.epoch_row(group_id, group.epoch + 1, group.metadata_hash)
             self._append(group_id, [row])
-            group.epoch += 1
+            group.set_epoch(group.epoch + 1, group.metadata_hash)
         elif group.state in {ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE}:
             self._classic.begin(group)
 
 
 def _empty_since(group: Group | None) -> int:
-    """Since when nobody reads with a group's offsets, by the wall clock; -1 where that was never otherwise."""
+    """Return when a group lost its last member, by the wall clock; -1 if it has members or never had one."""
     if isinstance(group, ClassicGroup):
         return group.changed_ms if group.state is ClassicState.EMPTY else -1
     return group.emptied_ms if group is not None else -1

@@ -1,6 +1,6 @@
-"""How a member of the consumer protocol gets from what it has to its target: give up first, then take what is free.
+"""Reconciles a member of the consumer protocol with its target: first it revokes, then it takes free partitions.
 
-A plain function of the member, its target, and what others have. The steps are those of KIP-848.
+A pure function of the member, its target, and the partitions of others. The steps are those of KIP-848.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def reconcile(
     owned: Parts | None,
     is_taken: Callable[[Part], bool],
 ) -> ConsumerMember:
-    """The next step of a member; itself where it has to wait.
+    """Return the member after its next step, or the same member if it has to wait.
 
-    `owned` is what the member says that it has, None where it said nothing. `is_taken` tells what somebody has.
+    `owned` are the partitions that the member reports, None if it reports none. `is_taken`: another member has it.
     """
     if member.state is ReconciliationState.STABLE and member.epoch == target_epoch:
         return member
@@ -35,7 +35,7 @@ def reconcile(
             member, state=ReconciliationState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
         )
     wanted = [part for part in target if part not in kept]
-    # What it gave up itself, just now, nobody else took yet.
+    # No other member has taken the partitions that it has just revoked.
     free = [part for part in wanted if part in member.revoking or not is_taken(part)]
     return dataclasses.replace(
         member,
@@ -48,5 +48,5 @@ def reconcile(
 
 
 def _still_has(owned: Parts | None, given_up: Mapping[Part, int]) -> bool:
-    """Whether a member has, for all that is known, something that it must give up."""
+    """Return whether a member may still have partitions that it must revoke."""
     return owned is None or any(part in given_up for part in owned)

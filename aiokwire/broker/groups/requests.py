@@ -1,4 +1,4 @@
-"""What members ask and are answered, without the wire: what the handlers and the coordinator talk in."""
+"""Requests and replies of group members, independent of the wire format. Used by handlers and coordinator."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 NO_GENERATION = -1
-# Bytes of a name that the records of groups can hold, with room for the member id that is made of it.
+# Bytes of a name that a group's records can hold, with room for a member id that starts with it.
 LONGEST_NAME = 2**15 - 1 - 64
 
 
 class Client(NamedTuple):
-    """Who sends a request, as groups remember it."""
+    """The sender of a request, as stored in groups."""
 
     client_id: str
     host: str
@@ -34,12 +34,12 @@ class Join(NamedTuple):
     protocols: tuple[tuple[str, bytes], ...]  # name and the member's metadata, best first
     session_timeout_ms: int
     rebalance_timeout_ms: int
-    needs_known_id: bool = False  # a new member first gets its id, and joins with it (KIP-394)
-    may_skip_assignment: bool = False  # it understands that a leader need not assign anew (KIP-814)
+    needs_known_id: bool = False  # a new member first receives its id and joins with it (KIP-394)
+    may_skip_assignment: bool = False  # the version can ask a leader not to assign (KIP-814)
 
 
 class JoinedMember(NamedTuple):
-    """What the leader learns of a member."""
+    """A member in the leader's response."""
 
     member_id: str
     instance_id: str | None
@@ -47,7 +47,7 @@ class JoinedMember(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The answer to JoinGroup."""
+    """The reply to JoinGroup."""
 
     code: ErrorCode
     member_id: str = ""
@@ -72,7 +72,7 @@ class Sync(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """The answer to SyncGroup."""
+    """The reply to SyncGroup."""
 
     code: ErrorCode
     assignment: bytes = b""
@@ -81,14 +81,14 @@ class Synced(NamedTuple):
 
 
 class Leaver(NamedTuple):
-    """One member that leaves, or is made to."""
+    """A member that leaves or is removed."""
 
     member_id: str
     instance_id: str | None
 
 
 class Committer(NamedTuple):
-    """In whose name offsets are committed or fetched."""
+    """The member or tool that commits offsets."""
 
     member_id: str
     instance_id: str | None
@@ -98,35 +98,34 @@ class Committer(NamedTuple):
 
 
 class Reply(Generic[A]):
-    """An answer that may come at once or later; only the first one counts."""
+    """A reply that is given at once or later; only the first one counts."""
 
-    __slots__ = ("_answer", "_tell")
+    __slots__ = ("_answer", "_on_answer")
 
     def __init__(self) -> None:
         self._answer: A | None = None
-        self._tell: Callable[[A], None] | None = None  # who waits
+        self._on_answer: Callable[[A], None] | None = None
 
     def give(self, answer: A) -> None:
-        """Answer."""
         if self._answer is None:
             self._answer = answer
-            if self._tell is not None:
-                self._tell(answer)
+            if self._on_answer is not None:
+                self._on_answer(answer)
 
     def get(self, shape: Callable[[A], B]) -> B | Awaitable[B]:
-        """What `shape` makes of the answer, to be awaited where it is not there yet."""
+        """Return `shape` of the answer, or an awaitable if there is no answer yet."""
         if self._answer is not None:
             return shape(self._answer)
         future: asyncio.Future[B] = asyncio.get_running_loop().create_future()
 
-        def tell(answer: A) -> None:
-            if not future.done():  # its client may be gone
+        def on_answer(answer: A) -> None:
+            if not future.done():  # cancelled if the client is gone
                 future.set_result(shape(answer))
 
-        self._tell = tell
+        self._on_answer = on_answer
         return future
 
 
 def too_long(*names: str | None) -> bool:
-    """Whether a name is longer than a record can hold: newer requests carry longer ones."""
+    """Return whether a name is too long for a record: newer requests can carry longer names."""
     return any(name is not None and len(name) * 4 > LONGEST_NAME < len(name.encode()) for name in names)

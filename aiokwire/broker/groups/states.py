@@ -1,11 +1,11 @@
-"""The states of groups and of their members, as Kafka names and numbers them.
+"""The states of groups and of their members, with Kafka's names and numbers.
 
-A group of the classic protocol is moved by a table:
+A group of the classic protocol has a table:
 
 Empty --rebalance--> PreparingRebalance --joined--> CompletingRebalance --synced--> Stable --rebalance--> ...
                                        `-abandoned-> Empty
 
-A group of the consumer protocol (KIP-848) has no such way: its state follows from its epochs.
+The state of a group of the consumer protocol (KIP-848) follows from its epochs.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import enum
 
 
 class ClassicState(enum.Enum):
-    """Where a group of the classic protocol is; the value is its name in answers and filters."""
+    """The state of a group of the classic protocol; the value is its name in responses and filters."""
 
-    EMPTY = "Empty"  # no members; offsets may be kept
-    PREPARING_REBALANCE = "PreparingRebalance"  # waits for its members to join again
+    EMPTY = "Empty"  # no members; there may be offsets
+    PREPARING_REBALANCE = "PreparingRebalance"  # waits for its members to rejoin
     COMPLETING_REBALANCE = "CompletingRebalance"  # waits for the leader's assignment
     STABLE = "Stable"
     DEAD = "Dead"  # deleted
 
 
 class ClassicEvent(enum.Enum):
-    """What moves a group of the classic protocol."""
+    """The events of a group of the classic protocol."""
 
-    REBALANCE = enum.auto()  # a member came, went or changed
-    JOINED = enum.auto()  # everybody joined, or the time for it is over
-    ABANDONED = enum.auto()  # the time for joining is over, and nobody is left
-    SYNCED = enum.auto()  # the leader said who gets what
+    REBALANCE = enum.auto()  # a member joined, left or changed
+    JOINED = enum.auto()  # all members joined, or the rebalance timeout is over
+    ABANDONED = enum.auto()  # the rebalance timeout is over, and no member is left
+    SYNCED = enum.auto()  # the leader sent the assignment
     DELETED = enum.auto()
 
 
@@ -45,18 +45,18 @@ TRANSITIONS: dict[tuple[ClassicState, ClassicEvent], ClassicState] = {
 
 
 class ConsumerState(enum.Enum):
-    """Where a group of the consumer protocol is; the value is its name in answers and filters."""
+    """The state of a group of the consumer protocol; the value is its name in responses and filters."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"  # its target assignment is older than its members' subscriptions
-    RECONCILING = "Reconciling"  # members are on their way to the target
+    RECONCILING = "Reconciling"  # some members have not reached their target
     STABLE = "Stable"
     DEAD = "Dead"
 
 
 class ReconciliationState(enum.IntEnum):
-    """How far a member of the consumer protocol is, numbered as in the records of `__consumer_offsets`."""
+    """The state of a member of the consumer protocol, numbered as in the records of `__consumer_offsets`."""
 
-    STABLE = 0  # it has what it was told at its epoch
-    UNREVOKED_PARTITIONS = 1  # it must give partitions up before it goes on
-    UNRELEASED_PARTITIONS = 2  # it waits for partitions that others must give up
+    STABLE = 0  # it has its target
+    UNREVOKED_PARTITIONS = 1  # it must revoke partitions first
+    UNRELEASED_PARTITIONS = 2  # it waits for partitions that others must revoke

@@ -1,6 +1,6 @@
-"""The deadlines of all groups and members: one heap and one timer of the loop, whatever their number.
+"""The deadlines of all groups and members: one heap and one timer of the loop.
 
-A deadline that is put off, as each heartbeat does, only changes a number; its place in the heap follows when it is
+Postponing a deadline, as each heartbeat does, only changes a number; its place in the heap is corrected when it is
 reached. Used by the group coordinator.
 """
 
@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 
 class Due(enum.IntEnum):
-    """What a deadline is about."""
+    """The kinds of deadlines."""
 
-    SESSION = 0  # a member was not heard of
-    PENDING = 1  # a member id was given out and never used
-    JOIN = 2  # a group waited long enough for its members
-    SYNC = 3  # a group waited long enough for its members to ask for their assignments
-    REVOCATION = 4  # a member must have given partitions up
-    LOAD = 5  # a group is loaded by its new coordinator
+    SESSION = 0  # a member sent no heartbeat
+    PENDING = 1  # a member id was sent and not used
+    JOIN = 2  # a group's members had time to join
+    SYNC = 3  # a group's members had time to sync
+    REVOCATION = 4  # a member had time to revoke partitions
+    LOAD = 5  # the new coordinator loads a group
 
 
 class Key(NamedTuple):
-    """One deadline; the member is empty where it is the group's."""
+    """One deadline; the member id is empty if it is the group's."""
 
     due: Due
     group_id: str
@@ -33,12 +33,12 @@ class Key(NamedTuple):
 
 
 class Timers:
-    """Calls `fire` with a key when its time is up, once."""
+    """Calls `fire` with a key once, at its deadline."""
 
     def __init__(self, fire: Callable[[Key], None]) -> None:
         self._fire = fire
         self._deadlines: dict[Key, float] = {}  # of the loop's clock
-        self._queued: dict[Key, float] = {}  # where the key stands in the heap; never after its deadline
+        self._queued: dict[Key, float] = {}  # the key's time in the heap; never after its deadline
         self._heap: list[tuple[float, Key]] = []
         self._handle: asyncio.TimerHandle | None = None
 
@@ -49,7 +49,7 @@ class Timers:
         return key in self._deadlines
 
     def set(self, key: Key, seconds: float) -> None:
-        """Fire for the key after so many seconds from now, whatever was set for it before."""
+        """Set the key's deadline to `seconds` from now, or move it there."""
         deadline = asyncio.get_running_loop().time() + seconds
         self._deadlines[key] = deadline
         queued = self._queued.get(key)
@@ -57,15 +57,15 @@ class Timers:
             self._push(key, deadline)
 
     def cancel(self, key: Key) -> None:
-        """Do not fire for the key."""
+        """Remove the key's deadline."""
         if self._deadlines.pop(key, None) is not None:
             self._queued.pop(key, None)
-            # What is left of them in the heap goes when its time comes, or when it is more than what is in use.
+            # Cancelled keys stay in the heap until their time, or until they outnumber the others.
             if len(self._heap) > 2 * len(self._deadlines) + 64:
                 self._rebuild()
 
     def close(self) -> None:
-        """Forget every deadline."""
+        """Remove every deadline."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

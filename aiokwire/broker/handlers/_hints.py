@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiokwire.broker.dispatch import Call
-from aiokwire.broker.nodes import NOBODY, Leader
+from aiokwire.broker.nodes import NO_NODE, Leader
 from aiokwire.broker.topics import Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol import ZERO_UUID
@@ -64,4 +64,4 @@ def _moved_to(call: Call, name: str, topic_id: bytes, index: int) -> Leader | No
     if partition is None or partition.leader == call.node.id or call.state.nodes.frozen:
         return None
     leader = call.state.nodes.leader(partition)
-    return leader if leader.node_id != NOBODY else None
+    return leader if leader.node_id != NO_NODE else None

@@ -23,7 +23,7 @@ def handle(request: messages.DescribeClusterRequest, call: Call) -> messages.Des
             error_code=code,
             error_message="this is a broker's listener: it describes brokers only",
         )
-    addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.told()]
+    addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.listed()]
     return messages.DescribeClusterResponse(
         cluster_id=call.state.cluster_id,
         controller_id=call.state.nodes.controller,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import Call
 from aiokwire.broker.handlers._shared import TOPIC_OPERATIONS
-from aiokwire.broker.nodes import NOBODY
+from aiokwire.broker.nodes import NO_NODE
 from aiokwire.broker.topics import Partition, Topic, name_fault
 from aiokwire.error_codes import ErrorCode
 from aiokwire.protocol.messages import describe_topic_partitions as messages
@@ -51,7 +51,7 @@ def _unknown(name: str) -> messages.DescribeTopicPartitionsResponseTopic:
 
 def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.DescribeTopicPartitionsResponseTopic:
     nodes = call.state.nodes
-    up = {node.id for node in nodes.told()}
+    up = {node.id for node in nodes.listed()}
     return messages.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
@@ -60,7 +60,7 @@ def _topic(call: Call, topic: Topic, partitions: list[Partition]) -> messages.De
         partitions=[
             messages.DescribeTopicPartitionsResponsePartition(
                 partition_index=partition.index,
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE if nodes.leader(partition).node_id == NOBODY else 0,
+                error_code=ErrorCode.LEADER_NOT_AVAILABLE if nodes.leader(partition).node_id == NO_NODE else 0,
                 leader_id=nodes.leader(partition).node_id,
                 leader_epoch=nodes.leader(partition).epoch,
                 replica_nodes=nodes.replicas(partition.index),

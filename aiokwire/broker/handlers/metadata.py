@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from aiokwire.broker.dispatch import WHOLE_TOPIC, Call, MaybeAwaitable
 from aiokwire.broker.handlers._shared import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS, find_topic
-from aiokwire.broker.nodes import NOBODY
+from aiokwire.broker.nodes import NO_NODE
 from aiokwire.broker.topics import Partition, Topic
 from aiokwire.error_codes import ErrorCode
 from aiokwire.errors import BrokerError, StorageError
@@ -86,14 +86,14 @@ def _partition(partition: Partition, call: Call) -> messages.MetadataResponsePar
     nodes = call.state.nodes
     leader = nodes.leader(partition)
     code = call.faults.code(partition.topic.name, partition.index) if call.faults is not None else ErrorCode.NONE
-    if code is ErrorCode.NONE and leader.node_id == NOBODY:
+    if code is ErrorCode.NONE and leader.node_id == NO_NODE:
         code = ErrorCode.LEADER_NOT_AVAILABLE
     replicas = nodes.replicas(partition.index)
-    up = {node.id for node in nodes.told()} if len(replicas) > 1 else replicas
+    up = {node.id for node in nodes.listed()} if len(replicas) > 1 else replicas
     return messages.MetadataResponsePartition(
         error_code=code,
         partition_index=partition.index,
-        leader_id=leader.node_id if code is ErrorCode.NONE else NOBODY,
+        leader_id=leader.node_id if code is ErrorCode.NONE else NO_NODE,
         leader_epoch=leader.epoch,
         replica_nodes=replicas,
         isr_nodes=[one for one in replicas if one in up],
@@ -104,7 +104,7 @@ def _partition(partition: Partition, call: Call) -> messages.MetadataResponsePar
 def _response(
     call: Call, request: messages.MetadataRequest, topics: list[messages.MetadataResponseTopic]
 ) -> messages.MetadataResponse:
-    addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.told()]
+    addresses = [(node.id, call.advertised(node)) for node in call.state.nodes.listed()]
     return messages.MetadataResponse(
         brokers=[
             messages.MetadataResponseBroker(node_id=node_id, host=host, port=port)

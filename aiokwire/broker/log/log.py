@@ -113,7 +113,10 @@ class PartitionLog:
         self._bases = tuple(segment.base_offset for segment in segments)
         self._active = segments[-1]
 
-    # --- what it holds --------------------------------------------------------------------------------------------
+    def configure(self, config: LogConfig) -> None:
+        self.config = config
+
+    # --- content ------------------------------------------------------------------------------------------------------
 
     @property
     def high_watermark(self) -> int:
@@ -136,7 +139,7 @@ class PartitionLog:
         """The base offset of each segment."""
         return self._bases
 
-    # --- append ---------------------------------------------------------------------------------------------------
+    # --- append -------------------------------------------------------------------------------------------------------
 
     def append(
         self,
@@ -213,7 +216,7 @@ class PartitionLog:
                         active.txn_index.append(aborted)
             position += header.size
 
-    # --- roll -----------------------------------------------------------------------------------------------------
+    # --- roll ---------------------------------------------------------------------------------------------------------
 
     def roll(self, now_ms: int) -> None:
         """Seal the active segment and go on in a new one; an empty one stays.
@@ -236,7 +239,7 @@ class PartitionLog:
         self._set_segments([*self._segments, fresh])
         self._names += 1
 
-    # --- read -----------------------------------------------------------------------------------------------------
+    # --- read ---------------------------------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, *, min_one: bool = True, upto: int | None = None) -> ReadResult:
         """Batches from the one that holds `offset` on, at most `max_bytes`, of one segment.
@@ -279,7 +282,7 @@ class PartitionLog:
             offset=offset,
         )
 
-    # --- look up by time ------------------------------------------------------------------------------------------
+    # --- look up by time ----------------------------------------------------------------------------------------------
 
     def candidates(self, timestamp: int | None) -> Iterator[Candidate]:
         """The batches to look at for the first record at or after `timestamp`; None: for the greatest one."""
@@ -287,7 +290,7 @@ class PartitionLog:
             return find_max_timestamp(self._segments, self.log_start_offset)
         return find_timestamp(self._segments, timestamp, self.log_start_offset)
 
-    # --- flush ----------------------------------------------------------------------------------------------------
+    # --- flush --------------------------------------------------------------------------------------------------------
 
     @property
     def unflushed(self) -> int:
@@ -365,7 +368,7 @@ class PartitionLog:
                 await run_in_thread(work.run)
                 work.finish()
 
-    # --- forget ---------------------------------------------------------------------------------------------------
+    # --- forget -------------------------------------------------------------------------------------------------------
 
     def delete_records(self, offset: int) -> int:
         """Move the log's start up to `offset` (-1: the high watermark) and give it back.
@@ -426,7 +429,7 @@ class PartitionLog:
         self._snapshots.delete_strays(list(self._bases), self.end_offset)
         restore_producers(self.producers, list(self._segments), self._snapshots, self.end_offset, rebuilt_from=None)
 
-    # --- files ----------------------------------------------------------------------------------------------------
+    # --- files --------------------------------------------------------------------------------------------------------
 
     def note_registered(self) -> None:
         """The topic id is on the medium elsewhere, from where the next start restores it: appends may begin."""

@@ -71,7 +71,7 @@ class LogManager:
     def __repr__(self) -> str:
         return f"<LogManager {self.storage!r}, {len(self._logs)} logs{'' if self._is_open else ', closed'}>"
 
-    # --- open and close -------------------------------------------------------------------------------------------
+    # --- open and close -----------------------------------------------------------------------------------------------
 
     def open(self, now_ms: int, read_topic_ids: Callable[[], Mapping[str, bytes]] = dict) -> None:
         """Lock the directory and open every log in it; those that were not closed cleanly are checked and repaired.
@@ -240,7 +240,7 @@ class LogManager:
         self._logs.clear()
         self.storage.unlock()
 
-    # --- partitions -----------------------------------------------------------------------------------------------
+    # --- partitions ---------------------------------------------------------------------------------------------------
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get(TopicPartition(topic, partition))
@@ -330,7 +330,7 @@ class LogManager:
 
         return Work(f"rename the directories of {len(renames)} partitions of {topic}", run, finish)
 
-    # --- periodic work --------------------------------------------------------------------------------------------
+    # --- periodic work ------------------------------------------------------------------------------------------------
 
     def apply_retention(self, now_ms: int) -> int:
         """Take the segments that are too old or too many out of their logs; gives how many logs had some.

@@ -189,7 +189,7 @@ class ProducerStates:
             del self.states[producer_id]
         return len(gone)
 
-    # --- snapshots ------------------------------------------------------------------------------------------------
+    # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def pack(self) -> bytes:
         """The content of a snapshot file."""

@@ -76,7 +76,7 @@ class Segment:
     def __repr__(self) -> str:
         return f"<Segment {self.name} {self.size} bytes>"
 
-    # --- its files, opened when they are needed -------------------------------------------------------------------
+    # --- its files, opened when they are needed -----------------------------------------------------------------------
 
     @property
     def file(self) -> StoredFile:
@@ -170,7 +170,7 @@ class Segment:
                 gone.append(path + DELETED)
         return gone
 
-    # --- timestamps -----------------------------------------------------------------------------------------------
+    # --- timestamps ---------------------------------------------------------------------------------------------------
 
     @property
     def latest(self) -> tuple[int, int]:
@@ -212,7 +212,7 @@ class Segment:
         first = self.first_timestamp
         return latest - first if first >= 0 and latest >= 0 else now_ms - self.created_ms
 
-    # --- append ---------------------------------------------------------------------------------------------------
+    # --- append -------------------------------------------------------------------------------------------------------
 
     def write(self, data: Buffer) -> None:
         """Append bytes; `note` says afterwards which batches they were.
@@ -235,7 +235,7 @@ class Segment:
         self._since_index += size
         self.size += size
 
-    # --- read -----------------------------------------------------------------------------------------------------
+    # --- read ---------------------------------------------------------------------------------------------------------
 
     def walk(self, position: int, *, verify: bool = False) -> Iterator[StoredBatch]:
         """The batches from a position on, headers only."""
@@ -277,7 +277,7 @@ class Segment:
         indexed = self.offset_index.offset_at(position) if position < self.size else None
         return limit if indexed is None else min(limit, indexed + 1)
 
-    # --- truncate and recover -------------------------------------------------------------------------------------
+    # --- truncate and recover -----------------------------------------------------------------------------------------
 
     def truncate(self, batch: StoredBatch) -> None:
         """Cut off this batch and all that follow."""

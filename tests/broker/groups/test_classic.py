@@ -41,7 +41,7 @@ def test_the_table_leads_to_every_state_and_from_all_but_the_last() -> None:
 
 def test_a_transition_outside_of_the_table_is_refused() -> None:
     with pytest.raises(InvalidTransition):
-        group(member("a")).fire(ClassicEvent.SYNCED, 0)
+        group(member("a")).move(ClassicEvent.SYNCED, 0)
 
 
 def test_the_protocol_is_the_most_preferred_of_the_common_ones() -> None:

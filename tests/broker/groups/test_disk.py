@@ -90,7 +90,7 @@ async def test_a_session_that_ends_while_the_disk_is_full_ends_later(
     watch = await RawMember.connect(broker, "watch")
     disk(broker).full = True
     with caplog.at_level("ERROR"):
-        while "it is tried again" not in caplog.text:
+        while "retrying" not in caplog.text:
             await watch.beat(generation=1)
     assert list(broker.faults.group("g").members) == ["silent"]
     disk(broker).full = False
