@@ -1,20 +1,18 @@
-"""The producer: records into batches, batches to the brokers that lead their partitions.
+"""The producer: records into batches, batches to the leaders of their partitions.
 
-producer    what programs use                 core        the parts of one producer, wired
-                                              scheduler   which batch leaves when
-_accumulator, _delivery  per record, compiled sender     one per broker: requests
-config      its options                       batch_results  acknowledge, retry, split or fail batches
-partitioner which partition                   buffer_pool who waits for room
-bulk        send_many; arrow: send_arrow      topics      partitions, leaders, message formats
-idempotence producer id, epochs, sequences    planning, responses  the decisions, as plain functions
-serialization  serializers, on_send           hooks       hooks per batch
+producer     the public class                    core         the parts of one producer, wired
+_accumulator, _delivery  per record, compiled    scheduler    when batches are sealed and sent
+config       the options                         sender       one per broker: Produce requests
+partitioner  the choice of partitions            batch_results  acknowledge, retry, split or fail batches
+bulk         send_many, send_arrow               buffer_pool  the records that wait for room
+idempotence  producer id, epochs, sequences      topics       partitions, leaders, message formats
+serialization  serializers, on_send              planning, responses  the decisions, as plain functions
+events       events and health                   hooks        hooks per batch
 transactions/  the block, the driver, the requests to coordinators
-health, events  how it is now, and what happens
 """
 
 from aiokwire.producer._delivery import Delivery
-from aiokwire.producer.arrow import ArrowDelivery
-from aiokwire.producer.bulk import ProducerRecord, SendManyResult
+from aiokwire.producer.bulk import ArrowDelivery, ProducerRecord, SendManyResult
 from aiokwire.producer.closing import Undelivered
 from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.events import (
@@ -24,10 +22,10 @@ from aiokwire.producer.events import (
     LeadersChanged,
     ProducerEvent,
     ProducerFailed,
+    ProducerHealth,
     ProducerIdChanged,
     TransactionAbortRequired,
 )
-from aiokwire.producer.health import ProducerHealth
 from aiokwire.producer.partitioner import Partitioner, RoundRobin, partition_for_key
 from aiokwire.producer.producer import Producer
 from aiokwire.producer.transactions.block import Transaction

@@ -13,7 +13,11 @@ SUBMIT: int
 SEND: int
 
 class Events(Protocol):
-    """What the accumulator reports to, and asks for partitions."""
+    """Receives the accumulator's events, chooses partitions, and queues records that wait for room.
+
+    `choose_partition` is called for a custom partitioner, `enter_line` for a record of `submit` without room, `full`
+    for the error of `submit_nowait`.
+    """
 
     def on_open(self, partition: Partition, /) -> None: ...
     def on_sealed(self, partition: Partition, /) -> None: ...
@@ -28,7 +32,12 @@ class Events(Protocol):
 
 @final
 class Accumulator:
-    """All open batches, and the count of bytes that the producer holds."""
+    """All open batches, and the count of bytes that the producer holds.
+
+    `events` receives `on_open(partition)`, `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)` and
+    `on_refused(batch)`, chooses partitions with `choose_sticky(topic)` and, for a custom partitioner,
+    `choose_partition(topic, key, value)`, and queues records that wait for room with `enter_line(record)`.
+    """
 
     topics: dict[str, Topic]
     live: dict[Batch, None]
@@ -52,7 +61,7 @@ class Accumulator:
         """Accept records, on this loop only."""
 
     def close(self, reason: str | Exception) -> None:
-        """Accept nothing until `open`; `reason` is what callers are told: a text, or an error to be copied."""
+        """Refuse records until `open`; `reason` is the text of their ClosedError, or an error to raise a copy of."""
 
     def append(
         self,
@@ -65,9 +74,9 @@ class Accumulator:
         mode: int,
         granted: bool = False,
     ) -> Delivery | None:
-        """Take one record: its `Delivery`, or None when it has to wait (room, its turn in the queue, the loop's turn).
+        """Accept a record and return its `Delivery`; None when it must wait: for room, for others, for the loop's turn.
 
-        Raises: InvalidArgument, RecordRejected: for this record; nothing was accepted. ClosedError.
+        Raises: InvalidArgument, RecordRejected: the record was refused. ClosedError.
         """
 
     def submit(
@@ -95,59 +104,67 @@ class Accumulator:
         """`Producer.submit_nowait` without serializers."""
 
     def append_many(self, topic: str, records: Sequence[Any], start: int, runs: list[tuple[Delivery, int]]) -> int:
-        """Take records from `start` on; says where it had to stop, which is their number when all were taken."""
+        """Accept records from `start` on; return the index of the first that must wait, `len(records)` if none must.
+
+        A record is a value, or a tuple (value, key, partition, timestamp, headers). Records that follow each other in
+        one batch are added to `runs` as (delivery of the first, count). The topic must be known.
+        """
 
     def append_rows(self, topic: str, rows: ArrowRows, start: int, runs: list[tuple[Delivery, int]]) -> int:
-        """Take rows from `start` on; says where it had to stop, which is their number when all were taken.
+        """Accept rows from `start` on; return the index of the first that must wait, `len(rows)` if none must.
 
-        `runs` grows by (delivery of the first, count) per batch that took rows of this call; `rows`, which were checked
-        before, note which took which. A topic that is not known yet takes none: its first record is one for `append`.
+        Each batch with rows of this call is added to `runs` as (delivery of its first row, count); `rows`, which the
+        caller has checked, note the run of each row. A topic that is not known accepts no rows: append a record first.
 
-        Raises: InvalidArgument: naming the row; those before it were accepted. ClosedError.
+        Raises: InvalidArgument: names the row; those before it were accepted. ClosedError.
         """
 
     def frozen(
         self, record: tuple[Any, Any, Any, Any, Any, Any, int]
     ) -> tuple[str, bytes | None, bytes | None, int | None, int | None, Headers | None, int]:
-        """A record that has to wait: what its caller does with its arguments meanwhile does not change it."""
+        """Copy a record that has to wait, so that its caller may change the arguments meanwhile."""
 
     def deliver_by(self, delivery: Delivery, deadline: float) -> None:
-        """A record was accepted that has waited for room: its time counts from before that."""
+        """Shorten the deadline of a record that has waited for room: its wait counts."""
 
     def need(self, value: bytes | None, key: bytes | None, headers: Headers | None) -> int:
-        """The room that a record must find: an upper bound of its bytes."""
+        """The room that a record needs: an upper bound of its bytes."""
 
     def seal(self, target: Partition) -> None:
-        """The open batch of a partition takes no more records and queues up for its broker."""
+        """Close the open batch of a partition to further records, and queue it for its broker."""
 
     def release(self, batch: Batch) -> None:
-        """A batch's bytes are on no socket any more: their room is free."""
+        """Free the room of a batch that no socket writes any more; keep its memory for reuse unless a view holds it.
+
+        New memory for every batch would cost an eighth of the CPU time, for pages that the system clears. The memory
+        kept stays within the producer's limit, also when many batches with few records have it.
+        """
 
     def release_plain(self, batch: Batch) -> None:
-        """A batch was compressed: what its bytes were made of is free, and it holds no more than them from now on."""
+        """Free what a compressed batch was made of: from now on it holds its compressed bytes only."""
 
     def finish(self, batch: Batch) -> None:
-        """A batch is done or split: it is no longer waited for by a flush."""
+        """Remove a batch that is done or split: no flush waits for it."""
 
     def add_topic(self, name: str) -> Topic:
-        """Begin a topic without asking for its metadata."""
+        """Add a topic without requesting its metadata."""
 
     def set_partitions(self, state: Topic, leaders: list[int], magics: list[int]) -> None:
-        """The topic's metadata: a leader's node id (-1: none) and message format per partition."""
+        """Apply a topic's metadata: each partition's leader (-1: none) and message format. Place the parked records."""
 
     def forget_topic(self, state: Topic) -> Batch | None:
-        """Its metadata could not be had: give back the parked batch, to be failed; the next record asks anew."""
+        """Drop a topic without metadata and return its parked batch, for the caller to fail."""
 
     def split(self, batch: Batch, target: Partition, records: Sequence[Any]) -> list[Batch]:
-        """Put a batch's decoded records into two smaller ones, to be queued in order (KIP-126)."""
+        """Divide a batch's decoded records between two batches, for the caller to queue (KIP-126)."""
 
     def cancel(
         self, batch: Batch, target: Partition, records: Sequence[Any], index: int, error: Exception
     ) -> list[Batch]:
-        """Take one of a batch's decoded records out: the batches of those before and behind it, in order."""
+        """Remove one of a batch's decoded records; return the batches of those before and after it, in order."""
 
     def cancel_parked(self, batch: Batch, index: int, error: Exception) -> bool:
-        """The same where the topic is not known yet; whether it was there."""
+        """Remove a record of a topic that is not known yet; return whether it was there."""
 
     def rebuild(self, batch: Batch, records: Sequence[Any], magic: int) -> None:
-        """Encode a batch's decoded records anew, in another message format."""
+        """Encode a batch's decoded records again, in another message format."""

@@ -1,85 +1,79 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 """The producer's per-record path, compiled: from a topic, key and value to bytes in the open batch of a partition.
 
-Used by `producer.py` for every record; the other modules of the package work per batch, with the objects from here.
-Nothing here waits, and nothing here knows of brokers.
+`producer.py` calls it for every record; the other modules of the package work per batch. Nothing here waits or sends.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from aiokwire.producer._arguments cimport (
     OVERHEAD, bytes_of, check_topic_name, headers_of, partition_of, size_of, size_of_headers, timestamp_of, too_large,
 )
-from aiokwire.producer._delivery cimport BATCH_DONE, BATCH_SEALED, Batch, Delivery, _Ready
+from aiokwire.producer._delivery cimport Batch, Delivery, _Ready
 from aiokwire.producer._partition cimport Partition, Topic
 from aiokwire.producer._partitioning cimport ASK_CUSTOM, HASH_MURMUR2_RANDOM, partition_by
-from aiokwire.producer._runs cimport Runs
-from aiokwire.records._builder cimport BatchBuilder
+from aiokwire.records._builder cimport BatchBuilder, flat_headers
 from aiokwire.records._hash cimport murmur2_of
 from aiokwire.records._rows cimport ArrowRows, Row
 
 import asyncio
 import copy
+import operator
 import os
 import weakref
 
 from aiokwire.clock import wall_ms
 from aiokwire.errors import ClosedError, InvalidArgument
 
-# How a record comes in.
+# How a record is given to the producer.
 cdef enum:
-    MODE_NOWAIT = 0     # take it or refuse it
-    MODE_SUBMIT = 1     # may also be asked to let the loop turn first
-    MODE_SEND = 2       # somebody awaits it: its batch need not wait out the linger
+    MODE_NOWAIT = 0     # accept or refuse it
+    MODE_SUBMIT = 1     # it may wait for the next turn of the loop
+    MODE_SEND = 2       # its caller awaits the acknowledgement: its batch need not linger
 
 NOWAIT = MODE_NOWAIT
 SUBMIT = MODE_SUBMIT
 SEND = MODE_SEND
 
-# The sticky partition changes after so many bytes (KIP-794): fine enough to spread, coarse enough to fill batches.
+# The sticky partition changes after this many bytes (KIP-794): few enough to spread, enough to fill batches.
 cdef Py_ssize_t STICKY_BYTES = 256 * 1024
-# The clocks are read after so many bytes.
+# The clocks are read after this many bytes.
 cdef Py_ssize_t CLOCK_BYTES = 128 * 1024
-# `submit` lets the loop turn after so many bytes, so that sockets are served while a loop only submits.
+# `submit` lets the loop turn after this many bytes, so that sockets are served while a program only submits.
 cdef Py_ssize_t TURN_BYTES = 256 * 1024
 
 
 @cython.final
 cdef class Accumulator:
-    """All open batches, and the count of bytes that the producer holds.
-
-    `events` receives, per batch, what the rest of the producer must know: `on_open(partition)`,
-    `on_sealed(partition)`, `on_urgent(partition)`, `on_unknown(topic)`, `on_refused(batch)`. It chooses partitions:
-    `choose_sticky(topic)` and, with a custom partitioner, `choose_partition(topic, key, value)`; and it has the line of
-    records that wait for room: `enter_line(record)`.
-    """
+    """All open batches, and the count of bytes that the producer holds; it calls the `Events` of the stub."""
 
     cdef readonly dict topics
-    cdef readonly dict live             # batches that are not done, in order; no values
+    cdef readonly dict live             # keys: the batches that are not done, in order
     cdef object events
     cdef object loop
-    cdef object closed                  # why nothing is accepted
-    cdef list spare                     # builders to be used again
-    cdef Py_ssize_t kept                # the bytes of memory that they have, those in use by batches again included
-    cdef str last_name                  # the topic of the record before, and its state: most calls repeat it
+    cdef object closed                  # why no record is accepted
+    cdef list spare                     # builders for reuse
+    cdef Py_ssize_t kept                # bytes of memory of these builders, and of those that batches reuse
+    cdef str last_name                  # the topic of the previous record, and its state: most calls repeat it
     cdef Topic last_state
     cdef readonly Py_ssize_t used
     cdef readonly Py_ssize_t limit
     cdef Py_ssize_t batch_size
     cdef readonly Py_ssize_t max_record
-    cdef Py_ssize_t since_turn          # bytes taken since the loop turned
-    cdef Py_ssize_t since_clocks        # bytes taken since the clocks were read
+    cdef Py_ssize_t since_turn          # bytes accepted since the loop turned
+    cdef Py_ssize_t since_clocks        # bytes accepted since the clocks were read
     cdef double delivery_timeout
     cdef readonly double now            # the loop's clock, read once per turn and per 128 KiB
     cdef int64_t wall
-    cdef int64_t opened                 # batches so far
+    cdef int64_t opened                 # the number of batches so far
     cdef unsigned long thread
-    cdef public bint blocked            # others wait for room already: do not overtake them
-    cdef readonly bint turn_due         # the loop should turn before `submit` goes on
-    cdef bint fresh
+    cdef public bint blocked            # other records wait for room: do not overtake them
+    cdef readonly bint turn_due         # the loop should turn before the next `submit`
+    cdef bint fresh                     # the clocks were read and the caller was checked in this turn of the loop
     cdef int partitioning               # how a partition is chosen
     cdef object __weakref__
 
@@ -97,7 +91,7 @@ cdef class Accumulator:
         self.closed = "this producer was not started: use `async with`, or await start()"
         _alive.add(self)
 
-    # --- the life -----------------------------------------------------------------------------------------------------
+    # --- open and closed ----------------------------------------------------------------------------------------------
 
     def open(self, loop):
         """Accept records, on this loop only."""
@@ -106,14 +100,14 @@ cdef class Accumulator:
         self.thread = PyThread_get_thread_ident()
 
     def close(self, reason):
-        """Accept nothing until `open`; `reason` is what callers are told: a text, or an error to be copied."""
+        """Refuse records until `open`; `reason` is the text of their ClosedError, or an error to raise a copy of."""
         self.closed = reason
         self.fresh = False
 
     cdef _wake_up(self, bint granted=False):
-        """The first record of a turn of the loop: look at the clocks, and who calls.
+        """Read the clocks and check the caller, for the first record of a turn of the loop.
 
-        `granted`: the record was given before the accumulator was closed, and has waited for room since.
+        `granted`: the record has waited for room since before the accumulator was closed.
         """
         if self.closed is not None and not granted:
             raise copy.copy(self.closed) if isinstance(self.closed, Exception) else ClosedError(self.closed)
@@ -149,10 +143,7 @@ cdef class Accumulator:
     # --- records ------------------------------------------------------------------------------------------------------
 
     cpdef object append(self, topic, value, key, partition, timestamp, headers, int mode, bint granted=False):
-        """Take one record: its `Delivery`, or None when it has to wait (room, its turn in the queue, the loop's turn).
-
-        Raises: InvalidArgument, RecordRejected: for this record; nothing was accepted. ClosedError.
-        """
+        """Accept a record and return its `Delivery`; None when it must wait: for room, for others, for the loop's turn."""
         cdef Topic state
         cdef Delivery delivery
         cdef Py_ssize_t need = OVERHEAD
@@ -199,25 +190,18 @@ cdef class Accumulator:
 
     def submit(self, topic, value=None, key=None, *, partition=None, timestamp=None, headers=None):
         """`Producer.submit` without serializers."""
-        cdef _Ready ready
         delivery = self.append(topic, value, key, partition, timestamp, headers, MODE_SUBMIT)
         if delivery is None:
             return self._submit_later(self.frozen((topic, value, key, partition, timestamp, headers, MODE_SUBMIT)))
-        ready = _Ready.__new__(_Ready)
-        ready.delivery = <Delivery>delivery
-        return ready
+        return ready_with(<Delivery>delivery, False)
 
     cdef _submit_later(self, tuple record):
-        """A record that finds no room joins the line; one that only has to let the loop turn is taken first."""
-        cdef _Ready ready
+        """Accept a record that only has to let the loop turn; queue one that needs room."""
         if self.turn_due and not self.blocked:
             topic, value, key, partition, timestamp, headers, _ = record
             delivery = self.append(topic, value, key, partition, timestamp, headers, MODE_NOWAIT)
             if delivery is not None:
-                ready = _Ready.__new__(_Ready)
-                ready.delivery = <Delivery>delivery
-                ready.turn = True
-                return ready
+                return ready_with(<Delivery>delivery, True)
         return self.events.enter_line(record)
 
     def submit_nowait(self, topic, value=None, key=None, *, partition=None, timestamp=None, headers=None):
@@ -229,38 +213,72 @@ cdef class Accumulator:
 
     cdef int _place(self, Topic state, Delivery delivery, Py_ssize_t need, bytes value, bytes key, int32_t index,
                     int64_t stamp, tuple headers, int mode) except -1:
-        """Into the open batch of its partition."""
+        """Choose a record's partition, and append it to the open batch there."""
         cdef Partition target
         cdef Batch batch
-        cdef Py_ssize_t before
+        cdef Row row
+        row.timestamp = stamp
+        row.headers = row.key = row.value = NULL
+        row.headers_size = 0
+        row.key_size = row.value_size = -1
+        if key is not None:
+            row.key = PyBytes_AS_STRING(key)
+            row.key_size = PyBytes_GET_SIZE(key)
+        if value is not None:
+            row.value = PyBytes_AS_STRING(value)
+            row.value_size = PyBytes_GET_SIZE(value)
         if index >= 0:
             if index >= state.count:
-                raise InvalidArgument(f"partition {index} of topic {state.name!r} does not exist: it has {state.count}")
-        elif self.partitioning:
-            index = self._choose(state, key, value, need)
-        elif key is not None:
-            index = (murmur2_of(<const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key)) & 0x7FFFFFFF) % state.count
+                raise InvalidArgument(no_partition(state, index))
+        elif self.partitioning == ASK_CUSTOM:
+            index = self.events.choose_partition(state, key, value)
         else:
-            state.sticky_left -= need
-            if state.sticky_left < 0 or state.sticky >= state.count:
-                self._move_on(state)
-            index = state.sticky
+            index = self._choose(state, &row, need)
         target = <Partition>state.partitions[index]
-        if headers is not None and target.magic < 2:
-            raise InvalidArgument(
-                f"headers: the broker that leads {state.name}[{index}] stores message format {target.magic}, which has none"
-            )
-        batch = target.open
+        if headers is not None and magic_of(target) < 2:
+            raise InvalidArgument(no_headers(target))
+        batch = self._append(target, &row, None if headers is None else flat_headers(headers))
+        delivery.batch = batch
+        delivery.index = batch.count
+        batch.count += 1
+        if mode == MODE_SEND and not batch.urgent:
+            batch.urgent = True
+            self.events.on_urgent(target)
+        return 0
+
+    cdef inline int32_t _choose(self, Topic state, Row* row, Py_ssize_t need) except -1:
+        """The partition that a compiled partitioner chooses."""
+        cdef int32_t index = -1
+        if self.partitioning:
+            index = partition_by(self.partitioning, <const uint8_t*>row.key, row.key_size, state.count)
+        elif row.key_size >= 0:
+            index = (murmur2_of(<const uint8_t*>row.key, row.key_size) & 0x7FFFFFFF) % state.count
+        if index >= 0:
+            return index
+        state.sticky_left -= need
+        if state.sticky_left < 0 or state.sticky >= state.count:
+            self._move_on(state)
+        return state.sticky
+
+    cdef inline Batch _append(self, Partition target, Row* row, list headers):
+        """Append a record to the open batch of its partition, or to the next one when it is full; return the batch.
+
+        The caller counts the record. It has `headers` or those of `row`, which are encoded.
+        """
+        cdef Batch batch = target.open
+        cdef Py_ssize_t before
         if batch is None:
             batch = self._open(target)
         before = batch.builder.position
         try:
-            if batch.builder.append_c(stamp, key, value, headers) < 0:
+            if batch.builder.put(batch.builder.last_delta + 1, row.timestamp, row.key, row.key_size, row.value,
+                                 row.value_size, headers, row.headers, row.headers_size) < 0:
                 self.seal(target)
                 self.events.on_sealed(target)
                 batch = self._open(target)
                 before = batch.builder.position
-                batch.builder.append_c(stamp, key, value, headers)
+                batch.builder.put(0, row.timestamp, row.key, row.key_size, row.value, row.value_size, headers,
+                                  row.headers, row.headers_size)
         except Exception:
             if batch.count == 0:
                 self._withdraw(target)
@@ -271,36 +289,12 @@ cdef class Accumulator:
         self.since_clocks += before
         if self.since_clocks > CLOCK_BYTES:
             self._tick()
-        if batch.count == 0:
-            batch.first_key = key
-        delivery.batch = batch
-        delivery.index = batch.count
-        batch.count += 1
-        if mode == MODE_SEND and not batch.urgent:
-            batch.urgent = True
-            self.events.on_urgent(target)
-        return 0
-
-    cdef int32_t _choose(self, Topic state, bytes key, bytes value, Py_ssize_t need) except -1:
-        """The partition that another partitioner than the default gives to a record."""
-        cdef int32_t index
-        if self.partitioning == ASK_CUSTOM:
-            return self.events.choose_partition(state, key, value)
-        if key is None:
-            index = partition_by(self.partitioning, NULL, -1, state.count)
-        else:
-            index = partition_by(self.partitioning, <const uint8_t*>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key),
-                                 state.count)
-        return index if index >= 0 else self._sticky(state, need)
-
-    cdef int32_t _sticky(self, Topic state, Py_ssize_t need) except -1:
-        state.sticky_left -= need
-        if state.sticky_left < 0 or state.sticky >= state.count:
-            self._move_on(state)
-        return state.sticky
+        if batch.count == 0 and row.key_size >= 0:
+            batch.first_key = PyBytes_FromStringAndSize(row.key, row.key_size)
+        return batch
 
     cdef _move_on(self, Topic state):
-        """The next sticky partition."""
+        """Choose the next sticky partition."""
         state.sticky_left = min(STICKY_BYTES, self.batch_size)
         state.sticky = self.events.choose_sticky(state)
 
@@ -332,28 +326,27 @@ cdef class Accumulator:
         return batch
 
     cdef _withdraw(self, Partition target):
-        """The record that a batch was opened for could not be encoded."""
+        """Drop a batch whose first record could not be encoded."""
         cdef Batch batch = target.open
         target.open = None
-        batch.state = BATCH_DONE
+        batch._finish()
         self.finish(batch)
         self.release(batch)
 
     def seal(self, Partition target):
-        """The open batch of a partition takes no more records and queues up for its broker."""
+        """Close the open batch of a partition to further records, and queue it for its broker."""
         cdef Batch batch = target.open
         cdef Topic state
         if batch is None:
             return
         target.open = None
-        batch.state = BATCH_SEALED
         target.push(batch)
         state = <Topic>self.topics.get(target.topic)
         if state is not None and state.sticky == target.index:
             state.sticky_left = 0
 
     def frozen(self, tuple record):
-        """A record that has to wait: what its caller does with its arguments meanwhile does not change it."""
+        """Copy a record that has to wait, so that its caller may change the arguments meanwhile."""
         topic, value, key, partition, timestamp, headers, mode = record
         return (
             topic,
@@ -366,21 +359,21 @@ cdef class Accumulator:
         )
 
     def deliver_by(self, Delivery delivery, double deadline):
-        """A record was accepted that has waited for room: its time counts from before that."""
+        """Shorten the deadline of a record that has waited for room: its wait counts."""
         delivery.batch.deadline = min(delivery.batch.deadline, deadline)
 
     def need(self, value, key, headers):
-        """The room that a record must find: an upper bound of its bytes."""
+        """The room that a record needs: an upper bound of its bytes."""
         cdef Py_ssize_t size = OVERHEAD + size_of(value) + size_of(key)
         return size if headers is None else size + size_of_headers(headers_of(headers))
 
     # --- room ---------------------------------------------------------------------------------------------------------
 
     def release(self, Batch batch):
-        """A batch's bytes are on no socket any more: their room is free, its memory used again when nobody views it.
+        """Free the room of a batch that no socket writes any more; keep its memory for reuse unless a view holds it.
 
-        New memory for every batch would cost an eighth of the CPU time, for pages that the system clears. What is kept
-        stays within the producer's limit also where it lies in many batches with little in each.
+        New memory for every batch would cost an eighth of the CPU time, for pages that the system clears. The memory
+        kept stays within the producer's limit, also when many batches with few records have it.
         """
         cdef BatchBuilder builder = batch.drop_bytes()
         self.used -= batch.size
@@ -388,7 +381,7 @@ cdef class Accumulator:
         self._take_back(batch, builder)
 
     def release_plain(self, Batch batch):
-        """A batch was compressed: what its bytes were made of is free, and it holds no more than them from now on."""
+        """Free what a compressed batch was made of: from now on it holds its compressed bytes only."""
         cdef BatchBuilder builder = batch.builder
         if builder is None or builder.magic != 2 or not PyBytes_CheckExact(batch.data):
             return
@@ -411,7 +404,7 @@ cdef class Accumulator:
         self.kept = kept + builder.capacity
 
     def finish(self, Batch batch):
-        """A batch is done or split: it is no longer waited for by a flush."""
+        """Remove a batch that is done or split: no flush waits for it."""
         self.live.pop(batch, None)
 
     # --- topics -------------------------------------------------------------------------------------------------------
@@ -427,7 +420,7 @@ cdef class Accumulator:
         return state
 
     def add_topic(self, str name):
-        """Begin a topic without asking for its metadata."""
+        """Add a topic without requesting its metadata."""
         cdef Topic state = Topic.__new__(Topic)
         state.name = name
         self.topics[name] = state
@@ -450,17 +443,17 @@ cdef class Accumulator:
         batch.parked.append((delivery, need, record))
 
     def set_partitions(self, Topic state, list leaders, list magics):
-        """The topic's metadata: a leader's node id (-1: none) and message format per partition. Parked records move."""
+        """Apply a topic's metadata: each partition's leader (-1: none) and message format. Place the parked records."""
         cdef Partition target
         for index in range(len(leaders)):
             if index < len(state.partitions):
                 target = <Partition>state.partitions[index]
-                target.leader = leaders[index]
-                target.magic = magics[index]
+                target.move(leaders[index], magics[index])
             else:
                 state.partitions.append(Partition(state.name, index, leaders[index], magics[index]))
         for index in range(len(leaders), len(state.partitions)):
-            (<Partition>state.partitions[index]).leader = -1
+            target = <Partition>state.partitions[index]
+            target.move(-1, target.magic)
         state.count = len(leaders)
         if state.parked is not None and state.count:
             self._unpark(state)
@@ -474,16 +467,17 @@ cdef class Accumulator:
         state.parked = None
         self.release(parked)
         for entry in records:
-            if entry is None:  # it was cancelled
+            if entry is None:  # cancelled
                 continue
             delivery, need, (value, key, partition, stamp, headers, mode) = entry
             try:
                 self._place(state, delivery, need, value, key, -1 if partition is None else partition, stamp, headers,
                             mode)
             except Exception as error:
-                # the caller has been given a delivery already: the error is its result
-                delivery.batch = self._failed(state.name, key, error)
+                # the caller has its delivery already: the error is the result
+                delivery.batch = self._failed(state.name, -1, key, error)
                 delivery.index = 0
+                self.events.on_refused(delivery.batch)
                 continue
             target = delivery.batch
             target.deadline = min(target.deadline, parked.deadline)
@@ -492,17 +486,17 @@ cdef class Accumulator:
         self.finish(parked)
         parked.split_into(targets)
 
-    cdef Batch _failed(self, str topic, key, error):
-        cdef Batch batch = self._new_batch(topic, -1)
+    cdef Batch _failed(self, str topic, int32_t partition, key, error):
+        """A batch for the delivery of one record that failed alone."""
+        cdef Batch batch = self._new_batch(topic, partition)
         batch.first_key = key
         batch.count = 1
         self.live.pop(batch, None)
         batch.fail(error)
-        self.events.on_refused(batch)
         return batch
 
     def forget_topic(self, Topic state):
-        """Its metadata could not be had: give back the parked batch, to be failed; the next record asks anew."""
+        """Drop a topic without metadata and return its parked batch, for the caller to fail."""
         parked = state.parked
         state.parked = None
         if not state.partitions and self.topics.get(state.name) is state:
@@ -511,18 +505,18 @@ cdef class Accumulator:
         return parked
 
     def split(self, Batch batch, Partition target, list records):
-        """Put a batch's decoded records into two smaller ones, to be queued in order (KIP-126)."""
+        """Divide a batch's decoded records between two batches, for the caller to queue (KIP-126)."""
         cdef Py_ssize_t half = (len(records) + 1) // 2
         return self._divide(batch, target, [(0, records[:half]), (half, records[half:])], [])
 
     def cancel(self, Batch batch, Partition target, list records, int32_t index, error):
-        """Take one of a batch's decoded records out: the batches of those before and behind it, in order."""
+        """Remove one of a batch's decoded records; return the batches of those before and after it, in order."""
         cdef Batch gone = self._cancelled(batch, error)
         parts = [(start, part) for start, part in ((0, records[:index]), (index + 1, records[index + 1:])) if part]
         return self._divide(batch, target, parts, [(index, gone)])
 
     def cancel_parked(self, Batch batch, int32_t index, error):
-        """The same where the topic is not known yet; whether it was there."""
+        """Remove a record of a topic that is not known yet; return whether it was there."""
         entry = batch.parked[index]
         if entry is None:
             return False
@@ -535,16 +529,12 @@ cdef class Accumulator:
         return True
 
     cdef Batch _cancelled(self, Batch batch, error):
-        """What a cancelled record's delivery is about."""
-        cdef Batch gone = self._new_batch(batch.topic, batch.partition)
-        gone.count = 1
-        self.live.pop(gone, None)
-        gone.fail(error)
+        cdef Batch gone = self._failed(batch.topic, batch.partition, None, error)
         gone.mark_observed()
         return gone
 
     cdef list _divide(self, Batch batch, Partition target, list parts, list children):
-        """Put decoded records into batches of their own; `children` has those that are made already."""
+        """Encode each part of a batch's decoded records as a batch; `children` has the batches that exist already."""
         cdef Batch child
         cdef list made = []
         self.release(batch)
@@ -555,8 +545,8 @@ cdef class Accumulator:
             child.created = batch.created
             child.deadline = batch.deadline
             child.urgent = batch.urgent
-            child.last_error = batch.last_error
-            child.state = BATCH_SEALED
+            if batch.last_error is not None:
+                child.set_last_error(batch.last_error)
             child.first_key = part[0].key
             child.builder = BatchBuilder(target.magic, self.batch_size)
             for record in part:
@@ -567,12 +557,12 @@ cdef class Accumulator:
             made.append(child)
             children.append((start, child))
         self.finish(batch)
-        children.sort(key=_by_first)
+        children.sort(key=operator.itemgetter(0))
         batch.split_into(children)
         return made
 
     def rebuild(self, Batch batch, list records, int magic):
-        """Encode a batch's decoded records anew, in another message format."""
+        """Encode a batch's decoded records again, in another message format."""
         cdef BatchBuilder builder = BatchBuilder(magic, self.batch_size)
         for record in records:
             builder.append_c(record.timestamp, record.key, record.value, record.headers or None)
@@ -584,11 +574,7 @@ cdef class Accumulator:
     # --- in bulk ------------------------------------------------------------------------------------------------------
 
     def append_many(self, str topic, list records, Py_ssize_t start, list runs):
-        """Take records from `start` on; says where it had to stop, which is their number when all were taken.
-
-        A record is a value, or a tuple (value, key, partition, timestamp, headers). `runs` grows by
-        (delivery of the first, count) for records that follow each other in one batch. The topic must be known.
-        """
+        """Accept records from `start` on; return the index of the first that must wait, `len(records)` if none must."""
         cdef Py_ssize_t i
         cdef Py_ssize_t stop = len(records)
         cdef Delivery first = None
@@ -619,13 +605,7 @@ cdef class Accumulator:
     # --- from Arrow ---------------------------------------------------------------------------------------------------
 
     def append_rows(self, str topic, ArrowRows rows, int64_t start, list runs):
-        """Take rows from `start` on; says where it had to stop, which is their number when all were taken.
-
-        `runs` grows by (delivery of the first, count) per batch that took rows of this call; `rows`, which were checked
-        before, note which took which. A topic that is not known yet takes none: its first record is one for `append`.
-
-        Raises: InvalidArgument: naming the row; those before it were accepted. ClosedError.
-        """
+        """Accept rows from `start` on; return the index of the first that must wait, `len(rows)` if none must."""
         cdef Topic state
         cdef Runs taken
         cdef int64_t index = start
@@ -645,75 +625,109 @@ cdef class Accumulator:
         return index
 
     cdef bint _take_row(self, Topic state, ArrowRows rows, int64_t index, Runs taken) except -1:
-        """One row into the open batch of its partition; False when there is no room for it."""
+        """Append a row to the open batch of its partition; False when there is no room for it."""
         cdef Row row
-        cdef Partition target
         cdef Batch batch
-        cdef Py_ssize_t before, need = OVERHEAD
+        cdef Partition target
+        cdef Py_ssize_t need = OVERHEAD
+        cdef int32_t at
         rows.read(index, &row)
         need += max(row.key_size, 0) + max(row.value_size, 0) + row.headers_size
         if self.used + need > self.limit:
             return False
-        target = self._partition_of_row(state, rows, index, &row, need)
-        if row.headers_size and target.magic < 2:
-            raise rows.fault(index, f"headers: the broker that leads {state.name}[{target.index}] stores message "
-                                    f"format {target.magic}, which has none")
+        at = row.partition
+        if at >= 0:
+            if at >= state.count:
+                raise rows.fault(index, no_partition(state, at))
+        elif self.partitioning == ASK_CUSTOM:
+            value, key, _, _, _ = rows.record(index)
+            at = self.events.choose_partition(state, key, value)
+        else:
+            at = self._choose(state, &row, need)
+        target = <Partition>state.partitions[at]
+        if row.headers_size and magic_of(target) < 2:
+            raise rows.fault(index, no_headers(target))
         if row.timestamp < 0:
             row.timestamp = self.wall
-        batch = target.open
-        if batch is None:
-            batch = self._open(target)
-        before = batch.builder.position
-        try:
-            if batch.builder.put_row(row.timestamp, row.key, row.key_size, row.value, row.value_size, row.headers,
-                                     row.headers_size) < 0:
-                self.seal(target)
-                self.events.on_sealed(target)
-                batch = self._open(target)
-                before = batch.builder.position
-                batch.builder.put_row(row.timestamp, row.key, row.key_size, row.value, row.value_size, row.headers,
-                                      row.headers_size)
-        except Exception:
-            if batch.count == 0:
-                self._withdraw(target)
-            raise
-        before = batch.builder.position - before
-        batch.size += before
-        self.used += before
-        self.since_clocks += before
-        if self.since_clocks > CLOCK_BYTES:
-            self._tick()
-        if batch.count == 0 and row.key_size >= 0:
-            batch.first_key = PyBytes_FromStringAndSize(row.key, row.key_size)
-        rows.mark(index, taken.run_of(batch, target.index, row.timestamp))
+        batch = self._append(target, &row, None)
+        rows.mark(index, taken.run_of(batch, at, row.timestamp))
         batch.count += 1
         return True
 
-    cdef Partition _partition_of_row(self, Topic state, ArrowRows rows, int64_t index, Row* row, Py_ssize_t need):
-        cdef int32_t at = row.partition
-        if at >= 0:
-            if at >= state.count:
-                raise rows.fault(index, f"partition {at} of topic {state.name!r} does not exist: it has {state.count}")
-        elif self.partitioning:
-            if self.partitioning == ASK_CUSTOM:
-                value, key, _, _, _ = rows.record(index)
-                at = self.events.choose_partition(state, key, value)
-            else:
-                at = partition_by(self.partitioning, <const uint8_t*>row.key, row.key_size, state.count)
-                if at < 0:
-                    at = self._sticky(state, need)
-        elif row.key_size >= 0:
-            at = (murmur2_of(<const uint8_t*>row.key, row.key_size) & 0x7FFFFFFF) % state.count
-        else:
-            state.sticky_left -= need
-            if state.sticky_left < 0 or state.sticky >= state.count:
-                self._move_on(state)
-            at = state.sticky
-        return <Partition>state.partitions[at]
+
+@cython.final
+cdef class Runs:
+    """The runs of one `append_rows`: a run is the rows that one batch takes, counted without an object per row."""
+
+    cdef list firsts            # the delivery of the first row of each run
+    cdef list counts            # the rows of each run; `sizes` counts those of a partition's newest run
+    cdef int32_t* newest        # by partition: its newest run
+    cdef int32_t* sizes
+    cdef int32_t partitions
+    cdef int32_t first          # the number of this call's first run
+
+    def __cinit__(self, int32_t partitions, int32_t first):
+        self.firsts = []
+        self.counts = []
+        self.first = first
+        self.partitions = partitions
+        self.newest = <int32_t*>PyMem_Calloc(partitions, sizeof(int32_t))
+        self.sizes = <int32_t*>PyMem_Calloc(partitions, sizeof(int32_t))
+        if self.newest == NULL or self.sizes == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        PyMem_Free(self.newest)
+        PyMem_Free(self.sizes)
+
+    cdef int32_t run_of(self, Batch batch, int32_t partition, int64_t timestamp) except -1:
+        """Count a row for the partition's open batch; return the number of its run."""
+        cdef Delivery first
+        if self.sizes[partition]:
+            first = <Delivery>self.firsts[self.newest[partition]]
+            if first.batch is batch:
+                self.sizes[partition] += 1
+                return self.first + self.newest[partition]
+            self.counts[self.newest[partition]] = self.sizes[partition]
+        first = Delivery.__new__(Delivery)
+        first.batch = batch
+        first.index = batch.count
+        first.timestamp = timestamp
+        self.newest[partition] = <int32_t>len(self.firsts)
+        self.sizes[partition] = 1
+        self.firsts.append(first)
+        self.counts.append(0)
+        return self.first + self.newest[partition]
+
+    cdef add_to(self, list runs):
+        cdef int32_t partition
+        for partition in range(self.partitions):
+            if self.sizes[partition]:
+                self.counts[self.newest[partition]] = self.sizes[partition]
+        runs.extend(zip(self.firsts, self.counts))
 
 
-def _by_first(child):
-    return child[0]
+cdef inline _Ready ready_with(Delivery delivery, bint turn):
+    cdef _Ready ready = _Ready.__new__(_Ready)
+    ready.delivery = delivery
+    ready.turn = turn
+    return ready
+
+
+cdef inline int magic_of(Partition target):
+    """The oldest message format that the next record may have to be in: of the open batch, or of the one after it."""
+    return target.magic if target.open is None else min(target.magic, target.open.builder.magic)
+
+
+cdef str no_partition(Topic state, int32_t index):
+    return f"partition {index} of topic {state.name!r} does not exist: it has {state.count}"
+
+
+cdef str no_headers(Partition target):
+    return (
+        f"headers: the broker that leads {target.topic}[{target.index}] stores message format {magic_of(target)}, "
+        f"which has none"
+    )
 
 
 _alive = weakref.WeakSet()
@@ -721,7 +735,7 @@ _alive = weakref.WeakSet()
 
 def _after_fork():
     for accumulator in list(_alive):
-        accumulator.close("this producer was made before a fork: make a new one in the child process")
+        accumulator.close("this producer was created before a fork: create another one in the child process")
 
 
 os.register_at_fork(after_in_child=_after_fork)

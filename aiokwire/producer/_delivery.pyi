@@ -6,15 +6,13 @@ from aiokwire.errors import KafkaError
 from aiokwire.protocol import Buffer
 from aiokwire.types import Compression, RecordMetadata
 
-OPEN: int
-SEALED: int
 IN_FLIGHT: int
 DONE: int
 SPLIT: int
 
 @final
 class Batch:
-    """Records of one partition that travel together, and what became of them."""
+    """Records of one partition that are sent together, and their result."""
 
     topic: str
     partition: int
@@ -38,50 +36,59 @@ class Batch:
     urgent: bool
     @property
     def done(self) -> bool:
-        """Whether its records' fate is known."""
+        """Whether its records are acknowledged or failed."""
 
     @property
     def remaining(self) -> int:
-        """How many of its records were not cancelled."""
+        """The number of its records that were not cancelled."""
 
     @property
     def place(self) -> str:
-        """Its topic and partition, for messages; the topic alone while the partition is not known."""
+        """Its topic and partition for messages; only the topic while the partition is not known."""
 
     @property
     def magic(self) -> int:
-        """The message format that it was built in."""
+        """Its message format."""
 
     def seal(self, compression: Compression, level: int | None, transactional: bool = False) -> Buffer:
-        """Its final bytes, kept in `data`."""
+        """Encode its final bytes; `data` keeps them for retries."""
+
+    def number(self, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
+        """Assign the producer id and epoch, and the sequence of its first record; patch them into sealed bytes."""
+
+    def clear_sequence(self) -> None:
+        """Free it to get another sequence: the broker did not write it, and refuses it under this one."""
+
+    def set_last_error(self, error: Exception) -> None:
+        """Remember the error of its last attempt."""
 
     def complete(self, base_offset: int, append_time: int) -> None:
-        """The broker has it. `append_time` is -1 unless the broker sets the timestamps."""
+        """Acknowledge it. `append_time` is -1 unless the broker sets the timestamps."""
 
     def fail(self, error: Exception, record_errors: dict[int, KafkaError] | None = None) -> None:
-        """Nobody will have it; `record_errors` name the culprits among its records."""
+        """Give it up; `record_errors` has the errors of single records."""
 
     def split_into(self, children: list[tuple[int, Batch]]) -> None:
-        """Its records go on in `children`: (index of the first record, batch) in order."""
+        """Replace it by `children`: (index of the first record, batch) in order."""
 
     def add_waiter(self, waiter: asyncio.Future[None]) -> None:
-        """`waiter` is woken when this batch is done or split."""
+        """Wake `waiter`, a future, when this batch is done or split."""
 
     def discard_waiter(self, waiter: asyncio.Future[None]) -> None:
-        """Forget a waiter that gave up."""
+        """Remove a waiter that was cancelled."""
 
     def successors(self) -> list[Batch]:
-        """The batches that its records went to; none unless it was split."""
+        """The batches that replaced it; none unless it was split."""
 
     def mark_observed(self) -> None:
-        """Somebody was told of its failure: it need not be logged."""
+        """Keep its failure out of the log: it is reported in another way."""
 
     def drop_bytes(self) -> object:
-        """Let go of the bytes."""
+        """Drop the bytes and return the builder, for reuse as soon as no view of them is left."""
 
 @final
 class Delivery:
-    """What becomes of one record: await it for its `RecordMetadata`, or ask `done()`, `result()`, `exception()`."""
+    """The result of one record: await it for its `RecordMetadata`, or call `done()`, `result()`, `exception()`."""
 
     @property
     def topic(self) -> str:
@@ -92,34 +99,34 @@ class Delivery:
         """The record's partition; -1 while it is not known."""
 
     def done(self) -> bool:
-        """Whether the record was acknowledged or given up."""
+        """Whether the record was acknowledged or failed."""
 
     def result(self) -> RecordMetadata:
         """The record's metadata.
 
-        Raises: KafkaError: why it was given up. asyncio.InvalidStateError: it is not done yet.
+        Raises: KafkaError: why the record failed. asyncio.InvalidStateError: it is not done yet.
         """
 
     def exception(self) -> KafkaError | None:
-        """Why the record was given up, None when it was acknowledged.
+        """Why the record failed, None when it was acknowledged.
 
         Raises: asyncio.InvalidStateError: it is not done yet.
         """
 
     def cancel(self) -> bool:
-        """Take the record back, if it was not sent yet; returns whether it was taken back. All others keep their order.
+        """Withdraw the record if it was not sent yet; return whether it was withdrawn. All others keep their order.
 
-        Then awaiting the delivery raises DeliveryFailed with the stage "cancelled". In a batch of more than 10,000
-        records nothing is cancelled.
+        Awaiting the delivery then raises DeliveryFailed with the stage "cancelled". A record in a batch of more than
+        10,000 cannot be cancelled.
         """
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]: ...
 
 @final
 class WaitingRecord(Coroutine[Any, Any, Delivery]):
-    """What `submit` returns when there is no room: the record's place in the line. Awaiting it returns the delivery.
+    """The result of `submit` when there is no room: the record's place in the line. Awaiting it returns the delivery.
 
-    The record keeps its place when nobody awaits it. A wait that is cancelled gives the place up.
+    The record keeps its place also when it is not awaited. A wait that is cancelled gives the place up.
     """
 
     record: tuple[Any, Any, Any, Any, Any, Any, int]
@@ -139,16 +146,16 @@ class WaitingRecord(Coroutine[Any, Any, Delivery]):
     ) -> None: ...
     @property
     def done(self) -> bool:
-        """Whether it was taken or refused."""
+        """Whether it was accepted or refused."""
 
     def accept(self, delivery: Delivery) -> None:
-        """There was room."""
+        """Finish with the delivery of the record."""
 
     def refuse(self, error: BaseException) -> None:
-        """It is not going to be taken."""
+        """Finish with the error of the record."""
 
     def add_waiter(self, waiter: asyncio.Future[None]) -> None:
-        """`waiter` is woken when the record has left the line."""
+        """Wake `waiter`, a future, when the record has left the line."""
 
     def __await__(self) -> Generator[Any, Any, Delivery]: ...
     def send(self, value: Any) -> Any: ...
@@ -162,7 +169,10 @@ class Line(Protocol):
     def withdraw(self, waiting: WaitingRecord, /) -> None: ...
 
 def outcomes(runs: list[tuple[Delivery, int]]) -> list[tuple[int, int, int, KafkaError | None]]:
-    """What became of the runs of `append_many` whose batches are done: (partition, first offset, count, error) each."""
+    """The results of runs whose batches are done, in order: (partition, first offset, count, error).
+
+    Each record of a batch in which the broker rejected single records has a row of its own.
+    """
 
 def pending_in(first: Delivery, count: int) -> Batch | None:
-    """The first batch of a run of `append_many` that is not done; None when all are."""
+    """The first batch of a run that is not done; None when all are."""

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""Batches and deliveries, compiled: what was accepted, and what becomes of it.
+"""Batches of accepted records and their deliveries, compiled.
 
-The accumulator makes them, `batch_results.py` acknowledges or fails them, users await them.
+The accumulator creates them, `batch_results.py` acknowledges or fails them, users await them.
 
-A `Delivery` stays out of the garbage collector, so that a million of them cost it nothing. That is safe because no
-cycle runs through it for long: it points to its batch, a batch to what waits for it, and a batch that is done has let
-go of its waiters and of the producer. An error is raised as a copy, so that no traceback hangs on a batch.
+The garbage collector does not track a `Delivery`, so that a million of them cost it nothing. This is safe because its
+reference cycles end: it refers to its batch and the batch to its waiters, and a batch that is done drops its waiters
+and the producer. Errors are raised as copies, so that a batch keeps no traceback.
 """
 
 cimport cython
@@ -19,6 +19,7 @@ import asyncio
 import logging
 
 from aiokwire.errors import DeliveryFailed
+from aiokwire.records import set_producer_state
 from aiokwire.types import RecordMetadata
 
 cdef extern from "Python.h":
@@ -40,15 +41,13 @@ logger = logging.getLogger("aiokwire.producer")
 cdef object Future = asyncio.Future
 cdef object new_tuple = tuple.__new__
 
-OPEN = BATCH_OPEN
-SEALED = BATCH_SEALED
 IN_FLIGHT = BATCH_IN_FLIGHT
 DONE = BATCH_DONE
 SPLIT = BATCH_SPLIT
 
 
 cdef object fresh_copy(object error):
-    """A copy to raise: the kept one must not collect the tracebacks of everyone who asks."""
+    """A copy to raise: the error that a batch keeps must not collect the tracebacks of its waiters."""
     kind = type(error)
     twin = kind.__new__(kind, *error.args)
     twin.__dict__.update(error.__dict__)
@@ -56,9 +55,17 @@ cdef object fresh_copy(object error):
     return twin
 
 
+cdef int _wake(list waiters) except -1:
+    if waiters is not None:
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+    return 0
+
+
 @cython.final
 cdef class Batch:
-    """Records of one partition that travel together, and what became of them."""
+    """Records of one partition that are sent together, and their result."""
 
     def __cinit__(self):
         self.base_offset = -1
@@ -70,126 +77,137 @@ cdef class Batch:
 
     @property
     def done(self):
-        """Whether its records' fate is known."""
+        """Whether its records are acknowledged or failed."""
         return self.state == BATCH_DONE
 
     @property
     def remaining(self):
-        """How many of its records were not cancelled."""
+        """The number of its records that were not cancelled."""
         return self.count - self.cancelled
 
     @property
     def place(self):
-        """Its topic and partition, for messages; the topic alone while the partition is not known."""
+        """Its topic and partition for messages; only the topic while the partition is not known."""
         return self.topic if self.partition < 0 else f"{self.topic}[{self.partition}]"
 
     @property
     def magic(self):
-        """The message format that it was built in."""
+        """Its message format."""
         return self.builder.magic if self.builder is not None else 2
 
     def seal(self, compression, level, bint transactional=False):
-        """Its final bytes; encoding them again needs no second call, `data` keeps them."""
+        """Encode its final bytes; `data` keeps them for retries."""
         self.data = self.builder.seal(
             compression=compression, level=level, producer_id=self.producer_id, producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence, transactional=transactional,
         )
         return self.data
 
+    cpdef number(self, int64_t producer_id, int producer_epoch, int32_t base_sequence):
+        """Assign the producer id and epoch, and the sequence of its first record; patch them into sealed bytes."""
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        if self.data is not None:
+            self.data = memoryview(bytearray(self.data))
+            set_producer_state(self.data, producer_id, producer_epoch, base_sequence)
+
+    def clear_sequence(self):
+        """Free it to get another sequence: the broker did not write it, and refuses it under this one."""
+        self.base_sequence = -1
+
+    cpdef set_last_error(self, error):
+        """Remember the error of its last attempt; without frames, which would keep their objects alive."""
+        self.last_error = error.with_traceback(None)
+
     def complete(self, int64_t base_offset, int64_t append_time):
-        """The broker has it. `append_time` is -1 unless the broker sets the timestamps."""
+        """Acknowledge it. `append_time` is -1 unless the broker sets the timestamps."""
         self.base_offset = base_offset
         self.append_time = append_time
         self._finish()
 
     def fail(self, error, dict record_errors=None):
-        """Nobody will have it; `record_errors` name the culprits among its records."""
-        self.error = error
+        """Give it up; `record_errors` has the errors of single records."""
+        self.error = error.with_traceback(None)
         self.record_errors = record_errors
         self._finish()
 
     def split_into(self, list children):
-        """Its records go on in `children`: (index of the first record, batch) in order."""
+        """Replace it by `children`: (index of the first record, batch) in order."""
         self.children = children
         self.state = BATCH_SPLIT
-        self._wake_waiters()
+        _wake(self.waiters)
+        self.waiters = None
         self.events = None
         self.parked = None
         self.builder = None
         self.data = None
 
     cdef _finish(self):
+        cdef list waiters = self.waiters
         self.state = BATCH_DONE
         self.parked = None
-        self._wake_waiters()
+        self.waiters = None
+        _wake(waiters)
         self.loop = None
         self.events = None
 
-    cdef _wake_waiters(self):
-        cdef list waiters = self.waiters
-        if waiters is None:
-            return
-        self.waiters = None
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
     def add_waiter(self, waiter):
-        """`waiter`, a future, is woken when this batch is done or split."""
+        """Wake `waiter`, a future, when this batch is done or split."""
         if self.waiters is None:
             self.waiters = [waiter]
         else:
             self.waiters.append(waiter)
 
     def discard_waiter(self, waiter):
-        """Forget a waiter that gave up."""
+        """Remove a waiter that was cancelled."""
         if self.waiters is not None and waiter in self.waiters:
             self.waiters.remove(waiter)
 
     def successors(self):
-        """The batches that its records went to; none unless it was split."""
+        """The batches that replaced it; none unless it was split."""
         return [child for _, child in self.children] if self.children is not None else []
 
     def mark_observed(self):
-        """Somebody was told of its failure: it need not be logged."""
+        """Keep its failure out of the log: it is reported in another way."""
         self.observed = True
 
     def drop_bytes(self):
-        """Let go of the bytes: gives back the builder, to be used again once nobody holds a view of them."""
+        """Drop the bytes and return the builder, for reuse as soon as no view of them is left."""
         builder = self.builder
         self.builder = None
         self.data = None
         return builder
 
     cdef object error_of(self, int32_t index, int32_t count=1):
-        """The error of a record, which its caller is being told, as are those of the next ones up to `count`."""
+        """The error of a record for its caller; those of the next ones up to `count` count as reported, too."""
         if self.error is None:
             return None
         if not self.observed:
-            if self.told is None:
-                self.told = set()
-            self.told.update(range(index, index + count))
-            self.observed = len(self.told) >= self.count - self.cancelled
+            if self.reported is None:
+                self.reported = set()
+            self.reported.update(range(index, index + count))
+            self.observed = len(self.reported) >= self.count - self.cancelled
         if self.record_errors is not None and index in self.record_errors:
             return self.record_errors[index]
         return self.error
 
-    cdef bint _is_news(self):
-        """Many batches may share one error: each partition is named once."""
-        told = self.error.__dict__.setdefault("_told", set())
-        if (self.topic, self.partition) in told:
+    cdef bint _is_first_report(self):
+        """Whether its error was not logged for this partition: many batches may share one error."""
+        places = self.error.__dict__.setdefault("_logged", set())
+        if (self.topic, self.partition) in places:
             return False
-        told.add((self.topic, self.partition))
+        places.add((self.topic, self.partition))
         return True
 
     def __del__(self):
-        if self.error is not None and not self.observed and self.remaining and self._is_news():
+        if self.error is not None and not self.observed and self.remaining and self._is_first_report():
             key = "" if self.first_key is None else f", the first with key {self.first_key!r}"
-            if self.told is None and isinstance(self.error, DeliveryFailed):  # it says how many, and where
+            if self.reported is None and isinstance(self.error, DeliveryFailed):  # has the count and the place
                 logger.error("%s (their deliveries were never awaited%s)", self.error, key)
                 return
             count = self.remaining
-            left = f"{count}" if self.told is None else f"{count - len(self.told)} of {count}"
+            left = f"{count}" if self.reported is None else f"{count - len(self.reported)} of {count}"
             logger.error(
                 "%s record(s) for %s%s were not delivered, and their deliveries were never awaited: %s",
                 left, self.place, key, self.error,
@@ -200,7 +218,7 @@ cdef class Batch:
 @cython.no_gc
 @cython.freelist(4096)
 cdef class Delivery:
-    """What becomes of one record: await it for its `RecordMetadata`, or ask `done()`, `result()`, `exception()`."""
+    """The result of one record: await it for its `RecordMetadata`, or call `done()`, `result()`, `exception()`."""
 
     @property
     def topic(self):
@@ -229,6 +247,12 @@ cdef class Delivery:
             self.index -= first
             self.batch = found
 
+    cdef Batch _done_batch(self):
+        self._follow()
+        if self.batch.state != BATCH_DONE:
+            raise asyncio.InvalidStateError("this delivery is not done yet: await it")
+        return self.batch
+
     cdef object _outcome(self):
         """The metadata of a record whose batch is done; raises its error."""
         cdef Batch batch = self.batch
@@ -242,36 +266,31 @@ cdef class Delivery:
         ))
 
     def done(self):
-        """Whether the record was acknowledged or given up."""
+        """Whether the record was acknowledged or failed."""
         self._follow()
         return self.batch.state == BATCH_DONE
 
     def result(self):
         """The record's metadata.
 
-        Raises: KafkaError: why it was given up. asyncio.InvalidStateError: it is not done yet.
+        Raises: KafkaError: why the record failed. asyncio.InvalidStateError: it is not done yet.
         """
-        self._follow()
-        if self.batch.state != BATCH_DONE:
-            raise asyncio.InvalidStateError("this delivery is not done yet: await it")
+        self._done_batch()
         return self._outcome()
 
     def exception(self):
-        """Why the record was given up, None when it was acknowledged.
+        """Why the record failed, None when it was acknowledged.
 
         Raises: asyncio.InvalidStateError: it is not done yet.
         """
-        self._follow()
-        if self.batch.state != BATCH_DONE:
-            raise asyncio.InvalidStateError("this delivery is not done yet: await it")
-        error = self.batch.error_of(self.index)
+        error = self._done_batch().error_of(self.index)
         return None if error is None else fresh_copy(error)
 
     def cancel(self):
-        """Take the record back, if it was not sent yet; returns whether it was taken back. All others keep their order.
+        """Withdraw the record if it was not sent yet; return whether it was withdrawn. All others keep their order.
 
-        Then awaiting the delivery raises DeliveryFailed with the stage "cancelled". In a batch of more than 10,000
-        records nothing is cancelled.
+        Awaiting the delivery then raises DeliveryFailed with the stage "cancelled". A record in a batch of more than
+        10,000 cannot be cancelled.
         """
         self._follow()
         if self.batch.events is None or self.batch.state > BATCH_SEALED or self.batch.attempts:
@@ -292,7 +311,7 @@ cdef class Delivery:
 @cython.final
 @cython.freelist(1024)
 cdef class _Wait:
-    """The steps of `await delivery`: none when it is done, else one future per time its batch changes."""
+    """The steps of `await delivery`: none when it is done, otherwise one future per change of its batch."""
 
     cdef Delivery delivery
     cdef object waiter
@@ -334,9 +353,9 @@ cdef class _Wait:
 @cython.no_gc
 @cython.freelist(1024)
 cdef class _Ready:
-    """What `submit` returns when there was room: awaiting it returns the delivery without suspending.
+    """The result of `submit` when there was room: awaiting it returns the delivery without suspending.
 
-    With `send`, `throw` and `close` it is a coroutine to asyncio, so that `create_task` takes it.
+    `send`, `throw` and `close` make it a coroutine for `create_task`.
     """
 
     def __await__(self):
@@ -362,7 +381,7 @@ cdef class _Ready:
 
 
 cdef object thrown(kind, value, traceback):
-    """The exception that the arguments of a coroutine's `throw` stand for."""
+    """The exception that a coroutine's `throw` raises for these arguments."""
     if isinstance(kind, BaseException):
         return kind
     if value is None:
@@ -374,16 +393,13 @@ cdef object thrown(kind, value, traceback):
 
 @cython.final
 cdef class WaitingRecord:
-    """What `submit` returns when there is no room: the record's place in the line. Awaiting it returns the delivery.
+    """The result of `submit` when there is no room: the record's place in the line. Awaiting it returns the delivery."""
 
-    The record keeps its place when nobody awaits it. A wait that is cancelled gives the place up.
-    """
-
-    cdef readonly tuple record          # as `Accumulator.append` takes it
+    cdef readonly tuple record          # the arguments of `Accumulator.append`
     cdef readonly Py_ssize_t need       # bytes of room
-    cdef readonly double deadline       # on the loop's clock: to be delivered by then
+    cdef readonly double deadline       # of its delivery, on the loop's clock
     cdef readonly int64_t number        # rises from place to place
-    cdef readonly bint awaited          # somebody waits for it
+    cdef readonly bint awaited          # a task waits for it
     cdef object line
     cdef object loop
     cdef Delivery delivery
@@ -401,21 +417,21 @@ cdef class WaitingRecord:
 
     @property
     def done(self):
-        """Whether it was taken or refused."""
+        """Whether it was accepted or refused."""
         return self.delivery is not None or self.error is not None
 
     def accept(self, Delivery delivery):
-        """There was room."""
+        """Finish with the delivery of the record."""
         self.delivery = delivery
         self._wake_waiters()
 
     def refuse(self, error):
-        """It is not going to be taken."""
+        """Finish with the error of the record."""
         self.error = error
         self._wake_waiters()
 
     def add_waiter(self, waiter):
-        """`waiter`, a future, is woken when the record has left the line."""
+        """Wake `waiter`, a future, when the record has left the line."""
         if self.waiters is None:
             self.waiters = []
         self.waiters.append(waiter)
@@ -424,10 +440,7 @@ cdef class WaitingRecord:
         cdef list waiters = self.waiters
         self.waiters = None
         self.line = None
-        if waiters is not None:
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        _wake(waiters)
 
     cdef object step(self):
         """The future to wait for; None when there is a delivery."""
@@ -467,8 +480,8 @@ cdef class WaitingRecord:
         pass
 
 
-# A result handed over through the type's send slot costs no StopIteration object: a third of a microsecond less. Where
-# an interpreter does not use the slot, `__next__` does the same.
+# A result returned through the type's send slot costs no StopIteration object: a third of a microsecond less. For
+# interpreters that do not use the slot, `__next__` returns the same.
 
 cdef PySendResult _send_wait(PyObject* self, PyObject* arg, PyObject** result) except PYGEN_ERROR:
     cdef _Wait wait = <_Wait>self
@@ -500,7 +513,7 @@ cdef PySendResult _send_ready(PyObject* self, PyObject* arg, PyObject** result) 
 
 
 cdef Delivery _later(Delivery first, int32_t steps):
-    """The record some places behind, found from where the first one was put."""
+    """The record `steps` places behind another one of its run."""
     cdef Delivery later = Delivery.__new__(Delivery)
     later.batch = first.batch
     later.index = first.index + steps
@@ -509,10 +522,7 @@ cdef Delivery _later(Delivery first, int32_t steps):
 
 
 def outcomes(list runs):
-    """What became of the runs of `append_many` whose batches are done: (partition, first offset, count, error) each.
-
-    In the order of the records; where single ones of a batch were at fault, each of its records has a row.
-    """
+    """The results of runs whose batches are done, in order: (partition, first offset, count, error)."""
     cdef Delivery first
     cdef Delivery at
     cdef int32_t count
@@ -532,7 +542,7 @@ def outcomes(list runs):
 
 
 def pending_in(Delivery first, int32_t count):
-    """The first batch of a run of `append_many` that is not done; None when all are."""
+    """The first batch of a run that is not done; None when all are."""
     cdef Delivery at
     cdef int32_t seen = 0
     while seen < count:

@@ -1,7 +1,7 @@
 """Fails batches for a reason other than a response: expired, purged, cancelled, or the producer has failed.
 
 fail_batches(which, error)    every batch that `which` selects leaves its queue and fails; `batch_results.py` frees
-                              its room and wakes whoever awaits it
+                              its room and wakes its waiters
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from aiokwire.errors import DeliveryFailed, KafkaError
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import IN_FLIGHT, Batch
 from aiokwire.producer._partition import Partition
-from aiokwire.producer.batch_results import BatchResults, records_of
+from aiokwire.producer.batch_results import BatchResults, delivery_failed, records_of
 from aiokwire.producer.buffer_pool import WaitingLine
 from aiokwire.producer.topics import Topics
 
-# In a larger batch no single record is cancelled: the batch is encoded again, which would block the loop for too long.
+# Records of a larger batch cannot be cancelled: encoding the batch again would block the loop for too long.
 MOST_TO_CANCEL_IN = 10_000
-# Seconds after its deadline when a batch without a partition fails, unless the search for its topic failed it before.
+# Seconds after its deadline when a batch without a partition fails, unless the lookup of its topic failed it before.
 PARKED_GRACE = 1.0
 
 Which = Callable[[Batch], bool]
@@ -30,18 +30,18 @@ def any_batch(batch: Batch) -> bool:
 
 
 def is_not_in_flight(batch: Batch) -> bool:
-    """Select what waits to be sent."""
+    """Select the batches that wait to be sent."""
     return batch.state != IN_FLIGHT
 
 
 def expires_at(batch: Batch) -> float:
-    """When a batch's time is over, on the loop's clock. One without a partition fails with the reason that its topic
-    could not be found, if that comes within `PARKED_GRACE`."""
+    """The deadline of a batch, on the loop's clock; a batch without a partition has `PARKED_GRACE` more, to fail with
+    the error of the lookup of its topic."""
     return batch.deadline if batch.parked is None else batch.deadline + PARKED_GRACE
 
 
 class BatchFailures:
-    """Takes batches of one producer out of the accumulator and the queues, and fails them; on its loop."""
+    """Removes batches of one producer from the accumulator and the queues, and fails them; on its loop."""
 
     def __init__(
         self,
@@ -51,7 +51,6 @@ class BatchFailures:
         line: WaitingLine,
         now: Callable[[], float],
     ) -> None:
-        """`now`: the loop's clock."""
         self._accumulator = accumulator
         self._topics = topics
         self._results = results
@@ -67,7 +66,7 @@ class BatchFailures:
         return failed
 
     def withdraw(self, which: Which) -> Iterator[Batch]:
-        """Take the batches that `which` selects out of their queues, oldest first; the caller fails each at once."""
+        """Remove the batches that `which` selects from their queues, oldest first; the caller fails each at once."""
         for batch in sorted(filter(which, self._accumulator.live), key=lambda batch: batch.order):
             if batch.parked is not None:
                 self._accumulator.forget_topic(self._accumulator.topics[batch.topic])
@@ -83,12 +82,12 @@ class BatchFailures:
         self._results.give_up(self._topics.partition_of(batch), batch, error)
 
     def expire(self, now: float) -> None:
-        """Fail every batch whose time is over."""
+        """Fail every batch whose deadline has ended."""
         for batch in self.withdraw(lambda batch: expires_at(batch) <= now):
             self._results.expire(self._topics.partition_of(batch), batch, now)
 
     def purge(self) -> int:
-        """Fail what is not in flight, without a line in the log; returns how many records that were."""
+        """Fail the batches that are not in flight without logging them; return the number of their records."""
         failed = self.fail_batches(is_not_in_flight, self._purged)
         for batch in failed:
             batch.mark_observed()
@@ -96,22 +95,15 @@ class BatchFailures:
 
     def _purged(self, batch: Batch) -> DeliveryFailed:
         elapsed = self._now() - batch.created
-        return DeliveryFailed(
-            f"{batch.remaining} record(s) for {batch.place} were purged {elapsed:.3f} s after they were accepted",
-            topic=batch.topic,
-            partition=batch.partition,
-            stage="purged",
-            elapsed=elapsed,
-            last_error=batch.last_error,
-        )
+        return delivery_failed(batch, "purged", elapsed, f"purged {elapsed:.3f} s after they were accepted")
 
     def set_last_error(self, error: KafkaError) -> None:
-        """Note why no batch can be sent now: a batch that fails before it is sent names this error."""
+        """Set the last error of every batch: a batch that fails before it is sent names it."""
         for batch in self._accumulator.live:
-            batch.last_error = error.with_traceback(None)
+            batch.set_last_error(error)
 
     def cancel(self, partition: Partition | None, batch: Batch, index: int) -> bool:
-        """Take one record back; the others keep their order. Returns whether it was there, in a batch that waits."""
+        """Cancel one record of a queued batch, and return whether it was there; the others keep their order."""
         error = DeliveryFailed(
             f"the record for {batch.place} was cancelled before it was sent",
             topic=batch.topic,
@@ -120,7 +112,13 @@ class BatchFailures:
             elapsed=self._now() - batch.created,
         )
         if partition is None:
-            return batch.parked is not None and self._accumulator.cancel_parked(batch, index, error)
+            if batch.parked is None or not self._accumulator.cancel_parked(batch, index, error):
+                return False
+            if not batch.remaining:  # no flush has to wait for its topic
+                self._accumulator.forget_topic(self._accumulator.topics[batch.topic])
+                self.fail(batch, error)
+            self._line.serve()
+            return True
         if batch not in partition.queue or batch.count > MOST_TO_CANCEL_IN:
             return False
         rest = self._accumulator.cancel(batch, partition, records_of(batch), index, error)

@@ -1,7 +1,7 @@
 """The line of records that wait for room in the producer's buffer: first come, first served, each with a deadline.
 
-When room comes back, as many records as fit are taken at once, in order: no task is woken before its record was taken,
-no record overtakes another, and batches fill as fast as room comes, however many tasks wait.
+When there is room, as many records as fit are accepted at once, in order: a task wakes after its record was accepted,
+no record overtakes another, and batches fill as fast as room is freed, however many tasks wait.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ logger = logging.getLogger("aiokwire.producer")
 # topic, value, key, partition, timestamp, headers, mode
 Record: TypeAlias = tuple[Any, Any, Any, Any, Any, Any, int]
 
-# How many records may wait whose `submit` is not awaited, and how many bytes (`buffer_memory` if that is more).
+# The limits of the records that wait without an awaited `submit`; in bytes, `buffer_memory` if that is more.
 LINE_LIMIT = 10_000
 LINE_BYTES = 16 * 1024 * 1024
-# Records whose deadlines are this close (seconds) are given up together, with one line in the log.
+# Records whose deadlines are this close (seconds) expire together, with one line in the log.
 EXPIRY_SLACK = 0.01
 
 
 class WaitingLine:
-    """The line in front of a full buffer."""
+    """The records that wait for room in the buffer."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class WaitingLine:
         on_wait: Callable[[], None],
         wake_at: Callable[[float], None] = lambda when: None,
     ) -> None:
-        """`max_wait` in seconds bounds waiting and delivering together. `on_wait()` is called when a record joins, so
-        that whatever holds room moves; `wake_at(when)` when one was taken that has to be delivered by then."""
+        """`max_wait` in seconds bounds the wait and the delivery. `on_wait()` is called when a record joins, so that
+        batches that hold room are sent; `wake_at(when)` with the deadline of a record that was accepted."""
         self._accumulator = accumulator
         self._on_wait = on_wait
         self._wake_at = wake_at
         self._max_wait = max_wait
         self._waiting: collections.OrderedDict[WaitingRecord, None] = collections.OrderedDict()
         self._most_bytes = max(accumulator.limit, LINE_BYTES)
-        self._number = 0  # of the place given last
+        self._number = 0  # of the last place
         self._unawaited = 0  # records whose `submit` is not awaited
         self._unawaited_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -57,29 +57,29 @@ class WaitingLine:
     # --- joining and leaving ----------------------------------------------------------------------------------------
 
     async def join(self, record: Record) -> Delivery:
-        """Wait until the record is taken.
+        """Wait until the record is accepted.
 
-        A cancelled wait leaves nothing behind: its record is not taken, unless that happened in the same turn.
+        The record of a cancelled wait is not accepted, unless that happened in the same turn.
 
-        Raises: BufferFullError: the deadline passed.
+        Raises: BufferFullError: the deadline ended.
         """
         return await self._enter(self._accumulator.frozen(record), awaited=True)
 
     def enter(self, record: Record) -> WaitingRecord:
-        """The last place for a record, which keeps it whether it is awaited or not.
+        """Queue a record, which keeps its place whether it is awaited or not.
 
-        Raises: BufferFullError: too many records wait that nobody awaits.
+        Raises: BufferFullError: too many records wait without an awaited `submit`.
         """
-        need = self._accumulator.need(record[1], record[2], record[5])
-        if self._unawaited >= LINE_LIMIT or self._unawaited_bytes + need > self._most_bytes:
-            raise self._overfull(record, need)
+        if self._unawaited >= LINE_LIMIT or self._unawaited_bytes + self._need(record) > self._most_bytes:
+            raise self._overfull(record)
         return self._enter(record, awaited=False)
 
     def _enter(self, record: Record, *, awaited: bool) -> WaitingRecord:
         loop = asyncio.get_running_loop()
-        need = self._accumulator.need(record[1], record[2], record[5])
         self._number += 1
-        waiting = WaitingRecord(self, loop, record, need, loop.time() + self._max_wait, self._number, awaited)
+        waiting = WaitingRecord(
+            self, loop, record, self._need(record), loop.time() + self._max_wait, self._number, awaited
+        )
         self._waiting[waiting] = None
         if not awaited:
             self._count(waiting, 1)
@@ -90,17 +90,20 @@ class WaitingLine:
         return waiting
 
     def on_awaited(self, waiting: WaitingRecord) -> None:
-        """A task waits for the record now."""
+        """A task waits for the record."""
         self._count(waiting, -1)
 
     def withdraw(self, waiting: WaitingRecord) -> None:
-        """The wait for a record was cancelled."""
+        """Remove a record whose wait was cancelled."""
         if waiting in self._waiting:
             del self._waiting[waiting]
             if not waiting.awaited:
                 self._count(waiting, -1)
             waiting.refuse(asyncio.CancelledError())
-            self.serve()  # the one behind may be smaller
+            self.serve()  # the next one may be smaller
+
+    def _need(self, record: Record) -> int:
+        return self._accumulator.need(record[1], record[2], record[5])
 
     def _count(self, waiting: WaitingRecord, step: int) -> None:
         self._unawaited += step
@@ -115,7 +118,7 @@ class WaitingLine:
     # --- serving ----------------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Take the records in front, as far as there is room."""
+        """Accept the first records, as long as there is room."""
         accumulator = self._accumulator
         while self._waiting:
             waiting = next(iter(self._waiting))
@@ -124,7 +127,7 @@ class WaitingLine:
             self._take_first()
             try:
                 delivery = accumulator.append(*waiting.record, True)
-            except Exception as error:  # this record's fault: its place is the next one's
+            except Exception as error:  # of this record: the next one follows
                 waiting.refuse(error)
                 self._report([waiting], error)
             else:
@@ -138,7 +141,7 @@ class WaitingLine:
             self._timer = None
 
     async def served(self) -> None:
-        """Wait until every record that is in the line now was taken or refused."""
+        """Wait until every record that is in the line now is accepted or refused."""
         last = self._number
         while self._waiting and next(iter(self._waiting)).number <= last:
             waiting = next(reversed(self._waiting))
@@ -149,7 +152,7 @@ class WaitingLine:
             await waiter
 
     def dismiss(self, error: KafkaError, *, report: bool = True) -> list[Record]:
-        """Refuse every record; returns those that nobody awaits, after logging the loss unless `report` is False."""
+        """Refuse every record; return those that are not awaited, after logging the loss unless `report` is False."""
         refused: list[WaitingRecord] = []
         while self._waiting:
             waiting = self._take_first()
@@ -161,7 +164,7 @@ class WaitingLine:
         return [waiting.record for waiting in refused if not waiting.awaited]
 
     def _expire(self) -> None:
-        """The timer: those in front have waited long enough."""
+        """Refuse the records whose deadline has ended."""
         loop = asyncio.get_running_loop()
         now = loop.time() + EXPIRY_SLACK
         self._timer = None
@@ -192,10 +195,10 @@ class WaitingLine:
         return self._error(
             record,
             f"{after}: buffer_memory is {self._accumulator.limit} bytes, {self._accumulator.used} are in use, "
-            f"{len(self._waiting)} records wait before it; the brokers take records more slowly than they come",
+            f"{len(self._waiting)} records wait before it; the program sends faster than the brokers acknowledge",
         )
 
-    def _overfull(self, record: Record, need: int) -> BufferFullError:
+    def _overfull(self, record: Record) -> BufferFullError:
         return self._error(
             record,
             f": buffer_memory is full, and {self._unawaited} records ({self._unawaited_bytes} bytes) wait for room "
@@ -203,7 +206,7 @@ class WaitingLine:
         )
 
     def _error(self, record: Record, why: str) -> BufferFullError:
-        need = self._accumulator.need(record[1], record[2], record[5])
+        need = self._need(record)
         return BufferFullError(
             f"no room for a record of {need} bytes for {record[0]}{why}",
             needed=need,

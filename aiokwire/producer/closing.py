@@ -1,4 +1,4 @@
-"""The end of a producer: deliver what was accepted within a bound, give up the rest, disconnect."""
+"""Closes a producer: delivers the accepted records within a timeout, fails the rest, disconnects."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from aiokwire.producer.config import ProducerConfig
 from aiokwire.producer.core import ProducerCore
 from aiokwire.types import Headers
 
-# How many seconds closing the connections may take after everything was delivered or given up.
+# Seconds for closing the connections after every record was delivered or failed.
 LAST_SECONDS = 1.0
-# How many seconds `close` continues to deliver in a task that was cancelled (by SIGINT or `asyncio.timeout`, for
-# example) when it has no timeout.
+# Seconds for which `close` without a timeout delivers in a task that was cancelled, by SIGINT or `asyncio.timeout` for
+# example.
 CANCELLED_CLOSE_SECONDS = 3.0
 REASON = "this producer was closed"
 
 
 def seconds_to_deliver(timeout: float | None, config: ProducerConfig) -> float:
-    """How long a `close(timeout)` in the current task may deliver."""
+    """The seconds for which a `close(timeout)` in the current task may deliver."""
     if timeout is not None:
         return timeout
     longest = config.delivery_timeout
@@ -38,9 +38,9 @@ def seconds_to_deliver(timeout: float | None, config: ProducerConfig) -> float:
 
 
 class Undelivered(NamedTuple):
-    """A record that `close` could not deliver; one that was in flight may have arrived all the same.
+    """A record that `close` could not deliver; a record that was in flight may still have arrived.
 
-    `partition` is -1 when the topic's metadata never came and the record named none.
+    `partition` is -1 without the topic's metadata, unless the record named a partition.
     """
 
     topic: str
@@ -53,48 +53,45 @@ class Undelivered(NamedTuple):
 
 
 def undelivered_of(batch: Batch) -> list[Undelivered]:
-    """What a batch that was given up holds."""
+    """The records of a batch that failed."""
     flying = batch.attempts > 0
     if batch.parked is not None:
-        return [
-            Undelivered(batch.topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
-            for _, _, (value, key, partition, stamp, headers, _) in filter(None, batch.parked)
-        ]
+        return [undelivered_record((batch.topic, *record)) for _, _, record in filter(None, batch.parked)]
     return [
         Undelivered(batch.topic, batch.partition, record.key, record.value, record.headers, record.timestamp, flying)
         for record in records_of(batch)
     ]
 
 
-def undelivered_record(record: tuple[Any, Any, Any, Any, Any, Any, int]) -> Undelivered:
-    """A record that waited for room until the end."""
+def undelivered_record(record: tuple[Any, ...]) -> Undelivered:
+    """A record that was in no batch of a partition, as `Accumulator.append` takes it."""
     topic, value, key, partition, timestamp, headers, _ = record
     stamp = wall_ms() if timestamp is None else timestamp
     return Undelivered(topic, -1 if partition is None else partition, key, value, headers or (), stamp, False)
 
 
 class Closing:
-    """One close, which later calls wait for."""
+    """The first close of a producer, for which later calls wait."""
 
     def __init__(self) -> None:
-        self._scope: anyio.CancelScope | None = None  # of the delivering
+        self._scope: anyio.CancelScope | None = None  # of the delivery
         self._deadline = math.inf  # on the loop's clock
         self._ended = anyio.Event()
 
     def end(self) -> None:
-        """Nothing of the producer runs any more."""
+        """Wake the calls that wait: the producer is closed."""
         self._ended.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for the end, which comes in `seconds` at the latest."""
+        """Wait for the end, which is in `seconds` at the latest."""
         self._deadline = min(self._deadline, anyio.current_time() + seconds)
         if self._scope is not None:
             self._scope.deadline = self._deadline
         await self._ended.wait()
 
     async def run(self, client: Client, core: ProducerCore, seconds: float, *, observed: bool) -> list[Undelivered]:
-        """Deliver for at most `seconds`, then disconnect. The records left are logged unless they are `observed`:
-        returned to the caller, who is not cancelled."""
+        """Deliver for at most `seconds`, then disconnect and return the undelivered records. They are logged unless
+        they are `observed`: returned to a caller that is not cancelled."""
         delivered = False
         batches: list[Batch] = []
         try:

@@ -1,11 +1,13 @@
-"""The producer's options: Kafka's names, checked when a producer is made."""
+"""The producer's options, with Kafka's names; checked when a producer is created."""
 
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from aiokwire.backoff import Backoff
 from aiokwire.cluster import ClientConfig, ClientOptions
 from aiokwire.config import INT32_MAX, documents_options, require_bool, require_int, require_number, require_type
 from aiokwire.errors import ConfigurationError, InvalidArgument
@@ -16,14 +18,17 @@ from aiokwire.types import Acks, Compression, Headers, K, V
 T = TypeVar("T")
 
 Serialized = bytes | bytearray | memoryview | None
-# Returns the bytes of an object, or an awaitable of them. One with three required arguments gets the topic and the
-# record's headers, too.
+# Returns the bytes of an object, or an awaitable of them. With three required arguments it also receives the topic and
+# the record's headers.
 Serializer = (
     Callable[[T], Serialized | Awaitable[Serialized]] | Callable[[T, str, Headers], Serialized | Awaitable[Serialized]]
 )
 
-# A request that carries batches of many partitions is cut here, well below what brokers accept.
+# A request with batches of many partitions ends here, well below what brokers accept.
 MAX_REQUEST_BYTES = 100 * 1024 * 1024
+# The first pause in seconds (unless retry_backoff_ms is shorter) before a request of a transaction is retried: the
+# coordinator completes a transaction within milliseconds, and the next one waits for that.
+FIRST_TRANSACTIONAL_PAUSE = 0.005
 
 
 @documents_options()
@@ -108,13 +113,7 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
             raise ConfigurationError("transactional_id must not be empty; None makes a producer without transactions")
         if self.enable_idempotence is False:
             raise ConfigurationError("transactional_id needs idempotence: leave out enable_idempotence=False")
-        if self.acks is not Acks.ALL:
-            raise ConfigurationError('transactional_id needs acks="all"')
-        if self.max_in_flight_requests_per_connection > 5:
-            raise ConfigurationError(
-                "transactional_id allows at most 5 max_in_flight_requests_per_connection: a broker remembers the last "
-                "five batches of a producer"
-            )
+        self._check_idempotent("transactional_id")
         if self.transaction_timeout_ms <= self.linger_ms:
             raise ConfigurationError(
                 f"transaction_timeout_ms ({self.transaction_timeout_ms}) must be longer than linger_ms "
@@ -140,15 +139,18 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
                 f"delivery_timeout_ms ({self.delivery_timeout_ms}) must be longer than linger_ms ({self.linger_ms})"
             )
         if self.enable_idempotence:
-            if self.acks is not Acks.ALL:
-                raise ConfigurationError('enable_idempotence=True needs acks="all"')
-            if self.max_in_flight_requests_per_connection > 5:
-                raise ConfigurationError(
-                    "enable_idempotence=True allows at most 5 max_in_flight_requests_per_connection: a broker "
-                    "remembers the last five batches of a producer"
-                )
+            self._check_idempotent("enable_idempotence=True")
 
-    # --- converted once, for the package's inside: seconds, parsed choices ------------------------------------------
+    def _check_idempotent(self, option: str) -> None:
+        if self.acks is not Acks.ALL:
+            raise ConfigurationError(f'{option} needs acks="all"')
+        if self.max_in_flight_requests_per_connection > 5:
+            raise ConfigurationError(
+                f"{option} allows at most 5 max_in_flight_requests_per_connection: a broker remembers the last "
+                "five batches of a producer"
+            )
+
+    # --- for the other modules: seconds, parsed choices -------------------------------------------------------------
 
     @property
     def codec(self) -> Compression:
@@ -157,17 +159,17 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
 
     @property
     def acknowledgements(self) -> Acks:
-        """Whose acknowledgement is asked for, parsed."""
+        """`acks`, parsed."""
         return _parse_acks(self.acks)
 
     @property
     def linger(self) -> float:
-        """Seconds a batch waits for more records."""
+        """Seconds that a batch waits for more records."""
         return self.linger_ms / 1000
 
     @property
     def delivery_timeout(self) -> float:
-        """Seconds from accepting a record to giving it up; within a transaction no longer than that may take."""
+        """Seconds until an accepted record fails; at most `transaction_timeout` in a transaction."""
         if self.transactional_id is not None:
             return min(self.delivery_timeout_ms, self.transaction_timeout_ms) / 1000
         return self.delivery_timeout_ms / 1000
@@ -191,10 +193,17 @@ class ProducerConfig(ClientConfig, Generic[K, V]):
 
     @property
     def wants_idempotence(self) -> bool:
-        """Whether a producer id is asked for."""
+        """Whether the producer requests a producer id."""
         if self.enable_idempotence is None:
             return self.acks is Acks.ALL and self.max_in_flight_requests_per_connection <= 5
         return self.enable_idempotence
+
+    def new_retry_backoff(self, rng: random.Random) -> Backoff:
+        """Return the pauses between attempts of a batch, or of a transaction's request, which starts quickly."""
+        initial, longest = self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000
+        if self.transactional_id is not None:
+            initial = min(initial, FIRST_TRANSACTIONAL_PAUSE)
+        return Backoff(initial, longest, rng=rng)
 
 
 def _parse_acks(given: object) -> Acks:
@@ -212,7 +221,7 @@ def _parse_compression(given: object) -> Compression:
 
 
 class ProducerOptions(ClientOptions, total=False):
-    """Keyword options of a producer but for its serializers, for type checkers (PEP 692)."""
+    """Keyword options of a producer except its serializers, for type checkers (PEP 692)."""
 
     acks: Acks | int | str
     linger_ms: float

@@ -8,48 +8,50 @@ The parts do not know the core: each gets the collaborators and callbacks that i
 from __future__ import annotations
 
 import asyncio
-import random
 
 import anyio
 import anyio.lowlevel
 
 from aiokwire.cluster import Client
-from aiokwire.errors import BufferFullError, ClosedError, InvalidArgument, KafkaError
+from aiokwire.errors import ClosedError, InvalidArgument, KafkaError
 from aiokwire.events import Events
 from aiokwire.producer._accumulator import Accumulator
-from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, WaitingRecord, pending_in
+from aiokwire.producer._delivery import DONE, SPLIT, Batch, Delivery, pending_in
 from aiokwire.producer._partition import Partition, Topic
 from aiokwire.producer.batch_failures import PARKED_GRACE, BatchFailures, any_batch, is_not_in_flight
 from aiokwire.producer.batch_results import BatchResults
 from aiokwire.producer.buffer_pool import Record, WaitingLine
 from aiokwire.producer.config import ProducerConfig
-from aiokwire.producer.duplicate_check import DuplicateCheck
-from aiokwire.producer.events import ProducerEvent, ProducerFailed, ProducerIdChanged, Watch, report_failed
+from aiokwire.producer.events import (
+    ProducerEvent,
+    ProducerFailed,
+    ProducerHealth,
+    ProducerIdChanged,
+    Watch,
+    report_failed,
+)
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence, ProducerIdRequest
 from aiokwire.producer.partitioner import compiled_partitioner, custom_partitioner, plan_sticky
 from aiokwire.producer.scheduler import BatchScheduler
-from aiokwire.producer.sender import Sender, SenderParts
-from aiokwire.producer.slices import Slices
+from aiokwire.producer.sender import Sender, SenderParts, Slices
 from aiokwire.producer.topics import Topics
 from aiokwire.producer.transactions.driver import Transactions
 from aiokwire.producer.transactions.shared import TransactionTicket
 
 
 class ProducerCore:
-    """Builds the parts of a producer on one client, receives the accumulator's events, and flushes; on its loop."""
+    """Builds the parts of a producer on one client, handles the accumulator's events, and flushes; on its loop."""
 
     def __init__(
         self,
         client: Client,
         config: ProducerConfig,
-        rng: random.Random,
         hooks: ProducerHooks | None = None,
         joins: TransactionTicket | None = None,
         events: Events[ProducerEvent] | None = None,
     ) -> None:
         self.events = Events[ProducerEvent]() if events is None else events
-        self._rng = rng
         self._hooks = hooks
         self._client = client
         self._config = config
@@ -71,6 +73,8 @@ class ProducerCore:
             partitioning=compiled_partitioner(config.partitioner),
         )
         self.line = WaitingLine(self.accumulator, config.delivery_timeout, self._soon, self._wake_at)
+        self.enter_line = self.line.enter
+        self.full = self.line.full
         self.topics = Topics(
             self._client,
             config,
@@ -95,13 +99,12 @@ class ProducerCore:
         self.transactions = Transactions(
             self._client,
             config,
-            self._rng,
             self.accumulator,
             self.line,
             joins=joins,
             events=self.events,
             flush=self.flush,
-            fail_unsent=self._fail_unsent,
+            fail_unsent=lambda error: self.failures.fail_batches(is_not_in_flight, error),
             fail_all=self._fail_all,
             on_writable=self._soon,
             on_identity=self._on_identity,
@@ -109,10 +112,9 @@ class ProducerCore:
         self.idempotence = self.transactions.identity
 
     def _build_results(self, joins: TransactionTicket | None) -> None:
-        client, config = self._client, self._config
+        config = self._config
         self.scheduler = BatchScheduler(
             self.accumulator,
-            self.line,
             self.idempotence,
             config.linger,
             hooks=self._hooks,
@@ -121,21 +123,21 @@ class ProducerCore:
             expire=self._expire,
             on_pumped=self._watch.look,
         )
+        self.on_sealed = self.scheduler.on_sealed
+        self.on_urgent = self.scheduler.on_urgent
         self._results = BatchResults(
-            self.accumulator,
-            self.idempotence,
+            self._client,
             config,
-            self._rng,
+            self.accumulator,
+            self.topics,
+            self.idempotence,
             requeue=self.scheduler.requeue,
-            refresh=self.topics.refresh,
-            on_leader=self.topics.on_leader,
-            throttled_until=client.throttled_until,
             transactions=self.transactions,
             hooks=self._hooks,
             events=self.events,
-            duplicate_check=DuplicateCheck(client, config.default_api_timeout) if joins is not None else None,
+            check_duplicates=joins is not None,
         )
-        self.failures = BatchFailures(self.accumulator, self.topics, self._results, self.line, self.now)
+        self.failures: BatchFailures = BatchFailures(self.accumulator, self.topics, self._results, self.line, self.now)
 
     def _build_senders(self) -> None:
         self._producer_ids = ProducerIdRequest(
@@ -151,34 +153,31 @@ class ProducerCore:
             topics=self.topics,
             results=self._results,
             idempotence=self.idempotence,
-            slices=Slices(self.scheduler.call_soon),
+            slices=Slices(),
             hooks=self._hooks,
-            rng=self._rng,
-            now=self.now,
-            pump=self.scheduler.pump,
-            wake_at=self.scheduler.wake_at,
-            end_turn=self.scheduler.end_turn,
-            max_produce_version=self._max_produce_version,
+            rng=self._client.rng,
+            scheduler=self.scheduler,
+            max_produce_version=lambda: None if self.transactions is None else self.transactions.max_produce_version,
             want_producer_id=self.want_producer_id,
             on_encoded=self._on_encoded,
             on_response=self._on_response,
             on_throttled=self._watch.throttled,
         )
 
-    # --- the life ---------------------------------------------------------------------------------------------------
+    # --- start and end ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, on the running loop; the client has been started."""
+        """Start on the running loop; the client has been started."""
         loop = asyncio.get_running_loop()
         self.scheduler.start(loop)
         self.accumulator.open(loop)
-        self.topics.follow()
+        self._client.metadata.add_listener(self.topics.on_cluster)
         self._client.spawn(self._watch_client, name="producer: the client's end")
         if self.idempotence.enabled:
             self.want_producer_id()
 
     async def _watch_client(self) -> None:
-        """Fail everything when the client ends by a failure: nothing can be delivered any more."""
+        """Fail all batches when the client ends by a failure."""
         try:
             await anyio.sleep_forever()
         finally:
@@ -192,15 +191,15 @@ class ProducerCore:
                 self.events.close()
 
     def stop(self, reason: str, *, report: bool = True) -> list[Record]:
-        """Accept nothing more, nor what waits for room; returns the records of those that nobody awaits, which are
-        logged unless `report` is False."""
+        """Accept no more records, and refuse those that wait for room; return the waiting records that are not awaited,
+        after logging them unless `report` is False."""
         self.accumulator.close(reason)
         return self.line.dismiss(ClosedError(reason), report=report)
 
     def end(self) -> None:
         """Leave no timer and no listener behind."""
         self._ended = True
-        self.topics.unfollow()
+        self._client.metadata.remove_listener(self.topics.on_cluster)
         self.scheduler.end()
 
     def now(self) -> float:
@@ -212,30 +211,22 @@ class ProducerCore:
     def on_open(self, partition: Partition) -> None:
         """A batch takes its first record."""
         assert partition.open is not None
-        self.topics.keep(partition.open)
+        self._client.metadata.keep(partition.topic, partition.open.created)
         self.scheduler.on_open(partition)
-
-    def on_sealed(self, partition: Partition) -> None:
-        """A batch is full."""
-        self.scheduler.on_sealed(partition)
-
-    def on_urgent(self, partition: Partition) -> None:
-        """The first record of the open batch that somebody awaits."""
-        self.scheduler.on_urgent(partition)
 
     def on_unknown(self, topic: Topic) -> None:
         """The first record of a topic."""
         self._client.spawn(self.topics.resolve, topic, name=f"producer: partitions of {topic.name}")
-        self._wake_at(self.now() + self._config.delivery_timeout + PARKED_GRACE)
+        self.scheduler.wake_at(self.now() + self._config.delivery_timeout + PARKED_GRACE)
 
     def on_refused(self, batch: Batch) -> None:
-        """A record that had been accepted before its topic was known cannot be placed."""
+        """A record that was accepted before its topic was known cannot be placed."""
         if self._hooks is not None:
             self._hooks.failed(batch)
         report_failed(self.events, batch)
 
     def on_cancel(self, batch: Batch, index: int) -> bool:
-        """Take a record back that was not sent yet; returns whether it was."""
+        """Cancel a record that was not sent yet; return whether it was cancelled."""
         partition = self.topics.partition_of(batch)
         if partition is not None and partition.open is batch:
             self.scheduler.seal(partition)
@@ -244,29 +235,21 @@ class ProducerCore:
     def choose_sticky(self, topic: Topic) -> int:
         """The next partition for records without a key."""
         backlogs = [p.backlog if p.leader >= 0 else None for p in topic.partitions[: topic.count]]
-        return plan_sticky(backlogs, topic.sticky, self._rng)
+        return plan_sticky(backlogs, topic.sticky, self._client.rng)
 
     def choose_partition(self, topic: Topic, key: bytes | None, value: bytes | None) -> int:
-        """The partition that the user's own partitioner returns."""
+        """The partition that a custom partitioner returns."""
         assert self._partitioner is not None
         chosen = self._partitioner(topic.name, key, value, range(topic.count))
         if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen < topic.count:
             raise InvalidArgument(
-                f"the partitioner gave {chosen!r} for topic {topic.name!r}, which has {topic.count} partitions"
+                f"the partitioner returned {chosen!r} for topic {topic.name!r}, which has {topic.count} partitions"
             )
         return chosen
 
-    def enter_line(self, record: Record) -> WaitingRecord:
-        """A record of `submit` has to wait for room."""
-        return self.line.enter(record)
-
-    def full(self, record: Record) -> BufferFullError:
-        """The error of `submit_nowait` when there is no room."""
-        return self.line.full(record)
-
     async def wait_for_room(self, record: Record) -> Delivery:
         """Accept a record of a bulk call that has to wait: for the loop's turn, or for room."""
-        if self.accumulator.turn_due:  # the loop's turn first
+        if self.accumulator.turn_due:
             await anyio.lowlevel.checkpoint()
             taken = self.accumulator.append(*record)
             if taken is not None:
@@ -276,7 +259,7 @@ class ProducerCore:
     # --- all batches ------------------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Seal everything, and wait until all that is there now is done."""
+        """Seal every batch, and wait until all records accepted so far are acknowledged or failed."""
         self.scheduler.seal_everything()
         await self.line.served()
         pending = list(self.accumulator.live)
@@ -285,9 +268,21 @@ class ProducerCore:
             batch = pending.pop()
             await self._settled(batch)
             following = batch.successors()
-            if following:  # split, or its partition became known: those must not linger either
+            if following:  # after a split, or once its partition is known: these must not linger either
                 pending += following
                 self.scheduler.seal_everything()
+
+    def health(self, *, running: bool) -> ProducerHealth:
+        """The health by the batches that are not done."""
+        live = [batch for batch in self.accumulator.live if batch.remaining]
+        return ProducerHealth(
+            records=sum(batch.remaining for batch in live),
+            waiting=len(self.line),
+            memory_in_use=self.accumulator.used,
+            oldest=max(0.0, self.now() - min(batch.created for batch in live)) if live else None,
+            last_error=next((batch.last_error for batch in live if batch.last_error is not None), None),
+            running=running,
+        )
 
     async def _settled(self, batch: Batch) -> None:
         if batch.state in (DONE, SPLIT):
@@ -300,7 +295,7 @@ class ProducerCore:
             batch.discard_waiter(waiter)
 
     async def settle_runs(self, runs: list[tuple[Delivery, int]]) -> None:
-        """Wait until every run's batches are done; their errors are not raised here."""
+        """Wait until the batches of all runs are done; their errors are not raised."""
         for delivery, count in runs:
             while (batch := pending_in(delivery, count)) is not None:
                 await self._settled(batch)
@@ -316,18 +311,15 @@ class ProducerCore:
     def _on_ready(self, partition: Partition) -> None:
         self.scheduler.on_ready(partition)
 
+    def _expire(self, now: float) -> None:
+        self.failures.expire(now)
+
     def _on_unknown_topic(self, parked: Batch, error: KafkaError) -> None:
         self._results.give_up(None, parked, error)
         self.line.serve()
 
-    def _fail_unsent(self, error: KafkaError) -> None:
-        self.failures.fail_batches(is_not_in_flight, error)
-
     def _fail_all(self, error: KafkaError) -> None:
         self.failures.fail_batches(any_batch, error)
-
-    def _expire(self, now: float) -> None:
-        self.failures.expire(now)
 
     def _new_sender(self, node_id: int) -> Sender:
         sender = Sender(node_id, self._sender_parts)
@@ -335,22 +327,18 @@ class ProducerCore:
         return sender
 
     def _on_encoded(self, batch: Batch) -> None:
-        """A batch has its final bytes: compressed ones need less room."""
+        """Free the room that a batch does not need after its compression."""
         self.accumulator.release_plain(batch)
         if len(self.line):
             self.line.serve()
 
     def _on_response(self) -> None:
-        """Room came back, and a sender can send another request."""
+        """Use the room in the buffer, and let the sender send another request."""
         self.line.serve()
         self.scheduler.pump()
 
-    def _max_produce_version(self) -> int | None:
-        """The newest version of Produce that may be used; None: any."""
-        return None if self.transactions is None else self.transactions.max_produce_version
-
     def want_producer_id(self) -> None:
-        """Request a producer id, unless a request is under way or the coordinator of transactions gives it."""
+        """Request a producer id, unless a request is in flight or the transaction coordinator assigns it."""
         if self.transactions is None:
             self._producer_ids.want()
 

@@ -1,9 +1,9 @@
-"""Whether what a producer was told is there is its own: asked by those that join a transaction.
+"""Checks that an acknowledged batch is the producer's own, for producers that join a transaction.
 
-They share a producer id and epoch with others. A broker takes a batch with the numbers of one that it has for the same
-batch sent again, whatever is in it: the second of two writers of a partition, such as an attempt of a task whose stage
-was retried, would be told that its records are there, when those of the first one are. Nothing follows the first batch
-of a sequence before its answer, so whoever is not the first to begin is found out before it has written anything.
+These producers share a producer id and epoch. A broker takes a batch with the sequence of a stored one for a duplicate,
+whatever its records are: the second writer of a partition (an attempt of a retried Spark task, for example) would
+receive an acknowledgement for the records of the first. The first batch of a sequence is sent alone, so the check finds
+the second writer before it has written anything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aiokwire.error_codes import ErrorCode
-from aiokwire.errors import BrokerError, KafkaError, error_for
+from aiokwire.errors import BrokerError, error_for
 from aiokwire.types import TimestampType, TopicPartition
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 def may_be_duplicate(entry: produce.PartitionProduceResponse) -> bool:
     """Whether an acknowledgement may be that of another batch.
 
-    A broker tells the time of the batch that it has only with a duplicate, and on topics where it sets the time.
+    A broker returns a log append time only for a duplicate, and on topics where it sets the timestamps.
     """
     return entry.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER or entry.log_append_time_ms >= 0
 
 
 def is_own(ours: list[Record], theirs: list[Record]) -> bool:
-    """Whether the log has what was sent; the times may be the broker's."""
+    """Whether the log has the records that were sent; their timestamps may be the broker's."""
     return len(ours) == len(theirs) and all(map(_is_same, ours, theirs))
 
 
@@ -42,49 +42,29 @@ def _is_same(ours: Record, theirs: Record) -> bool:
     return ours.key == theirs.key and ours.value == theirs.value and tuple(ours.headers) == tuple(theirs.headers)
 
 
-class DuplicateCheck:
-    """Reads batches back from their leaders."""
+async def check_duplicate(
+    client: Client,
+    batch: Batch,
+    entry: produce.PartitionProduceResponse,
+    sent: Callable[[], list[Record]],
+    timeout: float,
+) -> None:
+    """Compare an acknowledged batch with the log; `sent()` decodes its records.
 
-    def __init__(self, client: Client, timeout: float) -> None:
-        self._client = client
-        self._timeout = timeout
-
-    def start(
-        self,
-        batch: Batch,
-        entry: produce.PartitionProduceResponse,
-        records: Callable[[], list[Record]],
-        done: Callable[[KafkaError | None], None],
-    ) -> None:
-        """Find out, then call `done`, with an error where the log has something else, or nobody says what."""
-
-        async def find_out() -> None:
-            try:
-                await self._check(batch, entry, records)
-            except KafkaError as error:
-                done(error)
-            else:
-                done(None)
-
-        self._client.spawn(find_out, name=f"producer: duplicate check of {batch.topic}[{batch.partition}]")
-
-    async def _check(
-        self, batch: Batch, entry: produce.PartitionProduceResponse, records: Callable[[], list[Record]]
-    ) -> None:
-        """Raises: KafkaError."""
-        place = TopicPartition(batch.topic, batch.partition)
-        if entry.base_offset < 0:  # so much was written since that the broker does not remember where it began
-            raise _taken(place)
-        found = await self._client.fetch({place: entry.base_offset}, timeout=self._timeout)
-        theirs = found[place].records()[: batch.count]
-        if not is_own(records(), theirs):
-            raise _taken(place)
+    Raises: KafkaError: the log has other records, or the batch cannot be fetched.
+    """
+    place = TopicPartition(batch.topic, batch.partition)
+    if entry.base_offset < 0:  # too many batches later: the broker no longer knows its offset
+        raise _taken(place)
+    found = await client.fetch({place: entry.base_offset}, timeout=timeout)
+    if not is_own(sent(), found[place].records()[: batch.count]):
+        raise _taken(place)
 
 
 def _taken(place: TopicPartition) -> BrokerError:
     return error_for(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        f"writing to {place.topic}[{place.partition}]: another producer of this transaction did so before",
+        f"writing to {place.topic}[{place.partition}]: another producer of this transaction has written to it",
         topic=place.topic,
         partition=place.partition,
         request="Produce",

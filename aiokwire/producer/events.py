@@ -1,6 +1,6 @@
-"""What happens to a producer, for those who listen: values. `Producer.events()` streams them.
+"""The events of a producer, which `Producer.events()` streams, and its health at one moment.
 
-Made per batch, request or incident, never per record, and only while somebody listens.
+Events are created per batch, request or incident, never per record, and only while there is a listener.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from aiokwire.events import Events, EventStream, Throttled
+from aiokwire.events import Events, Throttled
 
 if TYPE_CHECKING:
     from aiokwire.producer._accumulator import Accumulator
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BatchFailed:
-    """A batch was given up: its records are not acknowledged, and are not sent again."""
+    """A batch failed: its records are not acknowledged and not sent again."""
 
     topic: str
     partition: int
-    """-1 when the topic's metadata never came."""
+    """-1 without the topic's metadata."""
     records: int
     error: Exception
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BufferFull:
-    """Records wait for room in `buffer_memory`: the brokers take them more slowly than they come."""
+    """Records wait for room in `buffer_memory`: the program sends faster than the brokers acknowledge."""
 
     memory_in_use: int
     """Bytes."""
     waiting: int
-    """Records that wait."""
+    """The number of waiting records."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BufferFree:
-    """No record waits for room any more, and at least half of `buffer_memory` is free."""
+    """No record waits for room, and at least half of `buffer_memory` is free."""
 
     seconds: float
-    """How long it was full."""
+    """How long the buffer was full."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProducerIdChanged:
-    """The producer writes under another producer id, or without transactions another epoch: it has just started, the
-    broker forgot it, or a numbered batch was given up (KIP-360)."""
+    """The producer has another producer id, or without transactions another epoch: it has just started, the broker
+    forgot it, or a numbered batch failed (KIP-360)."""
 
     producer_id: int
     epoch: int
@@ -74,7 +74,7 @@ class TransactionAbortRequired:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProducerFailed:
-    """The producer cannot continue: a newer instance fenced it (FencedError), the outcome of a transaction is not known
+    """The producer cannot continue: a newer instance fenced it (FencedError), the outcome of a transaction is unknown
     (TransactionFailed), or a task of its client failed (ClosedError)."""
 
     error: Exception
@@ -92,8 +92,31 @@ ProducerEvent: TypeAlias = (
 )
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProducerHealth:
+    """A producer at one moment, for dashboards and liveness checks; it costs no request."""
+
+    records: int
+    """Accepted, and neither acknowledged nor failed."""
+    waiting: int
+    """Records that wait for room in the buffer."""
+    memory_in_use: int
+    """Bytes of `buffer_memory`."""
+    oldest: float | None
+    """Seconds since the oldest batch got its first record; None while nothing is buffered."""
+    last_error: Exception | None
+    """The last error of the oldest buffered batch that has one: the reason for its retry."""
+    running: bool
+    """Started, and neither closed nor failed."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it runs, has room, and no buffered batch has an error."""
+        return self.running and not self.waiting and self.last_error is None
+
+
 def report_failed(events: Events[ProducerEvent], batch: Batch) -> None:
-    """A batch was given up."""
+    """Report a batch that failed."""
     if events.wanted:
         assert batch.error is not None
         events.publish(BatchFailed(batch.topic, batch.partition, batch.remaining, batch.error))
@@ -105,7 +128,6 @@ class Watch:
     def __init__(
         self, accumulator: Accumulator, line: WaitingLine, now: Callable[[], float], events: Events[ProducerEvent]
     ) -> None:
-        """`now`: the loop's clock."""
         self._accumulator = accumulator
         self._line = line
         self._now = now
@@ -114,8 +136,8 @@ class Watch:
         self._throttled_until: dict[int, float] = {}  # as reported, by node
 
     def look(self) -> None:
-        """Report whether the buffer is full. It counts as free again at half its size, so that the two do not alternate
-        with every answer."""
+        """Report whether the buffer is full. It is free again at half its size, so that the two events do not alternate
+        with every response."""
         if not self._events.wanted:
             return
         waiting, used = len(self._line), self._accumulator.used
@@ -128,24 +150,7 @@ class Watch:
             self._full_since = None
 
     def throttled(self, node_id: int, until: float, now: float) -> None:
-        """Batches wait because of a broker's quota; reported once for each of its demands."""
+        """Report that a broker's quota delays batches, once per throttle."""
         if self._events.wanted and self._throttled_until.get(node_id, 0.0) < until:
             self._throttled_until[node_id] = until
             self._events.publish(Throttled(node_id, until - now))
-
-
-__all__ = [
-    "BatchFailed",
-    "BufferFree",
-    "BufferFull",
-    "EventStream",
-    "Events",
-    "LeadersChanged",
-    "ProducerEvent",
-    "ProducerFailed",
-    "ProducerIdChanged",
-    "Throttled",
-    "TransactionAbortRequired",
-    "Watch",
-    "report_failed",
-]

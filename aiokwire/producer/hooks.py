@@ -15,9 +15,9 @@ _PER_BATCH = ("on_batch_sealed", "on_produce_request", "on_delivered", "on_deliv
 
 
 class ProducerHooks(HookCaller):
-    """Reports what the producer's parts do to the user's hooks; an exception of a hook harms no record.
+    """Calls the user's hooks for the producer's parts; an exception of a hook does not affect a record.
 
-    Made only where a hook is overridden; called on the producer's loop, between two awaits.
+    Exists only where a hook is overridden; called on the producer's loop, between two awaits.
     """
 
     def __init__(self, hooks: Hooks | None) -> None:
@@ -36,7 +36,7 @@ class ProducerHooks(HookCaller):
         return caller if caller.is_overridden("on_send") else None
 
     def sealed(self, batch: Batch) -> None:
-        """Report a batch that queues up."""
+        """Report a batch that was sealed."""
         self._call(self._hooks.on_batch_sealed, batch.topic, batch.partition, batch.count, batch.size)
 
     def request(self, node_id: int, batches: list[Batch]) -> None:

@@ -1,8 +1,8 @@
-"""Which partition a record without one goes to.
+"""Chooses the partition of a record that names none.
 
-The default is compiled into the accumulator: murmur2 of the key, as Java's client has it; records without a key
-stick to one partition for 256 KiB, then `plan_sticky` chooses the next one. librdkafka's partitioners are compiled, too
-(`_partitioning`); a partitioner of the user's own is called per record.
+The default is compiled into the accumulator: murmur2 of the key, as in Java's client; records without a key stay with
+one partition for 256 KiB, then `plan_sticky` chooses the next one. librdkafka's partitioners are compiled, too
+(`_partitioning`); a custom partitioner is called per record.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from aiokwire.records import murmur2
 
 
 class Partitioner(Protocol):
-    """What the option `partitioner` takes: any callable of this form."""
+    """A value of the option `partitioner`: any callable of this form."""
 
     def __call__(self, topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int], /) -> int:
-        """The partition for this record: one of `partitions`, which has all of the topic's."""
+        """Return the partition of a record: one of `partitions`, which are all of the topic's."""
 
 
 def partition_for_key(key: bytes, partitions: int) -> int:
-    """The partition that the default partitioner, and Java's client, give to a key."""
+    """The partition of a key, with the default partitioner and Java's client."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 class RoundRobin:
-    """Each topic's partitions in turn, whatever the key (KIP-369)."""
+    """Uses each topic's partitions in turn, without regard to the key (KIP-369)."""
 
     def __init__(self) -> None:
         self._turns: dict[str, itertools.count[int]] = {}
@@ -43,7 +43,7 @@ class RoundRobin:
         return partitions[next(turn) % len(partitions)]
 
 
-# The compiled ones, beside librdkafka's.
+# Compiled, like librdkafka's.
 _DEFAULTS = ("default", "adaptive")
 _IN_PYTHON: dict[str, Callable[[], Partitioner]] = {"round_robin": RoundRobin}
 _NAMES = (*_DEFAULTS, *_IN_PYTHON, *BY_NAME)
@@ -58,7 +58,7 @@ def parse_partitioner(given: object) -> Partitioner | str:
         name = given.lower().replace("-", "_")
         if name not in _NAMES:
             raise ConfigurationError(
-                f"partitioner {given!r} is unknown: choose one of {', '.join(_NAMES)}, or give a callable"
+                f"partitioner {given!r} is unknown: choose one of {', '.join(_NAMES)}, or pass a callable"
             )
         return name
     if not callable(given):
@@ -67,7 +67,7 @@ def parse_partitioner(given: object) -> Partitioner | str:
 
 
 def custom_partitioner(option: Partitioner | str) -> Partitioner | None:
-    """The object to ask per record; None when a compiled partitioner decides."""
+    """The partitioner to call per record; None when a compiled one chooses."""
     if isinstance(option, str):
         return _IN_PYTHON[option]() if option in _IN_PYTHON else None
     return option
@@ -81,10 +81,10 @@ def compiled_partitioner(option: Partitioner | str) -> int:
 
 
 def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random) -> int:
-    """The next sticky partition (KIP-794): the fewer batches wait for one, the likelier it is chosen.
+    """The next sticky partition (KIP-794): the fewer batches wait for a partition, the likelier it is chosen.
 
     `backlogs` has the number of waiting batches per partition, None where it has no leader. Partitions without a
-    leader are left out unless all are; the current one is left out while nothing waits anywhere, so that quiet
+    leader are left out unless none has one. While no batch waits, the partitions are used in turn, so that quiet
     topics are spread evenly.
     """
     candidates = [index for index, backlog in enumerate(backlogs) if backlog is not None] or list(range(len(backlogs)))
@@ -92,11 +92,11 @@ def plan_sticky(backlogs: Sequence[int | None], current: int, rng: random.Random
         return candidates[0]
     waiting = [backlogs[index] or 0 for index in candidates]
     longest = max(waiting)
-    if longest == min(waiting):  # nothing to choose by: in turn from a random start
+    if longest == min(waiting):  # in turn from a random start
         if current in candidates:
             return candidates[(candidates.index(current) + 1) % len(candidates)]
         return rng.choice(candidates)
-    # `rng.choices` would make lists of sums for this one draw, which is made for every 256 KiB
+    # `rng.choices` would build lists of sums for this draw, which happens every 256 KiB.
     left = rng.randrange((longest + 1) * len(waiting) - sum(waiting))
     place = 0
     while left >= longest + 1 - waiting[place]:

@@ -1,6 +1,6 @@
-"""What goes when: the producer's decisions as plain functions over plain values.
+"""The rules of when a batch is sealed and sent, as plain functions over plain values.
 
-`scheduler.py` and `sender.py` call these; nothing here waits, sends or looks at a clock.
+`scheduler.py` and `sender.py` call these functions; none of them waits, sends or reads a clock.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from aiokwire.producer._delivery import Batch
     from aiokwire.producer._partition import Partition
 
-# An awaited record goes at once while its broker has fewer requests than this to answer: one is on its way while the
-# next one fills, so that neither side idles and concurrent senders still share batches.
+# An awaited record is sent at once while its broker has fewer requests than this in flight: one is in flight while the
+# next one fills, so that neither side is idle and concurrent callers still share batches.
 URGENT_IN_FLIGHT = 2
-# A batch of that many bytes or more is compressed in a thread.
+# A batch of this many bytes or more is compressed in a thread.
 COMPRESS_IN_THREAD = 32 * 1024
 
 
 def is_muted(partition: Partition, *, idempotent: bool) -> bool:
-    """Whether no batch of the partition may leave before all on their way have arrived.
+    """Whether no batch of the partition may be sent before the responses to those in flight.
 
-    So it is without idempotence, where a retry would be overtaken. With it, while the first batch of a sequence, or
-    one that is sent again, is on its way: a broker that knows nothing of the producer, as one with a topic made anew,
-    begins with whichever batch comes, and one that it refuses, as a leader that does not serve yet, would be overtaken
-    too.
+    Without idempotence, always: a later batch would overtake a retry. With idempotence, while the first batch of a
+    sequence or a retry is in flight: a broker without state of the producer (its topic was recreated, for example)
+    accepts any batch as the first one, and a batch that it refuses (as a new leader does that is not ready) would be
+    overtaken, too.
     """
     if not partition.in_flight:
         return False
@@ -34,27 +34,27 @@ def is_muted(partition: Partition, *, idempotent: bool) -> bool:
 
 
 def goes_at_once(partition: Partition, *, requests_in_flight: int, idempotent: bool) -> bool:
-    """Whether an open batch that somebody awaits leaves now, or gathers more records until an answer comes."""
+    """Whether an open batch with an awaited record is sent now, or grows until the next response."""
     if is_muted(partition, idempotent=idempotent):
-        return False  # it could not leave anyway, so it may as well grow
+        return False  # it could not be sent, so it grows
     return requests_in_flight < URGENT_IN_FLIGHT
 
 
 def lingered(created: float, now: float, linger: float) -> bool:
-    """Whether an open batch has waited long enough."""
-    return now >= created + linger  # the very sum that the timer was set to
+    """Whether the linger of an open batch has ended."""
+    return now >= created + linger  # the same sum as the timer's
 
 
 def leaves_at_once(partition: Partition, *, free: bool, idempotent: bool) -> bool:
-    """Whether an open batch that has lingered would leave if it were sealed now: its broker takes another request, and
-    no batch of its partition is before it. One that would only queue up gathers records instead."""
+    """Whether an open batch that has lingered can be sent at once: its broker accepts another request, and no batch of
+    its partition is before it. Otherwise it grows instead of waiting in the queue."""
     return free and not partition.queue and not is_muted(partition, idempotent=idempotent)
 
 
 def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flight: int) -> bool:
-    """Whether the partition's next batch may go to its broker now.
+    """Whether the partition's next batch may be sent now.
 
-    A retry, and the first batch under a new epoch, wait for those in flight.
+    A retry, and the first batch under a new epoch, wait for the batches in flight.
     """
     if not partition.queue or partition.retry_at > now:
         return False
@@ -69,8 +69,8 @@ def may_leave(partition: Partition, now: float, *, idempotent: bool, max_in_flig
 def plan_request(
     partitions: Iterable[Partition], now: float, *, idempotent: bool, max_in_flight: int, max_bytes: int, most: int
 ) -> list[Partition]:
-    """The partitions whose next batch goes into one request: one batch each, at most `most` of them, and `max_bytes`
-    together, at least one."""
+    """The partitions whose next batch is sent in one request: one batch each, at most `most` batches and `max_bytes`,
+    at least one batch."""
     planned: list[Partition] = []
     total = 0
     for partition in partitions:
@@ -87,12 +87,12 @@ def plan_request(
 
 
 def earlier_is_unresolved(partition: Partition, batch: Batch) -> bool:
-    """Whether a batch before this one is still under way."""
+    """Whether a batch before this one is queued or in flight."""
     if partition.queue and partition.queue[0].order < batch.order:
         return True
     return any(other.order < batch.order for other in partition.in_flight)
 
 
 def format_of(version: int) -> int:
-    """The message format that a version of the Produce API carries."""
+    """The message format of a version of the Produce API."""
     return 2 if version >= 3 else 1 if version == 2 else 0

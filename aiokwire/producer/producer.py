@@ -1,8 +1,8 @@
-"""The producer that programs use: `send`, `submit`, `submit_nowait`, `send_many`, `flush`, `close`.
+"""The public producer: `send`, `submit`, `submit_nowait`, `send_many`, `flush`, `close`.
 
     producer -> accumulator (compiled: records into batches) -> scheduler (when) -> senders (one per broker)
 
-Built once per program or service and shared by its tasks; one event loop.
+A program creates one and shares it between its tasks, on one event loop.
 """
 
 from __future__ import annotations
@@ -19,23 +19,20 @@ import anyio
 
 from aiokwire.cluster import Client, Owner, Unclosed
 from aiokwire.config import config_of, documents_options
-from aiokwire.errors import ClosedError, InvalidArgument, RequestTimedOut
+from aiokwire.errors import ClosedError, ConfigurationError, InvalidArgument, RequestTimedOut
 from aiokwire.events import LIMIT, Events, EventStream
 from aiokwire.hooks import Hooks
 from aiokwire.producer._accumulator import SEND, SUBMIT
-from aiokwire.producer._delivery import Batch, Delivery
-from aiokwire.producer.arrow import ArrowDelivery, RowSender
-from aiokwire.producer.bulk import ProducerRecord, SendManyResult, summary
+from aiokwire.producer._delivery import Delivery
+from aiokwire.producer.bulk import ArrowDelivery, ProducerRecord, SendManyResult, send_rows, submit_rows, summary
 from aiokwire.producer.closing import LAST_SECONDS, REASON, Closing, Undelivered, seconds_to_deliver
 from aiokwire.producer.config import ProducerConfig, ProducerOptions, Serializer
 from aiokwire.producer.core import ProducerCore
-from aiokwire.producer.events import ProducerEvent
-from aiokwire.producer.health import ProducerHealth, health_of
+from aiokwire.producer.events import ProducerEvent, ProducerHealth
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.serialization import RecordSerializer
-from aiokwire.producer.transactions.block import Transaction, require_transactions
+from aiokwire.producer.transactions.block import Positions, Transaction
 from aiokwire.producer.transactions.driver import Transactions
-from aiokwire.producer.transactions.input_offsets import Positions
 from aiokwire.producer.transactions.shared import TransactionTicket
 from aiokwire.types import Headers, K, RecordMetadata, TransactionalReader, V
 
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("aiokwire.producer")
 
-# So many records of an iterable are looked at in one go.
+# Records of an iterable that are accepted at a time.
 CHUNK = 10_000
 
 
@@ -52,8 +49,8 @@ CHUNK = 10_000
 class Producer(Owner, Generic[K, V]):
     """Sends records to topics.
 
-    Every record is accepted (`submit`, `submit_nowait`) or refused at once; an accepted one is acknowledged or given up
-    within `delivery_timeout_ms`. Awaiting its `Delivery` says which; a failure that nobody awaits is logged.
+    Every record is accepted (`submit`, `submit_nowait`) or refused at once; an accepted record is acknowledged or fails
+    within `delivery_timeout_ms`. Its `Delivery` returns the result; a failure that is not awaited is logged.
     """
 
     def __init__(
@@ -68,9 +65,9 @@ class Producer(Owner, Generic[K, V]):
         joins: TransactionTicket | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        """Options are those of `ProducerConfig`, or come as one `config`. No event loop needs to run yet. With `joins`
-        the one transaction of this producer is that of `SharedTransactions.open`: leaving its block delivers, and ends
-        nothing.
+        """Options are those of `ProducerConfig`, or one `config`. No event loop needs to run yet. With `joins`, the
+        producer writes to the transaction of `SharedTransactions.open`: leaving the block delivers its records, and
+        does not end the transaction.
 
         Raises: ConfigurationError: an option is unknown, out of its range, or contradicts another one.
         """
@@ -101,39 +98,38 @@ class Producer(Owner, Generic[K, V]):
         self._build()
 
     def _build(self) -> None:
-        """Make the parts, at first and again after a failed start: a client that was closed cannot be started."""
+        """Create the parts, also again after a failed start: a client that was closed cannot be started."""
         self._client = Client(self.config, hooks=self._hooks, rng=self._rng, unclosed=self._unclosed)
         self._core = ProducerCore(
-            self._client, self.config, self._rng, ProducerHooks.per_batch(self._hooks), self._joins, self._events
+            self._client, self.config, ProducerHooks.per_batch(self._hooks), self._joins, self._events
         )
         self._accumulator = self._core.accumulator
         self._line = self._core.line
-        self._row_sender = RowSender(self._core, self.config)
         self._transactions = self._core.transactions
         if not self._serializes:
             self._use_compiled_methods()
 
     def _use_compiled_methods(self) -> None:
-        """Nothing is to be done in Python per record: the accumulator's own methods take the place of ours."""
+        """Replace methods that have nothing to do in Python by those of the accumulator."""
         for name in ("submit", "submit_nowait"):
-            if getattr(type(self), name) is getattr(Producer, name):  # a subclass's own stay in force
+            if getattr(type(self), name) is getattr(Producer, name):  # not overridden by a subclass
                 setattr(self, name, getattr(self._accumulator, name))
 
-    # --- the life ---------------------------------------------------------------------------------------------------
+    # --- start and close --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Connect to the cluster; with a transactional id, also take over from the instance that had it before.
+        """Connect to the cluster; with a transactional id, also fence the previous instance.
 
         After an error it can be called again.
 
-        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: it was closed before or meanwhile;
-        UnsupportedVersion, AuthorizationError: no transactions here.
+        Raises: ConnectionFailed: no bootstrap address answers; ClosedError: the producer was closed before or
+        meanwhile; UnsupportedVersion, AuthorizationError: the brokers refuse transactions.
         """
         if self._started:
             self._client.check_place()
         async with self._starting:  # a second call waits for the first
             if self._closed:
-                raise ClosedError(f"{REASON}: make a new one")
+                raise ClosedError(f"{REASON}: create another one")
             if self._started:
                 return
             with anyio.CancelScope() as self._start_scope:
@@ -161,17 +157,17 @@ class Producer(Owner, Generic[K, V]):
             self._start_scope = None
 
     async def close(self, timeout: float | None = None) -> list[Undelivered]:
-        """Deliver what was accepted, then disconnect; return the records that could not be delivered.
+        """Deliver the accepted records, then disconnect; return the records that could not be delivered.
 
-        `timeout` in seconds bounds the delivering. None: `delivery_timeout_ms`; or 3 seconds in a task that was
-        cancelled, so that a program ends within seconds of SIGINT, and `asyncio.timeout` is kept to. In an anyio scope
-        that was cancelled nothing is waited for. Deliveries that are not done then fail with ClosedError, and what
-        `async with` leaves undelivered is logged.
+        `timeout` in seconds bounds the delivery. None: `delivery_timeout_ms`; or 3 seconds in a task that was
+        cancelled, so that a program ends within seconds of SIGINT, and `asyncio.timeout` holds. In an anyio scope that
+        was cancelled it does not wait. Deliveries that are not done then fail with ClosedError; records that
+        `async with` leaves undelivered are logged.
 
-        Called during `start`, it ends that. A second call waits for the first, for its own `timeout` at most, after
-        which both end; it returns an empty list. In a forked process it does nothing: the records are the parent's.
+        Called during `start`, it cancels that. A second call waits for the first, for at most its own `timeout`, after
+        which both end, and returns an empty list. In a forked process it does nothing: the records are the parent's.
 
-        Raises: ClosedError: it was started on another event loop.
+        Raises: ClosedError: the producer was started on another event loop.
         """
         return await self._close(timeout, observed=True)
 
@@ -223,11 +219,11 @@ class Producer(Owner, Generic[K, V]):
     ) -> RecordMetadata:
         """Send a record and wait for its acknowledgement.
 
-        It does not wait out the linger when its broker is idle. Cancelled, it stops waiting; a record that was
-        accepted by then is still sent.
+        It does not linger when its broker is idle. Cancelled, it stops waiting; a record that was accepted by then is
+        still sent.
 
-        Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within the delivery
-        time-out; DeliveryFailed: not acknowledged in time; BrokerError: the broker refused; ClosedError.
+        Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room within the delivery
+        timeout; DeliveryFailed: not acknowledged in time; BrokerError: the broker refused it; ClosedError.
         """
         if self._serializes:
             ready = self._serializer.serialize(topic, value, key, partition, headers)
@@ -249,14 +245,14 @@ class Producer(Owner, Generic[K, V]):
     ) -> Coroutine[Any, Any, Delivery]:
         """Accept a record, waiting only for room in the buffer: `delivery = await producer.submit(...)`.
 
-        The delivery can be awaited later for the record's metadata. Without room, the record joins the line of waiting
-        records when this is called: it is sent in that order also when the result is never awaited, or awaited in a
-        task of its own. A wait that is cancelled gives the place up, unless the record was taken just then: it is sent,
-        and a failure of it is logged. With an asynchronous serializer nothing happens before the result is awaited.
+        The delivery can be awaited later for the record's metadata. Without room, the call itself queues the record: it
+        is sent in this order also when the result is never awaited, or awaited in another task. A wait that is
+        cancelled gives the place up, unless the record was accepted in the same turn: then it is sent, and a failure is
+        logged. With an asynchronous serializer nothing happens before the result is awaited.
 
-        Raises: InvalidArgument, RecordRejected: nothing was accepted; BufferFullError: no room within
-        `delivery_timeout_ms`, or 10,000 records (or 16 MiB, or `buffer_memory` if that is more) wait for room whose
-        `submit` is not awaited; ClosedError.
+        Raises: InvalidArgument, RecordRejected: the record was refused; BufferFullError: no room within
+        `delivery_timeout_ms`, or 10,000 records (or 16 MiB, or `buffer_memory` if that is more) of calls that are not
+        awaited wait for room; ClosedError.
         """
         ready = self._serializer.serialize(topic, value, key, partition, headers)
         if not isinstance(ready, tuple):
@@ -286,8 +282,8 @@ class Producer(Owner, Generic[K, V]):
     ) -> Delivery:
         """Accept a record without waiting.
 
-        Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected, ClosedError: nothing was
-        accepted.
+        Raises: BufferFullError: there is no room now; InvalidArgument, RecordRejected: the record was refused;
+        ClosedError.
         """
         raw_value, raw_key, headers = self._serializer.serialize_nowait(topic, value, key, partition, headers)
         return self._accumulator.submit_nowait(
@@ -297,13 +293,12 @@ class Producer(Owner, Generic[K, V]):
     # --- many -------------------------------------------------------------------------------------------------------
 
     async def send_many(self, topic: str, records: Iterable[V | ProducerRecord | None]) -> SendManyResult:
-        """Send records, values or `ProducerRecord`s, and wait until each is acknowledged or given up.
+        """Send records, values or `ProducerRecord`s, and wait until each is acknowledged or fails.
 
-        A record that is not accepted (wrong type, too large) ends the call with its error, after those before it are
-        settled.
+        A record that is refused (wrong type, too large) ends the call with its error; the records before it are sent.
 
-        Raises: InvalidArgument, RecordRejected, BufferFullError, ClosedError: a record was not accepted; errors of
-        delivery stand in the result.
+        Raises: InvalidArgument, RecordRejected, BufferFullError, ClosedError: a record was refused; the result has the
+        errors of deliveries.
         """
         if isinstance(records, (str, bytes, bytearray, memoryview)) or not isinstance(records, Iterable):
             raise InvalidArgument(
@@ -333,7 +328,7 @@ class Producer(Owner, Generic[K, V]):
     async def _serialized(self, topic: str, chunk: list[Any]) -> list[Any]:
         for record in chunk:
             if isinstance(record, tuple) and not isinstance(record, ProducerRecord):
-                raise InvalidArgument("records: a tuple is no record: use ProducerRecord(value, key, ...)")
+                raise InvalidArgument("records: a tuple is not a record: use ProducerRecord(value, key, ...)")
         if not self._serializes:
             return chunk
         prepared: list[Any] = []
@@ -347,28 +342,28 @@ class Producer(Owner, Generic[K, V]):
     async def send_arrow(
         self, topic: str, data: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]
     ) -> SendManyResult:
-        """Send the rows of Arrow data, and wait until each is acknowledged or given up; no object is made per row.
+        """Send the rows of Arrow data, and wait until each is acknowledged or fails; no object is created per row.
 
-        Columns by name, any of them: key and value (binary or text), headers (lists of structs of name and value),
-        timestamp, partition; nulls are what their absence is. Serializers and `on_send` work per record and are not
-        asked. A record batch with a row that cannot be sent is refused as a whole, with those after it.
+        Columns by name, all optional: key and value (binary or text), headers (lists of structs of name and value),
+        timestamp, partition; a null is the same as no column. Serializers and `on_send` work per record and are not
+        called. A record batch with a row that cannot be sent is refused as a whole, with those after it.
 
-        Raises: InvalidArgument, RecordRejected: naming column or row; BufferFullError, ClosedError; errors of delivery
-        stand in the result, with places counted over all of the data. ConfigurationError: without pyarrow.
+        Raises: InvalidArgument, RecordRejected: names the column or row; BufferFullError, ClosedError;
+        ConfigurationError: without pyarrow. The result has the errors of deliveries, by row of all the data.
         """
         self._check_open()
-        return await self._row_sender.send(topic, data)
+        return await send_rows(self._core, topic, data)
 
     async def submit_arrow(self, topic: str, batch: pa.RecordBatch) -> ArrowDelivery:
-        """Accept the rows of a record batch as `send_arrow` does, waiting only for room in the buffer; await what it
-        gives for the result.
+        """Accept the rows of a record batch as `send_arrow` does, waiting only for room in the buffer; await the
+        returned delivery for the result.
 
-        A call that is cancelled or fails while it waits for room has accepted the rows up to there.
+        A call that is cancelled or fails while it waits for room has accepted the rows before that.
 
         Raises: as `send_arrow`.
         """
         self._check_open()
-        return await self._row_sender.submit(topic, batch)
+        return await submit_rows(self._core, topic, batch)
 
     # --- transactions -----------------------------------------------------------------------------------------------
 
@@ -378,20 +373,24 @@ class Producer(Owner, Generic[K, V]):
         *,
         since: Positions | None = None,
     ) -> Transaction:
-        """A transaction: `async with producer.transaction() as tx:` commits at its end, aborts on an exception or a
-        cancellation. Every record that the producer takes meanwhile is part of it, from whichever task.
+        """A transaction: `async with producer.transaction() as tx:` commits at its end, and aborts on an exception or a
+        cancellation. Every record that the producer accepts meanwhile is part of it, from any task.
 
-        With a `reader` (a consumer with a `group_id`) its progress is part of it, too. What it hands over within the
-        block, or since it stood at `since` (its `positions()`, taken before), is committed as its group's offsets; when
-        the transaction aborts, the reader goes back, and hands the same records over again. When it is not known
-        whether the coordinator committed (TransactionFailed, FencedError), the reader goes on where its group stands
-        once that is settled: at the latest when a new producer with the same transactional id has started.
+        With a `reader` (a consumer with a `group_id`), its offsets are part of it, too. The records that it returns
+        within the block, or since its positions were `since` (its `positions()`), are committed as its group's offsets;
+        when the transaction aborts, the reader rewinds, and returns the same records again. When it is not known
+        whether the coordinator committed (TransactionFailed, FencedError), the reader resumes from the committed
+        offsets once that is known: at the latest when a new producer with the same transactional id has started.
 
-        Raises: ConfigurationError: there is no transactional_id. Entering it: TransactionStateError: one is open
-        already; ClosedError: not started, or closed. Leaving it: TransactionAborted: it did not take place, repeat its
-        work in a new one; FencedError: a newer instance took over; TransactionFailed: the producer cannot go on.
+        Raises: ConfigurationError: there is no transactional_id. Entering it: TransactionStateError: another one is
+        open; ClosedError: not started, or closed. Leaving it: TransactionAborted: repeat its work in a new one;
+        FencedError: a newer instance has taken over; TransactionFailed: the producer cannot continue.
         """
-        transactions = require_transactions(self._transactions)
+        transactions = self._transactions
+        if transactions is None:
+            raise ConfigurationError(
+                "transactions need a transactional_id: Producer(..., transactional_id='my-service-1')"
+            )
 
         def begin() -> Transactions:
             self._check_open()
@@ -399,28 +398,26 @@ class Producer(Owner, Generic[K, V]):
 
         return Transaction(begin, reader, since)
 
-    # --- all --------------------------------------------------------------------------------------------------------
+    # --- all records ------------------------------------------------------------------------------------------------
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send what was accepted before this call without waiting for more, and wait until each record is acknowledged
-        or given up.
+        """Send the records accepted before this call without a linger, and wait until each is acknowledged or fails.
 
-        `timeout` in seconds; None: as long as deliveries may take.
+        `timeout` in seconds; None: the delivery timeout.
 
-        Raises: RequestTimedOut: the timeout ended; the records are still on their way. ClosedError: not started, or
+        Raises: RequestTimedOut: the timeout ended; the records are still being delivered. ClosedError: not started, or
         closed.
         """
         self._check_open()
-        await self._flush(self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout)
-
-    async def _flush(self, limit: float) -> None:
+        limit = self.config.delivery_timeout + LAST_SECONDS if timeout is None else timeout
         with anyio.move_on_after(limit) as scope:
             await self._core.flush()
         if scope.cancelled_caught:
             left = self._accumulator.live
             records = sum(batch.remaining for batch in left)
+            last = next((f"; the last error: {batch.last_error}" for batch in left if batch.last_error), "")
             raise RequestTimedOut(
-                f"flush: {records} record(s) in {len(left)} batch(es) not delivered after {limit:.3f} s{_last(left)}"
+                f"flush: {records} record(s) in {len(left)} batch(es) not delivered after {limit:.3f} s{last}"
             )
 
     @property
@@ -430,31 +427,29 @@ class Producer(Owner, Generic[K, V]):
 
     @property
     def waiting(self) -> int:
-        """How many records wait for room in the buffer."""
+        """The number of records that wait for room in the buffer."""
         return len(self._line)
 
     def health(self) -> ProducerHealth:
-        """How the producer is now: what is buffered, what waits for room, how old it is, and the last error. Costs no
-        request, and may be asked from start to end, on the producer's loop."""
-        running = self._started and not self._closed and not self._client.closed
-        return health_of(self._accumulator, self.waiting, self._core.now, running=running)
+        """The state of the producer now: buffered and waiting records, their age, and the last error. It costs no
+        request, and is available before the start and after the end, on the producer's loop."""
+        return self._core.health(running=self._started and not self._closed and not self._client.closed)
 
     def events(self, *, limit: int = LIMIT) -> EventStream[ProducerEvent]:
-        """Report what happens to the producer from now on: `async for event in producer.events()`.
+        """Stream the producer's events from now on: `async for event in producer.events()`.
 
         The events are batches that failed, a buffer that is full and free again, brokers that throttle, leaders that
         moved, another producer id or epoch, a transaction that has to be aborted, and the failure of the producer. The
         stream may be opened before `start()`, and ends when the producer is closed or has failed. `limit` events
-        (default 1,000) are kept for a listener that is busy; the oldest are dropped, and counted in `dropped`. No event
-        is made per record, and none without a listener.
+        (default 1,000) are kept for a busy listener; then the oldest are dropped, and counted in `dropped`. There are
+        no events per record, and none without a listener.
         """
         return self._events.listen(limit=limit)
 
     def purge(self) -> int:
-        """Drop what waits here to be sent, and say how many records that were; what is on its way stays on its way.
+        """Drop the records that wait to be sent, and return their number; batches in flight are not affected.
 
-        Their deliveries fail with DeliveryFailed, stage "purged"; the log is silent about them. Calls that wait for
-        room find it, and go on.
+        Their deliveries fail with DeliveryFailed, stage "purged", and are not logged. Calls that wait for room resume.
 
         Raises: ClosedError: not started, or closed.
         """
@@ -465,15 +460,15 @@ class Producer(Owner, Generic[K, V]):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise ClosedError("this producer was closed: make a new one")
+            raise ClosedError(f"{REASON}: create another one")
         if not self._started:
             raise ClosedError("this producer was not started: use `async with`, or await start()")
         self._client.check()
 
     async def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has, from the metadata.
+        """The number of a topic's partitions, from the metadata.
 
-        Raises: KafkaError: the topic does not exist, is not allowed, or its metadata does not come in time.
+        Raises: KafkaError: the topic does not exist, is not allowed, or there is no metadata in time.
         """
         self._check_open()
         return await self._core.topics.partitions_for(topic)
@@ -487,10 +482,3 @@ def _chunks(records: Iterable[Any]) -> Iterator[list[Any]]:
     iterator = iter(records)
     while chunk := list(itertools.islice(iterator, CHUNK)):
         yield chunk
-
-
-def _last(batches: Iterable[Batch]) -> str:
-    for batch in batches:
-        if batch.last_error is not None:
-            return f"; the last error: {batch.last_error}"
-    return ""

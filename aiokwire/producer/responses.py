@@ -1,7 +1,4 @@
-"""What a broker's response means for a batch: one table, one decision.
-
-Pure: `batch_results.py` asks, and carries it out.
-"""
+"""What an error code in a Produce response means for a batch; `batch_results.py` acts on it."""
 
 from __future__ import annotations
 
@@ -11,22 +8,22 @@ from aiokwire.error_codes import ErrorCode
 
 
 class Verdict(enum.Enum):
-    """What becomes of a batch."""
+    """What the producer does with a batch."""
 
     DELIVERED = enum.auto()
-    DUPLICATE = enum.auto()  # the broker has it already: delivered, at an offset that is not known
-    RETRY = enum.auto()  # the same bytes again, after a pause
-    REFRESH = enum.auto()  # the same, once newer metadata says where to
+    DUPLICATE = enum.auto()  # the broker has it: delivered, at an unknown offset
+    RETRY = enum.auto()  # the same bytes, after a pause
+    REFRESH = enum.auto()  # the same, to the leader that newer metadata names
     SPLIT = enum.auto()  # two smaller batches instead
-    NEW_EPOCH = enum.auto()  # the sequence is broken: again, under the next producer epoch (KIP-360)
+    NEW_EPOCH = enum.auto()  # the sequence is broken: a retry under the next producer epoch (KIP-360)
     FAIL = enum.auto()
 
 
-# Codes that are not here fail their batch, or are tried again when the code's own table says that they are retriable.
+# Other codes are retried if `ErrorCode` marks them as retriable; otherwise the batch fails.
 ON_CODE = {
     ErrorCode.NONE: Verdict.DELIVERED,
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER: Verdict.DUPLICATE,
-    # where the partition is
+    # another leader
     ErrorCode.NOT_LEADER_OR_FOLLOWER: Verdict.REFRESH,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: Verdict.REFRESH,
     ErrorCode.UNKNOWN_TOPIC_ID: Verdict.REFRESH,
@@ -42,8 +39,8 @@ ON_CODE = {
     ErrorCode.NETWORK_EXCEPTION: Verdict.RETRY,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Verdict.RETRY,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: Verdict.RETRY,
-    ErrorCode.CONCURRENT_TRANSACTIONS: Verdict.RETRY,  # the one before is still being completed
-    # bytes were damaged on the way: the copy here is sound
+    ErrorCode.CONCURRENT_TRANSACTIONS: Verdict.RETRY,  # the coordinator still completes the one before
+    # damaged in transit: the producer's copy is intact
     ErrorCode.CORRUPT_MESSAGE: Verdict.RETRY,
     # the batch
     ErrorCode.MESSAGE_TOO_LARGE: Verdict.SPLIT,
@@ -60,8 +57,8 @@ def verdict_of(
 ) -> Verdict:
     """What an error code (0: none) means for a batch of `count` records.
 
-    `earlier_unresolved`: a batch before it in its partition is still under way, so a gap in the sequence is its doing.
-    `transactional`: only the coordinator gives a new epoch, after the transaction, so a broken sequence ends it.
+    `earlier_unresolved`: an earlier batch of its partition is queued or in flight, and causes the gap in the sequence.
+    `transactional`: only the coordinator assigns a new epoch, after the transaction, so a broken sequence ends it.
     """
     known = ErrorCode.of(code)
     if known != code:

@@ -1,8 +1,8 @@
-"""Which batch leaves its accumulator when: lingers, awaited records, free brokers, one timer.
+"""Decides when batches are sealed and sent: lingers, awaited records, free brokers, one timer.
 
     accumulator --on_open, on_sealed, on_urgent--> scheduler --pump--> senders (one per broker)
 
-What is decided stands in `planning.py`. Everything here runs on the loop and at once; timers and the end of a turn are
+The rules are in `planning.py`. Everything here runs on the loop without waiting; the timer and the end of a turn are
 the only delays.
 """
 
@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import Callable
 
 from aiokwire.errors import ClosedError
+from aiokwire.loop_timer import LoopTimer
 from aiokwire.producer import planning
 from aiokwire.producer._accumulator import Accumulator
 from aiokwire.producer._delivery import Batch
 from aiokwire.producer._partition import Partition
 from aiokwire.producer.batch_failures import expires_at
-from aiokwire.producer.buffer_pool import WaitingLine
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.producer.idempotence import Idempotence
 from aiokwire.producer.sender import Sender
@@ -29,7 +29,6 @@ class BatchScheduler:
     def __init__(
         self,
         accumulator: Accumulator,
-        line: WaitingLine,
         idempotence: Idempotence,
         linger: float,
         *,
@@ -39,10 +38,9 @@ class BatchScheduler:
         expire: Callable[[float], None],
         on_pumped: Callable[[], None],
     ) -> None:
-        """`linger` in seconds. `new_sender(node_id)` starts a sender; `refresh(topic, reason)` is called when a
-        partition has no leader, `expire(now)` when the timer fires, `on_pumped()` after each look at everything."""
+        """`linger` in seconds. `new_sender(node_id)` starts a sender. `refresh(topic, reason)` is called when a
+        partition has no leader, `expire(now)` when the timer fires, `on_pumped()` after each pump."""
         self._accumulator = accumulator
-        self._line = line
         self._idempotence = idempotence
         self._linger = linger
         self._hooks = hooks
@@ -51,28 +49,27 @@ class BatchScheduler:
         self._expire = expire
         self._on_pumped = on_pumped
         self._senders: dict[int, Sender] = {}
-        # When the open batch of a partition was opened, oldest first. No batches: a finished one must not stay alive
+        # When the open batch of a partition was opened, oldest first. Not the batch: a finished one would stay alive
         # behind one that lingers.
         self._opened: dict[Partition, float] = {}
         self._urgent: dict[Partition, None] = {}  # their open batch is awaited
-        self._due: dict[Partition, Batch] = {}  # open batches that need not linger: they grow until they can leave
+        self._due: dict[Partition, Batch] = {}  # open batches that have lingered: they grow until they can be sent
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pump_scheduled = False
         self._turn_is_full = False  # enough was sent in this turn of the loop
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0  # the loop's time for which it is set
+        self._timer: LoopTimer | None = None
         self._ended = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin, on this loop."""
+        """Start on this loop."""
         self._loop = loop
+        self._timer = LoopTimer(loop, self._on_timer)
 
     def end(self) -> None:
         """Cancel the timer; no partition becomes ready any more."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -95,7 +92,8 @@ class BatchScheduler:
         self._opened[partition] = batch.created
         if self._linger == 0:
             self.soon()
-        self.wake_at(batch.created + self._linger)
+        if self._timer is not None:
+            self._timer.set(batch.created + self._linger)
 
     def on_sealed(self, partition: Partition) -> None:
         """A batch is full."""
@@ -103,18 +101,14 @@ class BatchScheduler:
         self.soon()
 
     def on_urgent(self, partition: Partition) -> None:
-        """The first record of the open batch that somebody awaits."""
+        """The open batch has a record that its caller awaits."""
         self._urgent[partition] = None
         self.soon()
 
     # --- pumping ----------------------------------------------------------------------------------------------------
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the loop's next turn."""
-        self.loop.call_soon(callback)
-
     def soon(self) -> None:
-        """Look at everything at the end of this turn of the loop."""
+        """Pump at the end of this turn of the loop."""
         if not self._pump_scheduled:
             self._pump_scheduled = True
             self.loop.call_soon(self._pump_scheduled_now)
@@ -125,15 +119,15 @@ class BatchScheduler:
         self.pump()
 
     def end_turn(self) -> None:
-        """A large request was sent: the next one leaves in the loop's next turn."""
+        """Let no sender send before the loop's next turn: a large request was sent."""
         self._turn_is_full = True
         self.soon()
 
     def pump(self) -> None:
-        """Let the senders send, and seal what is due as far as it can leave."""
+        """Let the senders send, and seal the due batches that can be sent at once."""
         if self._urgent:
             self._seal_urgent()
-        self._end_lingers(self.now(), everything=len(self._line) > 0)
+        self._end_lingers(self.now(), everything=self._accumulator.blocked)
         self._pump_senders()
         while self._due and self._seal_due():
             self._pump_senders()
@@ -160,7 +154,7 @@ class BatchScheduler:
                 self.seal(partition)
 
     def _end_lingers(self, now: float, *, everything: bool = False) -> None:
-        """Which open batches have waited long enough."""
+        """Find the open batches that have lingered."""
         opened = self._opened
         linger = self._linger
         while opened:
@@ -173,8 +167,7 @@ class BatchScheduler:
             del opened[partition]
 
     def _seal_due(self) -> bool:
-        """Seal the open batches that are due and could leave at once; the others may as well grow. Returns whether
-        there were any."""
+        """Seal the due batches that can be sent at once; the others grow. Return whether there were any."""
         sealed = False
         for partition, batch in list(self._due.items()):
             if partition.open is not batch:
@@ -190,7 +183,7 @@ class BatchScheduler:
         return sealed
 
     def seal_everything(self) -> None:
-        """Seal every open batch, for a flush: none lingers, and none grows."""
+        """Seal every open batch, for a flush."""
         self._end_lingers(0.0, everything=True)
         due, self._due = self._due, {}
         for partition, batch in due.items():
@@ -208,7 +201,7 @@ class BatchScheduler:
             self._hooks.sealed(partition.queue[-1])
         self._mark_ready(partition)
 
-    # --- what the senders may send ----------------------------------------------------------------------------------
+    # --- ready partitions -------------------------------------------------------------------------------------------
 
     def _mark_ready(self, partition: Partition) -> None:
         if self._ended:
@@ -219,12 +212,12 @@ class BatchScheduler:
             self._refresh(partition.topic, f"{partition.topic}[{partition.index}] has no leader")
 
     def on_ready(self, partition: Partition) -> None:
-        """A partition that has batches got another leader."""
+        """A partition with batches has another leader."""
         self._mark_ready(partition)
         self.soon()
 
     def requeue(self, partition: Partition, when: float) -> None:
-        """A partition has a batch to send, from `when` on (on the loop's clock; 0: at once)."""
+        """Send the next batch of a partition at `when`, on the loop's clock; 0: now."""
         self._mark_ready(partition)
         if when > 0:
             self.wake_at(when)
@@ -240,24 +233,18 @@ class BatchScheduler:
     # --- time -------------------------------------------------------------------------------------------------------
 
     def wake_at(self, when: float) -> None:
-        """Look at everything at `when` at the latest: one timer serves lingers, retries and deadlines."""
+        """Pump at `when` at the latest: one timer serves lingers, retries and deadlines."""
         if self._timer is not None:
-            if when >= self._timer_at:
-                return
-            self._timer.cancel()
-        # Kept beside the handle: uvloop gives one without `when()` for a moment that has passed.
-        self._timer_at = when
-        self._timer = self.loop.call_at(when, self._on_timer)
+            self._timer.set(when)
 
     def _on_timer(self) -> None:
-        self._timer = None
         now = self.now()
         self._expire(now)
         self.pump()
         self._set_timer(now)
 
     def _set_timer(self, now: float) -> None:
-        """For the next thing that time alone brings about."""
+        """Set the timer for the next linger, deadline or retry."""
         moments = [expires_at(batch) for batch in self._accumulator.live]
         moments += [created + self._linger for partition, created in self._opened.items() if partition.open]
         for sender in self._senders.values():

@@ -1,29 +1,28 @@
-"""One sender per broker: sealed batches of the partitions led there into Produce requests, several at a time.
+"""Sends the sealed batches of the partitions that one broker leads, in several Produce requests at a time.
 
-What can be done at once (connection ready, nothing to compress) is done by `pump` without a turn of the loop; the
-rest (connecting, compressing in a thread, a paused socket) by the sender's task. `responses.py` decides what a response
-means, `batch_results.py` carries it out.
+`pump` sends what needs no wait (the connection is ready, nothing is to be compressed) in the same turn of the loop. The
+sender's task does the rest: connecting, compressing in a thread, waiting for a paused socket. `responses.py` decides
+what a response means, `batch_results.py` acts on it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import dataclasses
 import functools
 import logging
 import random
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from aiokwire.backoff import Backoff
 from aiokwire.errors import ConnectionFailed, KafkaError, ProtocolViolation, UnsupportedVersion
 from aiokwire.net import Connection
 from aiokwire.producer import planning
 from aiokwire.producer._delivery import Batch
 from aiokwire.producer.config import MAX_REQUEST_BYTES, ProducerConfig
-from aiokwire.producer.slices import AT_ONCE, MOST_BATCHES, SLICE, Slices
 from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import produce
 from aiokwire.threads import run_in_thread
@@ -34,20 +33,27 @@ if TYPE_CHECKING:
     from aiokwire.producer.batch_results import BatchResults
     from aiokwire.producer.hooks import ProducerHooks
     from aiokwire.producer.idempotence import Idempotence
-    from aiokwire.producer.topics import Topics
+    from aiokwire.producer.scheduler import BatchScheduler
+    from aiokwire.producer.topics import Hints, Topics
 
 logger = logging.getLogger("aiokwire.producer")
 
 FIRST_VERSION_WITH_IDS = produce.ProduceRequest.FIRST_VERSION_WITH["topic_id"]  # and without names (KIP-516)
-# The first that carries zstd.
+# The first version with zstd.
 FIRST_VERSION_WITH_ZSTD = 7
+# Work for at most this many partitions is done at once; more is divided into slices, one per turn of the loop.
+AT_ONCE: Final = 50
+# The partitions of one slice.
+SLICE: Final = 100
+# The batches of one request, and the most that are sent in one turn after a request larger than `AT_ONCE`.
+MOST_BATCHES: Final = 250
 
 Load = list[tuple["Partition", Batch]]
 Entries = dict[tuple[str | bytes, int], produce.PartitionProduceResponse]
 
 
 def _entries(answer: produce.ProduceResponse) -> Entries:
-    """An answer's entries by topic (its name or id) and partition."""
+    """A response's entries by topic (its name or id) and partition."""
     return {
         (topic.name or topic.topic_id, entry.index): entry
         for topic in answer.responses
@@ -55,9 +61,36 @@ def _entries(answer: produce.ProduceResponse) -> Entries:
     }
 
 
+class Slices:
+    """Jobs for many partitions: one step of the oldest job in each turn of the loop, so that other callbacks run."""
+
+    def __init__(self) -> None:
+        self._jobs: collections.deque[Iterator[None]] = collections.deque()
+        self._scheduled = False
+
+    def add(self, job: Iterator[None]) -> None:
+        """Run the first step at once, unless another step ran in this turn."""
+        self._jobs.append(job)
+        if not self._scheduled:
+            self._step()
+
+    def _step(self) -> None:
+        self._scheduled = bool(self._jobs)
+        if not self._jobs:
+            return
+        asyncio.get_running_loop().call_soon(self._step)
+        try:
+            next(self._jobs[0])
+        except StopIteration:
+            self._jobs.popleft()
+        except Exception:
+            self._jobs.popleft()
+            raise
+
+
 class Sending:
-    """A Produce request in flight, in place of a future: it handles the response in the turn of the loop in which that
-    comes, so that what it makes room for leaves in the same turn."""
+    """A Produce request in flight, used like a future: it handles the response in the turn of the loop in which it
+    arrives, so that the batches that wait for it are sent in the same turn."""
 
     __slots__ = ("_load", "_sender")
 
@@ -70,21 +103,21 @@ class Sending:
         return False
 
     def set_result(self, answer: produce.ProduceResponse) -> None:
-        """The answer came."""
+        """Handle the response."""
         try:
             self._sender.on_response(self._load, answer)
         except Exception as error:  # must not reach the connection, which calls this
-            context = {"message": "the answer to a Produce request cannot be handled", "exception": error}
+            context = {"message": "the response to a Produce request cannot be handled", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
     def set_exception(self, error: BaseException) -> None:
-        """It was lost. Handled a turn later, as the connection that calls this is about to end."""
+        """Handle the loss of the request a turn later: the connection that calls this is closing."""
         asyncio.get_running_loop().call_soon(self._sender.on_loss, self._load, error)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SenderParts:
-    """What the senders of one producer share: collaborators, and callbacks on the loop."""
+    """What all senders of a producer use; callbacks run on the loop."""
 
     config: ProducerConfig
     topics: Topics
@@ -93,40 +126,34 @@ class SenderParts:
     slices: Slices
     hooks: ProducerHooks | None
     rng: random.Random
-    now: Callable[[], float]
-    """The loop's clock."""
-    pump: Callable[[], None]
-    """Look at all senders."""
-    wake_at: Callable[[float], None]
-    """Look at all senders at this time at the latest."""
-    end_turn: Callable[[], None]
-    """Let no sender send before the loop's next turn."""
+    scheduler: BatchScheduler
     max_produce_version: Callable[[], int | None]
-    """The newest version of Produce that may be used; None: any."""
+    """The newest version of Produce that is allowed; None: any."""
     want_producer_id: Callable[[], None]
     on_encoded: Callable[[Batch], None]
     """A batch has its final bytes."""
     on_response: Callable[[], None]
-    """The batches of a request were handled: there is room in the buffer, and for another request."""
+    """The batches of a request were handled: there is room in the buffer and for another request."""
     on_throttled: Callable[[int, float, float], None]
     """(node id, until, now): a broker's quota holds batches back."""
 
 
 class Sender:
-    """Sends the batches of the partitions that one broker leads. Has a task of its own; everything runs on the loop."""
+    """Sends the batches of the partitions that one broker leads, partly in a task of its own; on the loop."""
 
     def __init__(self, node_id: int, parts: SenderParts) -> None:
         config = parts.config
         self.node_id = node_id
-        self.ready: dict[Partition, None] = {}  # led here, with sealed batches; in the order of their turns
+        self.ready: dict[Partition, None] = {}  # with sealed batches for this broker; in the order of their turns
         self.in_flight = 0
-        self._in_slices_now = 0  # responses for many partitions, and those after them, that are handled in slices
+        self._in_slices_now = 0  # responses that are being handled in slices
         self._parts = parts
         self._results = parts.results
         self._topics = parts.topics
         self._idempotence = parts.idempotence
         self._hooks = parts.hooks
-        self._now = parts.now
+        self._scheduler = parts.scheduler
+        self._now = parts.scheduler.now
         self._config = config
         self._codec = config.codec
         self._acks = config.acknowledgements
@@ -136,22 +163,22 @@ class Sender:
         self._wake = anyio.Event()
         self._busy = False  # the task sends, not `pump`
         self._load: Load = []  # planned, waiting for the task to compress it
-        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000, rng=parts.rng)
+        self._backoff = config.new_backoff(parts.rng)
 
     @property
     def is_free(self) -> bool:
-        """Whether another request may be sent, as soon as there is a batch for it."""
+        """Whether it can send another request."""
         return not self._busy and self.in_flight < self._config.max_in_flight_requests_per_connection
 
     # --- at once ----------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
-        """Send what may leave now; what cannot be done at once wakes the task."""
+        """Send what can be sent without a wait; wake the task for the rest."""
         if self._busy or not self.ready:
             return
         connection = self._connection
         if connection is None or not connection.ready or self._must_drain(connection):
-            if self._plan_is_worth_it():
+            if self._may_leave(most=1):
                 self._hand_over()
             return
         while self.in_flight < self._config.max_in_flight_requests_per_connection:
@@ -167,7 +194,7 @@ class Sender:
                 self._hand_over()
                 return
             if len(load) > AT_ONCE:
-                self._parts.end_turn()
+                self._scheduler.end_turn()
                 return
 
     def _hand_over(self) -> None:
@@ -175,44 +202,37 @@ class Sender:
         self._wake.set()
 
     def _must_drain(self, connection: Connection) -> bool:
-        # Answers bound what is on its way; without answers the socket's buffer has to.
+        # Responses bound what is in flight; with acks=0 the socket's buffer does.
         return self._acks is Acks.NONE and connection.write_paused
 
-    def _plan_is_worth_it(self) -> bool:
-        now = self._now()
-        return any(self._may_leave(partition, now) for partition in self.ready)
-
-    def _may_leave(self, partition: Partition, now: float) -> bool:
-        idempotent = self._idempotence.enabled
-        limit = self._config.max_in_flight_requests_per_connection
-        return planning.may_leave(partition, now, idempotent=idempotent, max_in_flight=limit)
+    def _may_leave(self, *, most: int) -> list[Partition]:
+        return planning.plan_request(
+            self.ready,
+            self._now(),
+            idempotent=self._idempotence.enabled,
+            max_in_flight=self._config.max_in_flight_requests_per_connection,
+            max_bytes=MAX_REQUEST_BYTES,
+            most=most,
+        )
 
     def _plan(self, connection: Connection) -> Load:
-        """The next request's batches; they count as in flight from here on."""
+        """The batches of the next request; from here on they are in flight."""
         now = self._now()
         if connection.throttled_until > now:
-            self._parts.wake_at(connection.throttled_until)
+            self._scheduler.wake_at(connection.throttled_until)
             self._parts.on_throttled(self.node_id, connection.throttled_until, now)
             return []
         idempotence = self._idempotence
         for partition in [p for p in self.ready if not p.queue or p.leader != self.node_id]:
             del self.ready[partition]
-        planned = planning.plan_request(
-            self.ready,
-            now,
-            idempotent=idempotence.enabled,
-            max_in_flight=self._config.max_in_flight_requests_per_connection,
-            max_bytes=MAX_REQUEST_BYTES,
-            most=MOST_BATCHES,
-        )
         load: Load = []
-        for partition in planned:
+        for partition in self._may_leave(most=MOST_BATCHES):
             if not idempotence.ready or (idempotence.enabled and not idempotence.can_stamp(partition)):
                 self._parts.want_producer_id()
                 continue
             load.append((partition, partition.take_next()))
             del self.ready[partition]
-            if partition.queue:  # its next turn comes after all others'
+            if partition.queue:  # its next turn is after those of all others
                 self.ready[partition] = None
         return load
 
@@ -220,11 +240,11 @@ class Sender:
         return self._codec is not Compression.NONE and batch.data is None and batch.size >= planning.COMPRESS_IN_THREAD
 
     def _seal_and_send(self, connection: Connection, load: Load) -> None:
-        fine = self._prepare(connection, load)
-        self._send(connection, [item for item in fine if self._sealed(*item)])
+        sound = self._prepare(connection, load)
+        self._send(connection, [item for item in sound if self._sealed(*item)])
 
     def _sealed(self, partition: Partition, batch: Batch) -> bool:
-        """Whether the batch has its final bytes; one that cannot be encoded fails here."""
+        """Whether the batch has its final bytes; a batch that cannot be encoded fails."""
         if batch.data is None:
             try:
                 batch.seal(self._codec, self._config.compression_level, self._transactional_id is not None)
@@ -235,7 +255,6 @@ class Sender:
         return True
 
     async def _sealed_in_thread(self, partition: Partition, batch: Batch) -> bool:
-        """The same, off the loop."""
         try:
             transactional = self._transactional_id is not None
             await run_in_thread(batch.seal, self._codec, self._config.compression_level, transactional)
@@ -246,18 +265,16 @@ class Sender:
         return True
 
     def _cannot_encode(self, partition: Partition, batch: Batch, error: Exception) -> None:
-        logger.error("a batch for %s[%d] cannot be encoded", batch.topic, batch.partition, exc_info=error)
-        failed = KafkaError(
-            f"{batch.count} record(s) for {batch.topic}[{batch.partition}] cannot be encoded: {error!r}"
-        )
+        logger.error("a batch for %s cannot be encoded", batch.place, exc_info=error)
+        failed = KafkaError(f"{batch.count} record(s) for {batch.place} cannot be encoded: {error!r}")
         self._results.give_up(partition, batch, failed)
 
     def _prepare(self, connection: Connection, load: Load) -> Load:
-        """Batches in the format that this broker takes, stamped; those that it cannot take fail here."""
+        """Convert batches to the format of this broker and number them; batches that it cannot take fail."""
         version = connection.versions.pick(produce.ProduceRequest)
         magic = planning.format_of(version)
         idempotence = self._idempotence
-        fine: Load = []
+        sound: Load = []
         for partition, batch in load:
             try:
                 if self._codec is Compression.ZSTD and version < FIRST_VERSION_WITH_ZSTD:
@@ -273,8 +290,8 @@ class Sender:
                 continue
             if idempotence.enabled:
                 idempotence.stamp(partition, batch)
-            fine.append((partition, batch))
-        return fine
+            sound.append((partition, batch))
+        return sound
 
     # --- the request ------------------------------------------------------------------------------------------------
 
@@ -323,15 +340,15 @@ class Sender:
         )
 
     def on_response(self, load: Load, answer: produce.ProduceResponse) -> None:
-        """Handle what the broker says about each batch."""
+        """Handle the broker's response for each batch."""
         self._handle(load, answer)
 
     def on_loss(self, load: Load, error: BaseException) -> None:
-        """The request or its answer was lost: whether the broker has the batches is unknown."""
+        """Handle a lost request or response: whether the broker has the batches is not known."""
         self._handle(load, error if isinstance(error, Exception) else ConnectionFailed(str(error), stage="ready"))
 
     def _handle(self, load: Load, outcome: produce.ProduceResponse | Exception) -> None:
-        """Handle it at once, unless there are many batches, or others of this broker come first."""
+        """Handle it at once, unless it has many batches, or earlier responses of this broker are not handled."""
         if len(load) > AT_ONCE or self._in_slices_now:
             self._in_slices_now += 1
             self._parts.slices.add(self._in_slices(load, outcome))
@@ -347,7 +364,7 @@ class Sender:
 
     def _in_slices(self, load: Load, outcome: produce.ProduceResponse | Exception) -> Iterator[None]:
         """Handle it in slices; the request counts as in flight until its last batch is handled."""
-        hints = self._topics.gather_hints()
+        hints: Hints = []
         try:
             entries = {} if isinstance(outcome, Exception) else _entries(outcome)
             for start in range(0, len(load), SLICE):
@@ -356,14 +373,15 @@ class Sender:
                 if isinstance(outcome, Exception):
                     self._lose(load[start : start + SLICE], outcome)
                 else:
-                    with hints:
+                    with self._topics.gather(hints):
                         self._read(load[start : start + SLICE], entries)
-        except GeneratorExit:  # the loop has ended: nothing can be sent any more
+        except GeneratorExit:  # the loop has ended
             return
         except Exception:
             self._end_slices()
             raise
-        hints.apply()
+        for partition, hint in hints:
+            self._topics.on_leader(partition, hint)
         self._end_slices()
 
     def _end_slices(self) -> None:
@@ -372,7 +390,7 @@ class Sender:
         self._parts.on_response()
 
     def _on_written(self, load: Load, _: asyncio.Future[produce.ProduceResponse]) -> None:
-        """With acks=0 there is no response: the batches are delivered."""
+        """Deliver batches that were written with acks=0: there is no response."""
         self.in_flight -= 1
         for partition, batch in load:
             self._results.deliver(partition, batch, -1, -1)
@@ -384,9 +402,7 @@ class Sender:
             if entry is None:
                 entry = by_partition.get((self._topics.topic_id(partition.topic), partition.index))
             if entry is None:
-                missing = ProtocolViolation(
-                    f"node {self.node_id} answered Produce without {partition.topic}[{partition.index}]"
-                )
+                missing = ProtocolViolation(f"node {self.node_id} answered Produce without {batch.place}")
                 self._results.retry(partition, batch, missing, refresh=True)
             else:
                 self._results.handle(self.node_id, partition, batch, entry)
@@ -398,7 +414,7 @@ class Sender:
     # --- the task ---------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """The sender's life; ends with the client's task group."""
+        """Send what `pump` leaves to the task, until the client's task group ends."""
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
@@ -407,7 +423,7 @@ class Sender:
                 await self._work()
             finally:
                 self._busy = False
-            self._parts.pump()
+            self._scheduler.pump()
 
     async def _work(self) -> None:
         try:
@@ -423,17 +439,17 @@ class Sender:
             load, self._load = self._load or self._plan(connection), []
             if not load:
                 return
-            fine = []
+            sound = []
             for item in self._prepare(connection, load):
                 if self._wants_thread(item[1]):
                     sealed = await self._sealed_in_thread(*item)
                 else:
                     sealed = self._sealed(*item)
                 if sealed:
-                    fine.append(item)
-            self._send(connection, fine)
+                    sound.append(item)
+            self._send(connection, sound)
             if len(load) > AT_ONCE:
-                self._parts.end_turn()
+                self._scheduler.end_turn()
                 return
 
     async def _connected(self) -> Connection:
@@ -452,11 +468,11 @@ class Sender:
                 self._connection = None
 
     async def _on_unreachable(self, error: KafkaError) -> None:
-        """No connection: note why for each batch that waits, ask for newer metadata, pause."""
+        """Set the error of each waiting batch, request newer metadata, and pause: there is no connection."""
         load, self._load = self._load, []
         self._lose(load, error)
         for partition in list(self.ready):
             for batch in (*partition.queue, *([] if partition.open is None else [partition.open])):
-                batch.last_error = error.with_traceback(None)
+                batch.set_last_error(error)
             self._topics.refresh(partition.topic, f"node {self.node_id} cannot be reached: {error}")
         await anyio.sleep(self._backoff.next())

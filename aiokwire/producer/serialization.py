@@ -1,11 +1,12 @@
 """Runs the serializers and the `on_send` hook on each record before it is accepted.
 
-Used by `producer.py`, and only where there is something to do: without serializers and `on_send` the accumulator's
-compiled methods take records themselves.
+`producer.py` uses it only with serializers or `on_send`: without them the accumulator's compiled methods accept records
+directly.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,7 +17,7 @@ from aiokwire.producer.config import ProducerConfig, Serializer
 from aiokwire.producer.hooks import ProducerHooks
 from aiokwire.types import Headers
 
-# object, topic, headers -> bytes, or what gives them when it is awaited
+# object, topic, headers -> bytes, or an awaitable of them
 _Full = Callable[[Any, str, Headers], Any]
 
 
@@ -30,11 +31,11 @@ class RecordSerializer:
 
     @property
     def needed(self) -> bool:
-        """Whether there is anything to do per record."""
+        """Whether there is a serializer or a hook."""
         return self._key is not None or self._value is not None or self._hooks is not None
 
     def serialize(self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None) -> Any:
-        """Return (value, key, headers) to be accepted, or an awaitable of them where a serializer is asynchronous.
+        """Return (value, key, headers) for the accumulator, or an awaitable of them if a serializer is asynchronous.
 
         Raises: InvalidArgument: a serializer failed.
         """
@@ -54,7 +55,7 @@ class RecordSerializer:
     def serialize_nowait(
         self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
     ) -> tuple[Any, Any, Headers | None]:
-        """Serialize where the caller cannot wait.
+        """Serialize for a caller that cannot wait.
 
         Raises: InvalidArgument: a serializer is asynchronous, or failed.
         """
@@ -65,41 +66,38 @@ class RecordSerializer:
                 f"{ready.who}: an asynchronous serializer needs to be awaited: use `await producer.send(...)` or "
                 "`await producer.submit(...)` instead of submit_nowait"
             )
-        return ready  # type: ignore[no-any-return]  # what `finish` gave
+        return ready  # type: ignore[no-any-return]  # of `finish`
 
     def finish(
         self, topic: str, value: Any, key: Any, partition: int | None, headers: Headers | None
     ) -> tuple[Any, Any, Headers | None]:
-        """Let the hook change the headers of a serialized record."""
+        """Call the hook, which may change the headers, for a serialized record."""
         if self._hooks is not None:
             headers = self._hooks.headers_to_send(topic, partition, key, value, headers)
         return value, key, headers
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class _PendingRecord:
-    """A record with a serializer that is not done: await it for (value, key, headers)."""
+    """A record whose serializer is not done: await it for (value, key, headers)."""
 
-    def __init__(
-        self,
-        serializer: RecordSerializer,
-        topic: str,
-        value: Any,
-        key: Any,
-        partition: int | None,
-        headers: Headers | None,
-    ) -> None:
-        self._serializer = serializer
-        self._rest = (topic, partition, headers)
-        self._value = value
-        self._key = key
-        self.who = "value_serializer" if inspect.isawaitable(value) else "key_serializer"
+    serializer: RecordSerializer
+    topic: str
+    value: Any
+    key: Any
+    partition: int | None
+    headers: Headers | None
+
+    @property
+    def who(self) -> str:
+        """The option with the asynchronous serializer."""
+        return "value_serializer" if inspect.isawaitable(self.value) else "key_serializer"
 
     def __await__(self) -> Any:
         return self._run().__await__()
 
     async def _run(self) -> tuple[Any, Any, Headers | None]:
-        topic, partition, headers = self._rest
-        value, key = self._value, self._key
+        value, key = self.value, self.key
         try:
             if inspect.isawaitable(value):
                 value = await _awaited("value", value)
@@ -108,22 +106,22 @@ class _PendingRecord:
         except BaseException:
             self.drop()
             raise
-        return self._serializer.finish(topic, value, key, partition, headers)
+        return self.serializer.finish(self.topic, value, key, self.partition, self.headers)
 
     def drop(self) -> None:
-        """Close the coroutines of the serializers: nobody will await them."""
-        _forget(self._value)
-        _forget(self._key)
+        """Close the coroutines of the serializers, which are not going to be awaited."""
+        _forget(self.value)
+        _forget(self.key)
 
 
 def _with_context(serializer: Serializer[Any] | None) -> _Full | None:
-    """A serializer of three required arguments is given the topic and headers, any other the object alone."""
+    """Adapt a serializer: with three required arguments it receives the topic and headers, too."""
     if serializer is None:
         return None
     try:
         parameters = inspect.signature(serializer).parameters.values()
-    except (TypeError, ValueError):  # a builtin that does not tell
-        parameters = ()  # type: ignore[assignment]  # nothing is known of it
+    except (TypeError, ValueError):  # a builtin without a signature
+        parameters = ()  # type: ignore[assignment]  # none is known
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     required = [p for p in parameters if p.kind in positional and p.default is inspect.Parameter.empty]
     if len(required) == 3:
@@ -156,7 +154,7 @@ def _fault(argument: str, when: str, error: Exception) -> InvalidArgument:
 
 
 def _forget(pending: object) -> None:
-    """Close a coroutine that is not going to run, or Python warns that it was never awaited."""
+    """Close a coroutine that is not going to run, so that Python does not warn about it."""
     close = getattr(pending, "close", None)
     if close is not None and inspect.iscoroutine(pending):
         close()

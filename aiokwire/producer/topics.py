@@ -1,12 +1,13 @@
-"""The topics that are produced to: their partitions, who leads them, and in which message format.
+"""The topics of a producer: their partitions, leaders and message formats.
 
-Follows the client's metadata, and reports partitions whose batches may leave and batches whose topic cannot be found.
+Follows the client's metadata; reports partitions with batches to send, and batches whose topic cannot be found.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from aiokwire._text import printable
 from aiokwire.cluster import Client, Cluster
@@ -31,30 +32,13 @@ from aiokwire.protocol import ZERO_UUID
 from aiokwire.protocol.messages import produce
 from aiokwire.types import TopicPartition
 
-
-class Hints:
-    """Who leads partitions, as one answer says: kept within `with` blocks, until they are applied."""
-
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self.kept: list[tuple[Partition, produce.LeaderIdAndEpoch]] = []
-
-    def __enter__(self) -> None:
-        self._topics.gather_into(self)
-
-    def __exit__(self, *_: object) -> None:
-        self._topics.gather_into(None)
-
-    def apply(self) -> None:
-        """In one snapshot."""
-        for partition, hint in self.kept:
-            self._topics.on_leader(partition, hint)
+Hints = list[tuple[Partition, produce.LeaderIdAndEpoch]]  # the leaders that one response names
 
 
 class Topics:
-    """Keeps the accumulator's topics as the metadata has them.
+    """Keeps the accumulator's topics in line with the metadata.
 
-    `on_ready(partition)`: it has batches, and a leader; `on_unknown(batch, error)`: these records' topic cannot be had.
+    `on_ready(partition)`: it has batches and a leader; `on_unknown(batch, error)`: the topic of a batch is not found.
     """
 
     def __init__(
@@ -74,23 +58,11 @@ class Topics:
         self._on_unknown = on_unknown
         self._events = events
         self._formats: dict[int, int] = {}  # message format by node id
-        self._hints: Hints | None = None  # where hints are gathered just now
-        self._followed = client.cluster  # the snapshot whose changes were taken over last
-
-    def follow(self) -> None:
-        """Begin to listen to the metadata."""
-        self._client.metadata.add_listener(self._on_cluster)
-
-    def unfollow(self) -> None:
-        """Listen no longer."""
-        self._client.metadata.remove_listener(self._on_cluster)
-
-    def keep(self, batch: Batch) -> None:
-        """A topic that records are sent to stays in the metadata (Java's ProducerMetadata does the same)."""
-        self._client.metadata.keep(batch.topic, batch.created)
+        self._hints: Hints | None = None  # collect the hints of the response that is handled now
+        self._followed = client.cluster  # the last snapshot that was applied
 
     async def resolve(self, topic: Topic) -> None:
-        """Find a new topic's partitions; what waits for them is placed, or fails with the reason."""
+        """Find a new topic's partitions, and place the records that wait for them, or fail these with the reason."""
         try:
             await self._found(topic.name)
         except KafkaError as error:
@@ -99,9 +71,9 @@ class Topics:
                 self._on_unknown(parked, _unresolved(parked, error, self._client.metadata.explain_unknown))
 
     async def partitions_for(self, name: str) -> int:
-        """How many partitions a topic has; waits for its metadata.
+        """The number of a topic's partitions; waits for its metadata.
 
-        Raises: KafkaError: the topic cannot be had.
+        Raises: KafkaError: the topic is not found.
         """
         return (await self._found(name)).count
 
@@ -110,34 +82,34 @@ class Topics:
             [name], self._config.delivery_timeout, unknown_timeout=self._config.unknown_topic_timeout
         )
         await self._learn_formats(self._client.cluster, name)
-        # Nothing waits from here on, so that no record can be parked behind our back.
+        # No await from here on, so that no record is parked meanwhile.
         topic = self._accumulator.topics.get(name) or self._accumulator.add_topic(name)
         if not topic.count:
             self._set_partitions(self._client.cluster, topic)
         return topic
 
     async def _learn_formats(self, cluster: Cluster, name: str) -> None:
-        """Ask one leader for its versions before the first record is encoded; the others when they are sent to."""
+        """Get the versions of one leader before the first record is encoded; the others follow with their batches."""
         for partition in cluster.topics[name].partitions:
             if partition.leader >= 0 and partition.leader not in self._formats:
                 try:
                     await self.connect(partition.leader)
                 except KafkaError:
-                    continue  # its sender will say so
+                    continue  # its sender reports the error
             if partition.leader >= 0:
                 return
 
     async def connect(self, node_id: int) -> Connection:
-        """A ready connection to a node; remembers which message format it takes.
+        """A ready connection to a node, whose message format is recorded.
 
-        Raises: KafkaError: there is none, or the node takes no records.
+        Raises: KafkaError: there is none, or the node does not serve Produce.
         """
         connection = await self._client.connection(node_id)
         self._formats[node_id] = planning.format_of(connection.versions.pick(produce.ProduceRequest))
         return connection
 
-    def _on_cluster(self, cluster: Cluster) -> None:
-        """New metadata: leaders may have moved, partitions been added. Topics that did not change are skipped."""
+    def on_cluster(self, cluster: Cluster) -> None:
+        """Apply moved leaders and new partitions; topics that did not change are skipped."""
         before, self._followed = self._followed, cluster
         for topic in list(self._accumulator.topics.values()):
             known = cluster.topics.get(topic.name)
@@ -152,7 +124,7 @@ class Topics:
         moved: dict[int, int] = {}
         for partition, was in zip(topic.partitions, before, strict=False):
             if partition.leader != was:
-                partition.retry_at = 0.0  # what failed there may succeed here
+                partition.hold(0.0)  # the new leader may accept what the old one refused
                 moved[partition.index] = partition.leader
             if partition.queue and partition.leader >= 0:
                 self._on_ready(partition)
@@ -160,42 +132,42 @@ class Topics:
             self._events.publish(LeadersChanged(topic.name, moved))
 
     def refresh(self, topic: str, reason: str) -> None:
-        """A topic's metadata is stale."""
+        """Request newer metadata of a topic."""
         self._client.metadata.want([topic])
         self._client.metadata.request_update(reason)
 
     def on_leader(self, partition: Partition, hint: produce.LeaderIdAndEpoch) -> None:
-        """A broker says who leads (KIP-951)."""
+        """Apply the leader that a response names (KIP-951), or collect it."""
         if self._hints is not None:
-            self._hints.kept.append((partition, hint))
+            self._hints.append((partition, hint))
             return
         self._client.metadata.update_leader(
             TopicPartition(partition.topic, partition.index), hint.leader_id, hint.leader_epoch
         )
 
-    def gather_hints(self) -> Hints:
-        """Collect the hints of an answer that is settled in several turns, to apply them together: each application
-        costs a look at all partitions of the topics."""
-        return Hints(self)
-
-    def gather_into(self, hints: Hints | None) -> None:
-        """Where the hints that come now are kept; None: they are applied."""
+    @contextmanager
+    def gather(self, hints: Hints) -> Generator[None]:
+        """Collect the hints of a response that is handled in several turns: each update looks at all partitions."""
         self._hints = hints
+        try:
+            yield
+        finally:
+            self._hints = None
 
     def topic_id(self, topic: str) -> bytes:
-        """The topic's id, zeros when it has none."""
+        """The topic's id; zeros when it has none."""
         return self._client.cluster.topic_id(topic) or ZERO_UUID
 
     def partition_of(self, batch: Batch) -> Partition | None:
-        """Where a batch belongs; None while that is not known."""
+        """The partition of a batch; None while it is not known."""
         topic = self._accumulator.topics.get(batch.topic)
         return None if topic is None or batch.partition < 0 else topic.partitions[batch.partition]
 
 
 def _unresolved(parked: Batch, error: KafkaError, explain: Callable[[str], str]) -> KafkaError:
-    """`explain`: what to say of a topic that does not exist."""
+    """`explain` returns the cause of a topic that does not exist."""
     if not isinstance(error, (RequestTimedOut, ConnectionFailed, RetriableError)):
-        return error  # a refusal, which no more time would have changed
+        return error  # a refusal, which more time would not change
     elapsed = asyncio.get_running_loop().time() - parked.created
     unknown = isinstance(error, StaleMetadataError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     why = explain(parked.topic) if unknown else f"waiting for its metadata: {error}"

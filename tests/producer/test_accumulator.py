@@ -87,7 +87,7 @@ async def test_submit_is_asked_to_let_the_loop_turn_and_submit_nowait_is_not() -
     assert accumulator.append("t", b"x", None, None, None, None, SUBMIT) is not None
 
 
-async def test_the_limit_is_hard_and_room_comes_back() -> None:
+async def test_the_limit_is_never_exceeded_and_room_is_freed() -> None:
     accumulator, topic = made(limit=10_000)
     while accumulator.append("t", b"x" * 500, None, None, None, None, NOWAIT) is not None:
         assert accumulator.used <= 10_000
@@ -119,7 +119,7 @@ async def test_compressed_bytes_are_all_that_a_batch_holds() -> None:
     assert accumulator.used == 0
 
 
-async def test_what_is_not_compressed_keeps_its_bytes() -> None:
+async def test_an_uncompressed_batch_keeps_its_bytes() -> None:
     accumulator, topic = made(count=1)
     accumulator.append("t", b"x" * 500, None, 0, None, None, NOWAIT)
     (batch,) = batches_of(topic)
@@ -203,7 +203,7 @@ class _Row:
         self.value = value
 
 
-async def test_an_explicit_partition_that_does_not_exist_fails_a_record_that_was_parked_for_its_topic() -> None:
+async def test_a_parked_record_with_a_partition_that_does_not_exist_fails() -> None:
     accumulator, topic = made(count=0)
     good = accumulator.append("t", b"a", None, 0, None, None, NOWAIT)
     bad = accumulator.append("t", b"b", None, 7, None, None, NOWAIT)
@@ -215,7 +215,7 @@ async def test_an_explicit_partition_that_does_not_exist_fails_a_record_that_was
         bad.result()
 
 
-async def test_an_error_is_raised_as_a_copy_so_that_no_traceback_piles_up() -> None:
+async def test_an_error_is_raised_as_a_copy_without_collecting_tracebacks() -> None:
     accumulator, topic = made(count=1)
     delivery = accumulator.append("t", b"a", None, 0, None, None, NOWAIT)
     assert delivery is not None

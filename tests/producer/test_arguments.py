@@ -36,13 +36,13 @@ async def test_headers_that_can_be_read_only_once_are_refused(make: Callable[[],
             await producer.send_many("t", [ProducerRecord(b"x", headers=make())])
 
 
-async def test_a_mapping_as_headers_is_refused_with_the_way_to_write_it(quick: Quick) -> None:
+async def test_a_mapping_as_headers_is_refused_with_the_right_form(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:
         with pytest.raises(InvalidArgument, match=r"not dict: pass list\(headers\.items\(\)\)"):
             producer.submit_nowait("t", b"x", headers={"a": b"1"})  # type: ignore[arg-type]  # on purpose
 
 
-async def test_a_record_that_waits_for_room_is_sent_as_it_was_when_it_was_given(quick: Quick) -> None:
+async def test_a_record_that_waits_for_room_is_not_changed_by_its_caller(quick: Quick) -> None:
     gate = anyio.Event()
 
     async def wait_for_gate(request: produce.ProduceRequest) -> bool | None:

@@ -36,7 +36,7 @@ def sent(cluster: ScriptedCluster) -> list[Record]:
     ]
 
 
-async def test_rows_arrive_with_all_that_they_have() -> None:
+async def test_rows_arrive_with_all_their_fields() -> None:
     rows = pa.record_batch(
         {
             "key": pa.array(["k", None], pa.string()),
@@ -65,7 +65,7 @@ async def test_keys_and_partitions_decide_as_for_single_records() -> None:
             assert cluster.values(partition) == wanted + ([keys[19]] if partition == 2 else [])
 
 
-async def test_a_partitioner_of_ones_own_is_asked() -> None:
+async def test_a_custom_partitioner_chooses_the_partitions_of_rows() -> None:
     def by_value(topic: str, key: object, value: Any, partitions: object) -> int:
         return int(value) % 2
 
@@ -110,7 +110,7 @@ async def test_a_submitted_batch_is_awaited_later() -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 3])
-async def test_lost_answers_double_no_row(quick: Quick, lost: int) -> None:
+async def test_lost_responses_duplicate_no_row(quick: Quick, lost: int) -> None:
     rows = [b"%d" % number for number in range(500)]
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, batch_size=500, **quick) as producer:
         cut = 0
@@ -130,7 +130,7 @@ async def test_lost_answers_double_no_row(quick: Quick, lost: int) -> None:
         assert cluster.values() == rows
 
 
-async def test_what_failed_is_named_by_its_rows() -> None:
+async def test_failures_name_their_rows() -> None:
     """Rows of partitions 0 and 1 in turn; those of partition 1 are refused, in both record batches."""
     rows = pa.record_batch({"value": [b"v"] * 6, "partition": pa.array([0, 1, 0, 1, 1, 0], pa.int32())})
 
@@ -147,7 +147,7 @@ async def test_what_failed_is_named_by_its_rows() -> None:
     assert set(result.errors) == {1}
 
 
-async def test_single_rows_at_fault_are_told_from_the_rest(quick: Quick) -> None:
+async def test_a_rejected_row_has_its_own_error_and_the_others_allow_a_retry(quick: Quick) -> None:
     culprit = produce.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no")
     refusal = Answer(
         index=0,
@@ -182,7 +182,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("columns", "said"), BAD)
-async def test_a_bad_row_refuses_its_batch_before_anything_is_taken(columns: dict[str, Any], said: str) -> None:
+async def test_a_bad_row_refuses_its_batch_before_any_row_is_accepted(columns: dict[str, Any], said: str) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
         with pytest.raises(InvalidArgument, match=said):
             await producer.send_arrow("t", [values(b"before"), pa.record_batch({"value": [b"a", b"b"], **columns})])
@@ -204,13 +204,13 @@ async def test_data_that_is_not_arrow_is_refused(data: Any) -> None:
             await producer.send_arrow("t", data)
 
 
-async def test_nothing_is_fine() -> None:
+async def test_data_without_rows_is_accepted() -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
         result = await producer.send_arrow("t", [values(), values()])
     assert (result.delivered, result.failed, result.failures) == (0, 0, [])
 
 
-async def test_a_closed_producer_takes_no_rows() -> None:
+async def test_a_closed_producer_accepts_no_rows() -> None:
     async with scripted_cluster() as cluster:
         producer: Producer[bytes, bytes] = Producer(cluster.bootstrap_servers)
         with pytest.raises(ClosedError, match="not started"):

@@ -78,7 +78,7 @@ def sent_batches(cluster: ScriptedCluster) -> list[int]:
     ]
 
 
-async def test_24_ten_thousand_tasks_at_a_full_buffer_keep_batches_full_and_are_woken_once(quick: Quick) -> None:
+async def test_24_ten_thousand_tasks_at_a_full_buffer_keep_batches_full_and_wake_once(quick: Quick) -> None:
     """Scenario 24: others woke all for each free place, or sent batches of one record."""
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
@@ -116,7 +116,7 @@ async def test_24_the_work_for_a_crowd_grows_no_faster_than_the_crowd(quick: Qui
     assert many < 4 * few * 1.25, f"{few / 1000:.0f} calls per record became {many / 4000:.0f}"
 
 
-async def test_a_crowd_that_gives_up_leaves_the_others_in_their_order(quick: Quick) -> None:
+async def test_cancelled_tasks_of_a_crowd_leave_the_others_in_order(quick: Quick) -> None:
     gate = anyio.Event()
 
     async def wait_for_gate(request: produce.ProduceRequest) -> bool | None:
@@ -180,7 +180,7 @@ def large_values(name: bytes) -> list[bytes]:
 
 
 @pytest.mark.parametrize("ends", ["it reads on", "it hangs up"])
-async def test_bytes_on_their_way_to_a_slow_reader_are_not_written_over(ends: str, quick: Quick) -> None:
+async def test_bytes_in_flight_to_a_slow_reader_are_not_overwritten(ends: str, quick: Quick) -> None:
     """The batches' time is over while the transport still holds their bytes: their room stays taken, and what is sent
     next goes into other memory, until the reader has them or the connection is gone."""
     options = {**quick, "batch_size": LARGE, "buffer_memory": 12 * LARGE, "linger_ms": 0, "delivery_timeout_ms": 1000}

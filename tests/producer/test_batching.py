@@ -51,7 +51,7 @@ async def test_records_without_a_key_are_spread_evenly_over_equal_brokers(quick:
     assert 0.7 < first / second < 1.4
 
 
-async def test_a_slow_broker_is_given_less(quick: Quick) -> None:
+async def test_a_slow_broker_gets_fewer_records(quick: Quick) -> None:
     """KIP-794: what waits for a broker says how fast it is."""
     first, second = await spread(100, quick)
     assert first + second == 6000
@@ -107,9 +107,7 @@ async def bytes_sent(quick: Quick, **options: Any) -> int:
 
 
 @pytest.mark.parametrize(("codec", "low", "high"), [("gzip", 1, 9), ("lz4", 1, 12), ("zstd", 1, 19)])
-async def test_a_level_of_compression_is_a_trade_of_time_for_bytes(
-    quick: Quick, codec: str, low: int, high: int
-) -> None:
+async def test_a_higher_compression_level_takes_fewer_bytes(quick: Quick, codec: str, low: int, high: int) -> None:
     """KIP-390."""
     options = {"compression_type": codec, "batch_size": 200_000}
     large, small = [await bytes_sent(quick, **options, compression_level=level) for level in (low, high)]
@@ -132,7 +130,7 @@ async def test_small_batches_are_compressed_on_the_loop_and_large_ones_off_it(qu
 # --- closing under load (26) ------------------------------------------------------------------------------------------
 
 
-async def test_26_records_that_come_while_it_closes_are_refused_and_hold_nothing_up(quick: Quick) -> None:
+async def test_26_records_during_a_close_are_refused_and_do_not_delay_it(quick: Quick) -> None:
     """Scenario 26: a record produced during the close wedged the flush in it; a close with a linger of 30 s sends at
     once, and a flush that was under way ends with it."""
     held, gate = anyio.Event(), anyio.Event()

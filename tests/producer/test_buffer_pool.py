@@ -48,7 +48,7 @@ async def waiting(line: WaitingLine, count: int) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_room_is_given_in_the_order_of_coming_and_only_as_far_as_it_goes() -> None:
+async def test_waiting_records_are_accepted_in_order_as_long_as_there_is_room() -> None:
     accumulator, line = full_buffer()
     served: list[Any] = []
     values = [b"%02d" % number + b"x" * 2000 for number in range(6)]
@@ -67,7 +67,7 @@ async def test_room_is_given_in_the_order_of_coming_and_only_as_far_as_it_goes()
     assert not accumulator.blocked
 
 
-async def test_a_record_that_became_impossible_gives_its_place_to_the_next_one() -> None:
+async def test_a_waiting_record_that_becomes_invalid_does_not_block_the_next_one() -> None:
     accumulator, line = full_buffer()
     served: list[Any] = []
     async with anyio.create_task_group() as group:
@@ -88,7 +88,7 @@ async def test_a_record_that_became_impossible_gives_its_place_to_the_next_one()
     assert accumulator.used < 3000
 
 
-async def test_a_cancelled_place_lets_a_smaller_record_behind_it_in() -> None:
+async def test_a_cancelled_wait_lets_a_smaller_record_in() -> None:
     accumulator, line = full_buffer()
     served: list[Any] = []
     room = accumulator.limit - accumulator.used
@@ -108,7 +108,7 @@ async def test_a_cancelled_place_lets_a_smaller_record_behind_it_in() -> None:
     assert len(line) == 0
 
 
-async def test_patience_ends_with_the_sizes() -> None:
+async def test_a_wait_that_expires_names_the_sizes() -> None:
     _, line = full_buffer(max_wait=0.02)
     with pytest.raises(BufferFullError, match=r"within 0\.020 s") as caught:
         await line.join(record(b"x" * 5000))
@@ -116,7 +116,7 @@ async def test_patience_ends_with_the_sizes() -> None:
     assert len(line) == 0
 
 
-async def test_dismissed_means_nobody_waits() -> None:
+async def test_a_dismissed_line_is_empty() -> None:
     _, line = full_buffer()
     served: list[Any] = []
     async with anyio.create_task_group() as group:
@@ -126,7 +126,7 @@ async def test_dismissed_means_nobody_waits() -> None:
     assert isinstance(served[0], ClosedError)
 
 
-async def test_a_delivery_is_what_waiting_gives() -> None:
+async def test_a_wait_for_room_returns_the_delivery() -> None:
     accumulator, line = full_buffer()
     given: list[Delivery] = []
 
@@ -141,7 +141,7 @@ async def test_a_delivery_is_what_waiting_gives() -> None:
     assert given[0].partition == 0
 
 
-async def test_records_that_nobody_awaits_are_logged_when_their_time_is_over(caplog: pytest.LogCaptureFixture) -> None:
+async def test_records_that_are_not_awaited_are_logged_when_they_expire(caplog: pytest.LogCaptureFixture) -> None:
     _, line = full_buffer(max_wait=0.02)
     for _ in range(3):
         line.enter(record(b"x" * 5000))

@@ -58,7 +58,7 @@ async def test_a_record_that_was_sent_cannot_be_cancelled(quick: Quick) -> None:
         assert not delivery.cancel()
 
 
-async def test_cancelling_makes_room_for_what_waits(quick: Quick) -> None:
+async def test_a_cancellation_makes_room_for_waiting_records(quick: Quick) -> None:
     options = {**quick, "buffer_memory": 8000, "max_request_size": 4000, "batch_size": 4000, "linger_ms": 1000}
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **options) as producer:
         await producer.partitions_for("t")

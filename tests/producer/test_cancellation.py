@@ -125,7 +125,7 @@ def named(call: Call) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("call", CALLS, ids=named)
-async def test_a_call_cancelled_while_all_is_well(call: Call, way: str) -> None:
+async def test_a_call_cancelled_without_any_fault(call: Call, way: str) -> None:
     async with place() as there:
         delivered: list[bytes] = []
         for step in itertools.count(1):
@@ -314,7 +314,7 @@ async def test_a_close_cancelled_at_every_step_reports_each_record_once(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_driver_cancels_at_each_await_and_only_there(way: str) -> None:
+async def test_the_test_driver_cancels_at_each_await_and_only_there(way: str) -> None:
     seen: list[int] = []
 
     async def three_awaits() -> str:

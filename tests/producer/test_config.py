@@ -22,7 +22,7 @@ def test_the_defaults_are_safe() -> None:
 @pytest.mark.parametrize(
     ("given", "acks"), [("all", Acks.ALL), (-1, Acks.ALL), (1, Acks.LEADER), ("0", Acks.NONE), (0, Acks.NONE)]
 )
-def test_acks_come_in_kafkas_spellings(given: Any, acks: Acks) -> None:
+def test_acks_are_accepted_in_all_spellings_of_kafka(given: Any, acks: Acks) -> None:
     assert ProducerConfig(acks=given).acknowledgements is acks
 
 

@@ -35,7 +35,7 @@ async def hang(request: produce.ProduceRequest) -> bool | None:
 
 @pytest.mark.parametrize("written", [2, 1, 0], ids=["both written", "the first written", "none written"])
 @pytest.mark.parametrize("expires", ["in flight", "retrying"])
-async def test_a_batch_behind_an_expired_one_is_not_doubled_by_the_new_epoch(
+async def test_a_batch_behind_an_expired_one_is_not_duplicated_by_the_new_epoch(
     expires: str, written: int, quick: Quick
 ) -> None:
     """Both answers are lost, and the first batch's time is over before it could be asked for again. The second may
@@ -102,7 +102,7 @@ async def test_a_batch_that_expired_in_flight_and_was_then_too_large_leaves_no_g
 # --- what an error says -----------------------------------------------------------------------------------------------
 
 
-async def test_an_error_names_the_throttle_that_a_batch_waited_for_until_its_time_ended(quick: Quick) -> None:
+async def test_an_error_names_the_throttle_that_delayed_a_batch_beyond_its_deadline(quick: Quick) -> None:
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **quick, linger_ms=0, delivery_timeout_ms=100) as producer,
@@ -114,7 +114,7 @@ async def test_an_error_names_the_throttle_that_a_batch_waited_for_until_its_tim
         assert len(cluster.node.requests) == 1
 
 
-async def test_an_error_names_the_stage_in_which_the_time_ended(quick: Quick) -> None:
+async def test_an_error_names_the_stage_in_which_the_deadline_ended(quick: Quick) -> None:
     async with scripted_cluster(2) as cluster:
         cluster.leaders |= {"leaderless": [-1], "mute": [2]}
         cluster.nodes[2].on_request = hang
@@ -143,7 +143,7 @@ async def test_an_error_names_the_stage_in_which_the_time_ended(quick: Quick) ->
             await producer.close(timeout=0)
 
 
-async def test_the_error_of_a_batch_whose_node_is_gone_has_the_connections_last_word(quick: Quick) -> None:
+async def test_the_error_of_a_batch_whose_node_is_gone_has_the_connections_last_error(quick: Quick) -> None:
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **quick, delivery_timeout_ms=200) as producer,
@@ -159,7 +159,7 @@ async def test_the_error_of_a_batch_whose_node_is_gone_has_the_connections_last_
 # --- throttling -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_throttled_producer_keeps_away_for_as_long_as_it_was_told(quick: Quick) -> None:
+async def test_a_throttled_producer_sends_nothing_during_the_throttle(quick: Quick) -> None:
     """A broker mutes the connection for that time: what is sent earlier would only wait there."""
     async with (
         scripted_cluster() as cluster,
@@ -184,7 +184,7 @@ async def test_a_throttled_producer_keeps_away_for_as_long_as_it_was_told(quick:
 
 
 @pytest.mark.parametrize(("newest", "named"), [(12, True), (13, False)])
-async def test_from_version_13_on_topics_go_by_their_id(newest: int, named: bool, quick: Quick) -> None:
+async def test_from_version_13_on_topics_are_identified_by_id(newest: int, named: bool, quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.ranges[ApiKey.PRODUCE] = (0, newest)
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
@@ -203,7 +203,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "aiokwire.producer"]
 
 
-async def test_what_nobody_awaited_of_a_batch_is_logged_though_somebody_awaited_the_rest(
+async def test_the_records_of_a_batch_that_are_not_awaited_are_logged_though_others_are_awaited(
     quick: Quick, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with scripted_cluster() as cluster:
@@ -251,7 +251,7 @@ async def test_a_send_that_was_cancelled_before_its_record_failed_is_logged(
         assert message.startswith("1 record(s) for t[0], the first with key b'key' were not delivered")
 
 
-async def test_28_a_bulk_call_says_which_records_were_at_fault_and_which_may_be_sent_again(quick: Quick) -> None:
+async def test_28_a_bulk_call_reports_which_records_were_rejected_and_which_allow_a_retry(quick: Quick) -> None:
     """Scenario 28, for `send_many`: by their places in what was given."""
     culprit = produce.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")
     answer = Answer(error_code=ErrorCode.INVALID_RECORD, base_offset=-1, record_errors=[culprit])

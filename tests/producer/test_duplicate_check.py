@@ -27,11 +27,11 @@ def record(
         (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1, True),
     ],
 )
-def test_what_may_be_a_duplicate_is_doubted(code: ErrorCode, time: int, needed: bool) -> None:
+def test_an_acknowledgement_that_may_be_a_duplicate_is_checked(code: ErrorCode, time: int, needed: bool) -> None:
     assert may_be_duplicate(PartitionProduceResponse(error_code=code, log_append_time_ms=time)) is needed
 
 
-def test_the_log_has_to_say_the_same_at_other_offsets() -> None:
+def test_the_log_must_have_the_same_records_at_any_offsets() -> None:
     ours = [record(b"a", timestamp=5), record(b"b", timestamp=6)]
     assert is_own(ours, [record(b"a", 7, 5), record(b"b", 8, 6)])
     assert not is_own(ours, [record(b"a", 7, 5), record(b"c", 8, 6)])

@@ -60,7 +60,7 @@ async def test_a_batch_that_failed_is_reported_with_its_place_count_and_error(qu
     assert "TOPIC_AUTHORIZATION_FAILED" in str(failed[0].error)
 
 
-async def test_what_close_gives_up_is_reported_before_the_stream_ends(quick: Quick) -> None:
+async def test_records_that_close_cannot_deliver_are_reported_before_the_stream_ends(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         producer = Producer[bytes, bytes](cluster.bootstrap_servers, **quick)
         await producer.start()
@@ -154,7 +154,7 @@ async def test_a_transaction_that_has_to_be_aborted_and_a_fenced_producer_are_re
     assert [type(event.error) for event in failed] == [FencedError]
 
 
-async def test_no_event_is_made_without_a_listener(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_event_is_created_without_a_listener(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     monkeypatch.setattr("aiokwire.producer.events.BatchFailed", lambda *args: made.append(args))
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:

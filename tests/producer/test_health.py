@@ -14,7 +14,7 @@ from tests.producer.test_back_pressure import SMALL
 from tests.producer.test_submit import Gate, submit_unawaited
 
 
-async def test_health_says_what_is_buffered_and_what_waits(quick: dict[str, Any]) -> None:
+async def test_health_counts_buffered_and_waiting_records(quick: dict[str, Any]) -> None:
     async with scripted_cluster() as cluster:
         producer = Producer[bytes, bytes](cluster.bootstrap_servers, **quick, **SMALL)
         assert not producer.health().ok, "it was not started"

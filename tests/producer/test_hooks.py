@@ -86,7 +86,7 @@ async def test_a_record_is_followed_from_the_call_to_the_acknowledgement(quick: 
         ]
 
 
-async def test_a_hook_may_give_headers_to_every_way_of_sending(quick: Quick) -> None:
+async def test_a_hook_may_change_the_headers_in_every_way_of_sending(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         script = cluster.node.on_partition = Script()
         async with Producer(cluster.bootstrap_servers, hooks=Diary(), **quick) as producer:
@@ -98,7 +98,7 @@ async def test_a_hook_may_give_headers_to_every_way_of_sending(quick: Quick) -> 
         assert sum(data.count(b"trace") for data in script.data) == 4
 
 
-async def test_every_way_to_fail_is_told_once(quick: Quick) -> None:
+async def test_every_kind_of_failure_is_reported_once(quick: Quick) -> None:
     diary = Diary()
     async with scripted_cluster() as cluster:
         cluster.node.on_partition = Script(ErrorCode.INVALID_RECORD)
@@ -118,7 +118,7 @@ async def test_every_way_to_fail_is_told_once(quick: Quick) -> None:
     assert failed[2][4] is DeliveryFailed
 
 
-async def test_a_deadline_that_ends_in_flight_is_told_once(quick: Quick) -> None:
+async def test_a_deadline_that_ends_in_flight_is_reported_once(quick: Quick) -> None:
     diary = Diary()
     async with scripted_cluster() as cluster:
         cluster.node.on_partition = lambda tp, data: int(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -129,7 +129,9 @@ async def test_a_deadline_that_ends_in_flight_is_told_once(quick: Quick) -> None
     assert [entry[0] for entry in diary.entries].count("request") > 1
 
 
-async def test_what_a_hook_raises_is_logged_and_hurts_no_record(quick: Quick, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_exception_of_a_hook_is_logged_and_affects_no_record(
+    quick: Quick, caplog: pytest.LogCaptureFixture
+) -> None:
     async with scripted_cluster() as cluster:
         async with Producer(cluster.bootstrap_servers, hooks=Faulty(), **quick) as producer:
             assert (await producer.send("t", b"x", headers=[("h", b"")])).offset == 0

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from aiokwire.errors import DeliveryFailed
 from aiokwire.producer import Producer
 from aiokwire.producer._accumulator import NOWAIT, Accumulator
-from aiokwire.producer._partition import Partition
-from aiokwire.producer.idempotence import MAX_EPOCH, Idempotence, next_sequence, restamp
+from aiokwire.producer._partition import Partition, next_sequence
+from aiokwire.producer.idempotence import MAX_EPOCH, Idempotence
 from aiokwire.records import read_batches
 from aiokwire.types import Compression
 from tests.producer.conftest import scripted_cluster
@@ -49,12 +49,12 @@ async def test_batches_of_a_partition_are_numbered_one_after_the_other() -> None
     assert partition.next_sequence == 3
 
 
-async def test_a_broken_sequence_begins_anew_under_the_next_epoch_and_only_there() -> None:
+async def test_only_a_broken_sequence_restarts_under_the_next_epoch() -> None:
     broken, other = await partitions(2, 2)
     idempotence = ready()
     for partition in (broken, other):
         idempotence.stamp(partition, send(partition))
-    broken.needs_epoch = True
+    broken.break_sequence()
     assert idempotence.can_stamp(broken)
     batch = send(broken)
     idempotence.stamp(broken, batch)
@@ -69,7 +69,7 @@ async def test_a_second_broken_partition_shares_an_epoch_that_it_has_not_used() 
     idempotence = ready()
     for partition in (first, second):
         idempotence.stamp(partition, send(partition))
-        partition.needs_epoch = True
+        partition.break_sequence()
     assert idempotence.can_stamp(first)
     assert idempotence.can_stamp(second)
     assert idempotence.producer_epoch == 1
@@ -79,7 +79,7 @@ async def test_when_the_epochs_are_used_up_a_new_producer_id_is_due() -> None:
     (partition,) = await partitions(1, 2)
     idempotence = ready(MAX_EPOCH - 1)
     idempotence.stamp(partition, send(partition))
-    partition.needs_epoch = True
+    partition.break_sequence()
     assert not idempotence.can_stamp(partition)
     assert not idempotence.ready
     idempotence.producer_id, idempotence.producer_epoch = 78, 0
@@ -89,7 +89,7 @@ async def test_when_the_epochs_are_used_up_a_new_producer_id_is_due() -> None:
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (78, 0, 0)
 
 
-async def test_a_batch_stamped_anew_is_the_same_but_for_its_numbers() -> None:
+async def test_a_batch_with_other_numbers_has_the_same_records() -> None:
     accumulator = Accumulator(Silent(), limit=1 << 20, batch_size=1 << 16, max_record=1 << 16, delivery_timeout=1.0)
     accumulator.open(asyncio.get_running_loop())
     topic = accumulator.add_topic("t")
@@ -103,14 +103,16 @@ async def test_a_batch_stamped_anew_is_the_same_but_for_its_numbers() -> None:
         accumulator.seal(partition)
         batch = partition.take_next()
         data = batch.seal(codec, None)
-        patched = restamp(data, 5, 6, 7)
+        batch.number(5, 6, 7)
+        patched = batch.data
+        assert patched is not None
         before = read_batches(bytes(data), "t", 0)[0]
         after = read_batches(bytes(patched), "t", 0)[0]
         assert (after.producer_id, after.producer_epoch, after.base_sequence) == (5, 6, 7)
         assert after.records() == before.records()
 
 
-async def test_v11_no_error_and_no_producer_id_is_asked_again_after_a_backoff(quick: dict[str, Any]) -> None:
+async def test_v11_a_response_without_error_and_producer_id_is_retried_after_a_backoff(quick: dict[str, Any]) -> None:
     """It was asked again without any pause: 5,000 requests a second."""
     async with (
         scripted_cluster() as cluster,

@@ -109,7 +109,7 @@ ALL = [[b"%d" % number for number in range(first, COUNT, 2)] for first in (0, 1)
 # --- the usual way ----------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_handed_over_is_committed_with_the_transaction(broker: Broker) -> None:
+async def test_the_offsets_of_returned_records_are_committed_with_the_transaction(broker: Broker) -> None:
     async with pair_of(broker) as pair:
         async with pair.producer.transaction(pair.consumer):
             await pair.copy(15)
@@ -122,7 +122,7 @@ async def test_what_was_handed_over_is_committed_with_the_transaction(broker: Br
     assert await copied(broker) == ALL
 
 
-async def test_without_progress_the_coordinator_is_not_asked(broker: Broker) -> None:
+async def test_without_progress_no_offsets_are_sent(broker: Broker) -> None:
     async with pair_of(broker) as pair:
         async with pair.producer.transaction(pair.consumer):
             await pair.copy(COUNT)
@@ -147,7 +147,7 @@ async def test_only_partitions_that_moved_are_committed_and_others_may_be_added(
 
 
 @pytest.mark.parametrize("how", ["raise", "abort", "cancel"])
-async def test_an_abort_hands_the_same_records_over_again(broker: Broker, how: str) -> None:
+async def test_after_an_abort_the_reader_returns_the_same_records_again(broker: Broker, how: str) -> None:
     async with pair_of(broker) as pair:
         seen: list[list[bytes]] = []
 
@@ -174,7 +174,7 @@ async def test_an_abort_hands_the_same_records_over_again(broker: Broker, how: s
     assert await copied(broker) == ALL
 
 
-async def test_records_read_before_the_block_count_from_where_the_reader_stood(broker: Broker) -> None:
+async def test_records_read_before_the_block_count_from_the_given_positions(broker: Broker) -> None:
     async with pair_of(broker) as pair:
         since = pair.consumer.positions()
         await pair.consumer.getmany(10, timeout=5, partitions=INPUT[:1])
@@ -187,7 +187,7 @@ async def test_records_read_before_the_block_count_from_where_the_reader_stood(b
     assert await copied(broker) == ALL
 
 
-async def test_offsets_that_are_refused_abort_and_go_back(broker: Broker) -> None:
+async def test_refused_offsets_abort_and_rewind_the_reader(broker: Broker) -> None:
     async with pair_of(broker) as pair:
         broker.faults.on(ApiKey.TXN_OFFSET_COMMIT).error(ErrorCode.ILLEGAL_GENERATION)
         with pytest.raises(TransactionAborted, match=r"was aborted, because.*ILLEGAL_GENERATION"):
@@ -197,7 +197,7 @@ async def test_offsets_that_are_refused_abort_and_go_back(broker: Broker) -> Non
     assert await copied(broker) == ALL
 
 
-async def test_a_partition_that_was_taken_away_aborts(broker: Broker) -> None:
+async def test_a_partition_that_the_reader_lost_aborts(broker: Broker) -> None:
     async with pair_of(broker) as pair:
 
         async def work() -> None:
@@ -212,7 +212,7 @@ async def test_a_partition_that_was_taken_away_aborts(broker: Broker) -> None:
     assert await copied(broker) == ALL
 
 
-async def test_a_partition_that_is_added_within_goes_back_to_where_it_began(broker: Broker) -> None:
+async def test_a_partition_that_is_added_within_the_block_rewinds_to_its_start(broker: Broker) -> None:
     async with pair_of(broker) as pair:
         await pair.consumer.assign(INPUT[:1])
 
@@ -228,7 +228,7 @@ async def test_a_partition_that_is_added_within_goes_back_to_where_it_began(brok
     assert await copied(broker) == ALL
 
 
-async def test_a_reader_without_a_group_is_refused_before_anything_begins(broker: Broker) -> None:
+async def test_a_reader_without_a_group_is_refused_before_the_transaction_begins(broker: Broker) -> None:
     async with pair_of(broker) as pair, reader_of(broker, group_id=None) as alone:
         with pytest.raises(ConfigurationError, match="group_id"):
             async with pair.producer.transaction(alone):
@@ -243,7 +243,9 @@ async def test_a_reader_without_a_group_is_refused_before_anything_begins(broker
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
-async def test_a_commit_of_unknown_end_is_neither_repeated_nor_skipped(broker: Broker, done: bool) -> None:
+async def test_the_records_of_a_commit_with_unknown_result_are_neither_repeated_nor_skipped(
+    broker: Broker, done: bool
+) -> None:
     """Scenario 30: EndTxn answered with UNKNOWN_SERVER_ERROR; and the same when it had worked."""
     async with reader_of(broker) as consumer:
         rule = broker.faults.on(end_txn.EndTxnRequest, times=None if done else 1)
@@ -272,7 +274,7 @@ async def test_a_commit_of_unknown_end_is_neither_repeated_nor_skipped(broker: B
     assert await copied(broker) == ALL
 
 
-async def test_a_fenced_instance_stops_and_its_work_does_not_count(broker: Broker) -> None:
+async def test_a_fenced_instance_stops_and_its_records_are_not_committed(broker: Broker) -> None:
     async with pair_of(broker) as older:
 
         async def work() -> None:

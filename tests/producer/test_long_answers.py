@@ -82,7 +82,7 @@ def move_a_third(cluster: ScriptedCluster) -> None:
 
 
 @pytest.mark.timeout(60)
-async def test_an_answer_for_thousands_of_partitions_does_not_block_the_loop(quick: Quick) -> None:
+async def test_a_response_for_thousands_of_partitions_does_not_block_the_loop(quick: Quick) -> None:
     """1,500 partitions took 60 ms in one turn when they were settled, and 52 ms more until the next request."""
     with cluster_in_a_thread(2) as cluster:
         cluster.leaders["t"] = [1 + index % 2 for index in range(PARTITIONS)]
@@ -122,7 +122,7 @@ async def test_requests_for_thousands_of_partitions_that_are_lost_are_sent_again
         assert all(cluster.values(index) == [b"0", b"1"] for index in range(PARTITIONS))
 
 
-async def test_a_producer_that_closes_while_an_answer_is_settled_accounts_for_every_batch(quick: Quick) -> None:
+async def test_a_producer_that_closes_while_a_response_is_handled_accounts_for_every_batch(quick: Quick) -> None:
     with cluster_in_a_thread(1) as cluster:
         cluster.leaders["t"] = [1] * PARTITIONS
         producer = Producer[bytes, bytes](cluster.bootstrap_servers, **quick)

@@ -74,13 +74,13 @@ async def producer() -> AsyncIterator[Bytes]:
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call is not start], ids=named)
-async def test_before_its_start_nothing_is_taken(call: Call) -> None:
+async def test_before_its_start_a_producer_accepts_nothing(call: Call) -> None:
     with pytest.raises(ClosedError, match="was not started"):
         await call(Producer("127.0.0.1:1", **OPTIONS))
 
 
 @pytest.mark.parametrize("call", CALLS, ids=named)
-async def test_after_its_end_nothing_is_taken(producer: Bytes, call: Call) -> None:
+async def test_after_its_end_a_producer_accepts_nothing(producer: Bytes, call: Call) -> None:
     await producer.close()
     with pytest.raises(ClosedError, match="was closed"):
         await call(producer)

@@ -93,7 +93,7 @@ async def test_a_batch_that_could_only_queue_up_gathers_records_instead() -> Non
     assert not planning.leaves_at_once(partition, free=True, idempotent=False), "it is muted"
 
 
-async def test_a_batch_that_came_back_waits_for_those_behind_it() -> None:
+async def test_a_retry_waits_for_the_batches_behind_it() -> None:
     (partition,) = await partitions(1, 3)
     first, second = send(partition), send(partition)
     assert partition.arrived(first)
@@ -105,7 +105,7 @@ async def test_a_batch_that_came_back_waits_for_those_behind_it() -> None:
     assert fits(partition)
 
 
-async def test_batches_that_come_back_in_any_order_queue_up_in_their_own() -> None:
+async def test_batches_that_are_put_back_in_any_order_keep_their_own() -> None:
     (partition,) = await partitions(1, 4)
     sent = [send(partition) for _ in range(3)]
     last = partition.queue[0]
@@ -117,7 +117,7 @@ async def test_batches_that_come_back_in_any_order_queue_up_in_their_own() -> No
 
 async def test_nothing_leaves_during_the_pause_after_a_failure() -> None:
     (partition,) = await partitions(1, 1)
-    partition.retry_at = 5.0
+    partition.hold(5.0)
     assert not fits(partition, now=4.9)
     assert fits(partition, now=5.0)
 
@@ -125,7 +125,7 @@ async def test_nothing_leaves_during_the_pause_after_a_failure() -> None:
 async def test_a_new_epoch_waits_for_everything_in_flight() -> None:
     (partition,) = await partitions(1, 2)
     batch = send(partition)
-    partition.needs_epoch = True
+    partition.break_sequence()
     assert not fits(partition)
     assert partition.arrived(batch)
     assert fits(partition)
@@ -149,7 +149,7 @@ async def test_a_request_is_capped_by_bytes_but_never_empty() -> None:
     ("requests", "batches", "idempotent", "goes"),
     [(0, 0, True, True), (1, 0, True, True), (2, 0, True, False), (1, 1, True, True), (1, 1, False, False)],
 )
-async def test_an_awaited_record_goes_at_once_when_its_broker_has_little_to_do(
+async def test_an_awaited_record_is_sent_at_once_when_its_broker_has_few_requests(
     requests: int, batches: int, idempotent: bool, goes: bool
 ) -> None:
     (partition,) = await partitions(1, batches)
@@ -158,29 +158,32 @@ async def test_an_awaited_record_goes_at_once_when_its_broker_has_little_to_do(
     assert planning.goes_at_once(partition, requests_in_flight=requests, idempotent=idempotent) is goes
 
 
-async def test_nothing_follows_the_first_batch_of_a_sequence_before_its_answer() -> None:
+async def test_nothing_follows_the_first_batch_of_a_sequence_before_its_response() -> None:
     (partition,) = await partitions(1, 2)
     first = send(partition)
-    first.base_sequence = 0
+    first.number(1, 0, 0)
     assert not fits(partition)
     assert not planning.goes_at_once(partition, requests_in_flight=1, idempotent=True)
     second = partition.queue[0]
     partition.discard(second)
     assert not planning.leaves_at_once(partition, free=True, idempotent=True)
     partition.push(second)
-    first.base_sequence = 1
+    first.number(1, 0, 1)
     assert fits(partition)
 
 
-async def test_nothing_follows_a_batch_that_is_sent_again_before_its_answer() -> None:
-    """It may have been refused by a topic made anew, whose broker would begin with the one behind it."""
-    (partition,) = await partitions(1, 2)
-    first = send(partition)
-    first.base_sequence, first.attempts = 7, 2
+async def test_nothing_follows_a_retry_before_its_response() -> None:
+    """A broker with a recreated topic may have refused it, and would accept the next batch as the first one."""
+    partition, other = await partitions(2, 2)
+    retry = send(partition)
+    assert partition.arrived(retry)
+    partition.put_back(retry)
+    assert send(partition) is retry
+    retry.number(1, 0, 7)
     assert not fits(partition)
     assert not planning.goes_at_once(partition, requests_in_flight=1, idempotent=True)
-    first.attempts = 1
-    assert fits(partition)
+    send(other).number(1, 0, 7)
+    assert fits(other)
 
 
 def test_a_batch_lingers_for_its_time() -> None:

@@ -67,7 +67,7 @@ async def answer_never(request: produce.ProduceRequest) -> bool | None:
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_sent_record_is_acknowledged_with_its_place(broker: Broker) -> None:
+async def test_a_sent_record_is_acknowledged_with_its_offset(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         first = await producer.send("one", b"a", timestamp=1_700_000_000_000)
         second = await producer.send("one", b"b", b"k", headers=[("h", b"1"), ("n", None)])
@@ -114,7 +114,7 @@ async def test_many_concurrent_sends_share_batches(broker: Broker, quick: Quick)
         assert len(cluster.node.requests) < 50
 
 
-async def test_serializers_make_the_bytes_and_their_faults_are_named(broker: Broker) -> None:
+async def test_serializers_return_the_bytes_and_their_errors_are_named(broker: Broker) -> None:
     def encode(given: Any) -> bytes:
         return json.dumps(given).encode()
 
@@ -137,7 +137,7 @@ async def test_a_custom_partitioner_decides_and_is_checked(broker: Broker) -> No
     async with Producer(broker.bootstrap_servers, partitioner=by_length) as producer:
         await producer.partitions_for("t")
         assert (await producer.send("t", b"xx")).partition == 2
-        with pytest.raises(InvalidArgument, match="partitioner gave 9"):
+        with pytest.raises(InvalidArgument, match="partitioner returned 9"):
             await producer.send("t", b"x" * 9)
         assert (await producer.send("t", b"x" * 9, partition=1)).partition == 1
 
@@ -188,7 +188,7 @@ async def test_an_oversized_record_is_refused_with_its_sizes(broker: Broker) -> 
         await producer.send("t", b"x" * 990)
 
 
-async def test_bytes_like_values_are_taken(broker: Broker) -> None:
+async def test_bytes_like_values_are_accepted(broker: Broker) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers) as producer:
         await producer.send("t", bytearray(b"a"))  # type: ignore[arg-type]  # typed as bytes, taken all the same
         await producer.send("t", memoryview(b"b"))  # type: ignore[arg-type]  # typed as bytes, taken all the same
@@ -198,7 +198,7 @@ async def test_bytes_like_values_are_taken(broker: Broker) -> None:
 # --- many -----------------------------------------------------------------------------------------------------------
 
 
-async def test_send_many_tells_where_everything_went(broker: Broker) -> None:
+async def test_send_many_returns_the_offsets_of_all_records(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         result = await producer.send_many("one", [b"%d" % number for number in range(25_000)])
         assert (result.count, result.delivered, result.failed) == (25_000, 25_000, 0)
@@ -231,7 +231,7 @@ async def test_send_many_reports_the_errors_of_delivery(quick: Quick) -> None:
                 result.raise_for_errors()
 
 
-async def test_send_many_refuses_what_is_no_record(broker: Broker) -> None:
+async def test_send_many_refuses_values_of_other_types(broker: Broker) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
         with pytest.raises(InvalidArgument, match="iterable"):
             await producer.send_many("t", b"bytes")  # type: ignore[arg-type]  # the mistake in question
@@ -252,7 +252,7 @@ async def test_a_topic_that_does_not_exist_fails_when_its_time_is_over(broker: B
         assert (await producer.send("t", b"a")).offset == 0
 
 
-async def test_one_deadline_covers_everything_and_its_error_tells_the_story(quick: Quick) -> None:
+async def test_one_deadline_covers_all_attempts_and_its_error_names_the_last(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_partition = lambda tp, data: int(ErrorCode.NOT_ENOUGH_REPLICAS)
         async with Producer(cluster.bootstrap_servers, **quick, delivery_timeout_ms=200) as producer:
@@ -290,7 +290,7 @@ async def test_a_broker_that_is_gone_ends_at_the_deadline(quick: Quick) -> None:
         assert isinstance(caught.value.last_error, ConnectionFailed)
 
 
-async def test_a_broker_that_comes_back_gets_what_waited(quick: Quick) -> None:
+async def test_a_broker_that_returns_gets_the_waiting_records(quick: Quick) -> None:
     async with (
         scripted_cluster() as cluster,
         Producer(cluster.bootstrap_servers, **quick, reconnect_backoff_max_ms=20) as producer,
@@ -311,7 +311,7 @@ async def test_a_flush_does_not_wait_out_the_linger(broker: Broker) -> None:
         await producer.flush()
 
 
-async def test_a_flush_ends_at_its_timeout_and_says_what_is_left(quick: Quick) -> None:
+async def test_a_flush_ends_at_its_timeout_and_names_what_is_left(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_request = answer_never
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
@@ -332,7 +332,7 @@ async def test_close_delivers_what_was_accepted(broker: Broker) -> None:
     assert await producer.close() == []
 
 
-async def test_close_gives_back_what_could_not_be_delivered(quick: Quick) -> None:
+async def test_close_returns_the_records_that_could_not_be_delivered(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         producer = Producer(cluster.bootstrap_servers, **quick, linger_ms=60_000)
         await producer.start()
@@ -352,7 +352,7 @@ async def test_close_gives_back_what_could_not_be_delivered(quick: Quick) -> Non
             assert isinstance(delivery.exception(), ClosedError)
 
 
-async def test_a_failure_that_nobody_awaits_is_logged_once(quick: Quick, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_that_is_not_awaited_is_logged_once(quick: Quick, caplog: pytest.LogCaptureFixture) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_partition = Script(ErrorCode.INVALID_RECORD, None, ErrorCode.INVALID_RECORD)
         with caplog.at_level(logging.ERROR, "aiokwire.producer"):
@@ -377,7 +377,7 @@ def small(**options: Any) -> dict[str, Any]:
     return {"buffer_memory": 6000, "max_request_size": 2000, "batch_size": 1000, **options}
 
 
-async def test_a_full_buffer_refuses_what_cannot_wait_and_says_the_sizes(quick: Quick) -> None:
+async def test_a_full_buffer_refuses_submit_nowait_and_names_the_sizes(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.node.on_request = answer_never
         async with Producer(cluster.bootstrap_servers, **quick, **small()) as producer:
@@ -390,7 +390,7 @@ async def test_a_full_buffer_refuses_what_cannot_wait_and_says_the_sizes(quick: 
             await producer.close(timeout=0)
 
 
-async def test_those_who_wait_for_room_are_served_in_order(quick: Quick) -> None:
+async def test_waiting_records_are_accepted_in_order(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **small()) as producer:
         await producer.partitions_for("t")
         values = [b"%03d" % number + b"x" * 500 for number in range(200)]
@@ -519,7 +519,7 @@ async def test_a_second_start_waits_for_the_first() -> None:
         assert len(broker.journal.of(ApiKey.INIT_PRODUCER_ID)) == 1
 
 
-def test_a_producer_is_made_without_a_loop_and_not_overridden_methods_stay_fast() -> None:
+def test_a_producer_is_created_without_a_loop_and_methods_that_are_not_overridden_stay_compiled() -> None:
     class Loud(Producer[bytes, bytes]):
         def submit_nowait(self, topic: str, *args: Any, **named: Any) -> Any:
             return "mine"

@@ -100,7 +100,7 @@ async def go_on(request: produce.ProduceRequest) -> bool | None:
     return None
 
 
-async def test_a_purge_of_what_waits_for_its_topic_leaves_the_topic_usable(quick: Quick) -> None:
+async def test_a_purge_of_records_that_wait_for_their_topic_leaves_the_topic_usable(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:
         purged = [producer.submit_nowait("t", b"purged", partition=number) for number in (0, 5)]
         assert producer.purge() == 2

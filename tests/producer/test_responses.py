@@ -36,7 +36,7 @@ def test_a_single_record_that_is_too_large_cannot_be_split() -> None:
     assert verdict(ErrorCode.MESSAGE_TOO_LARGE, count=1) is Verdict.FAIL
 
 
-def test_a_gap_in_the_sequence_is_the_doing_of_an_earlier_batch_that_is_still_under_way() -> None:
+def test_a_gap_in_the_sequence_is_caused_by_an_earlier_unresolved_batch() -> None:
     assert verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, earlier=True) is Verdict.RETRY
 
 
@@ -48,7 +48,7 @@ def test_an_unknown_code_fails_the_batch() -> None:
     assert verdict(12345) is Verdict.FAIL
 
 
-def test_every_code_that_the_protocol_calls_retriable_is_tried_again() -> None:
+def test_every_code_that_is_retriable_in_the_protocol_is_retried() -> None:
     again = {Verdict.RETRY, Verdict.REFRESH}
     wrong = [code.name for code in ErrorCode if code.retriable and verdict(code) not in again]
     assert wrong == []

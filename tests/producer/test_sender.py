@@ -18,7 +18,7 @@ from tests.producer.conftest import Answer, Script, scripted_cluster
 Quick = dict[str, Any]
 
 
-async def test_an_error_that_passes_is_retried_with_the_very_same_bytes(quick: Quick) -> None:
+async def test_a_temporary_error_is_retried_with_the_same_bytes(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         script = cluster.node.on_partition = Script(ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CORRUPT_MESSAGE)
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
@@ -39,7 +39,7 @@ async def test_a_partition_whose_leader_moved_is_found_again(quick: Quick) -> No
         assert len(cluster.nodes[2].requests) == 1
 
 
-async def test_a_leader_named_in_the_answer_is_used_at_once() -> None:
+async def test_a_leader_named_in_the_response_is_used_at_once() -> None:
     async with scripted_cluster(2) as cluster:
         async with Producer(
             cluster.bootstrap_servers, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000
@@ -54,7 +54,7 @@ async def test_a_leader_named_in_the_answer_is_used_at_once() -> None:
         assert cluster.values() == [b"a", b"b"]
 
 
-async def test_a_lost_answer_makes_no_doublet(quick: Quick) -> None:
+async def test_a_lost_response_makes_no_duplicate(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         lost: list[produce.ProduceRequest] = []
 
@@ -104,7 +104,7 @@ async def test_order_is_kept_without_idempotence_by_one_batch_at_a_time(quick: Q
         assert cluster.ids_given == 0
 
 
-async def test_a_forgotten_producer_goes_on_under_a_new_epoch(quick: Quick) -> None:
+async def test_a_forgotten_producer_continues_under_a_new_epoch(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         async with Producer(cluster.bootstrap_servers, **quick) as producer:
             await producer.send("t", b"a")
@@ -140,7 +140,7 @@ async def test_a_record_that_is_too_large_for_the_topic_fails_with_sizes_and_the
             assert (await producer.send("t", b"small")).offset == 0
 
 
-async def test_the_culprit_of_a_rejected_batch_is_named_and_the_others_may_be_sent_again(quick: Quick) -> None:
+async def test_the_rejected_record_of_a_batch_is_named_and_the_others_allow_a_retry(quick: Quick) -> None:
     culprit = produce.BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")
     answer = Answer(error_code=ErrorCode.INVALID_RECORD, base_offset=-1, record_errors=[culprit])
     async with scripted_cluster() as cluster:
@@ -150,7 +150,7 @@ async def test_the_culprit_of_a_rejected_batch_is_named_and_the_others_may_be_se
             with pytest.raises(RecordRejected, match="no key"):
                 await deliveries[1]
             for delivery in (deliveries[0], deliveries[2]):
-                with pytest.raises(RetriableError, match="may be sent again"):
+                with pytest.raises(RetriableError, match="send this record again"):
                     await delivery
             await producer.send("t", b"after")
         assert cluster.values() == [b"after"]
@@ -222,7 +222,7 @@ async def test_zstd_needs_a_broker_that_knows_it(quick: Quick) -> None:
                 await producer.send("t", b"a")
 
 
-async def test_idempotence_is_left_out_where_the_broker_has_none_unless_insisted_upon(quick: Quick) -> None:
+async def test_idempotence_is_off_where_the_broker_has_none_unless_it_is_required(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         del cluster.node.ranges[ApiKey.INIT_PRODUCER_ID]
         async with Producer(cluster.bootstrap_servers, **quick) as producer:

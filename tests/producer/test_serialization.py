@@ -59,7 +59,7 @@ async def test_async_and_sync_serializers_mix(quick: Quick) -> None:
         assert cluster.values() == [b'{"a": 1}', b"[2]"]
 
 
-async def test_what_is_not_waited_for_takes_no_async_serializer_and_says_so(quick: Quick) -> None:
+async def test_submit_nowait_refuses_an_async_serializer(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         async with Producer(cluster.bootstrap_servers, value_serializer=slowly, **quick) as producer:
             with pytest.raises(InvalidArgument, match=r"value_serializer: an asynchronous.*await producer\.send"):
@@ -68,7 +68,7 @@ async def test_what_is_not_waited_for_takes_no_async_serializer_and_says_so(quic
         assert cluster.values() == [None]
 
 
-async def test_an_async_serializers_fault_is_named_and_nothing_is_accepted(quick: Quick) -> None:
+async def test_an_error_of_an_async_serializer_is_named_and_the_record_is_refused(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         async with Producer(cluster.bootstrap_servers, value_serializer=broken, **quick) as producer:
             with pytest.raises(InvalidArgument, match=r"value_serializer failed while it was awaited.*no schema"):
@@ -87,7 +87,9 @@ async def test_an_async_serializers_fault_is_named_and_nothing_is_accepted(quick
 # --- purge ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_purge_drops_what_waits_and_tells_each_delivery(quick: Quick, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_purge_fails_the_delivery_of_each_waiting_record(
+    quick: Quick, caplog: pytest.LogCaptureFixture
+) -> None:
     async with scripted_cluster() as cluster:
         async with Producer(cluster.bootstrap_servers, **{**quick, "linger_ms": 60_000}) as producer:
             parked = [producer.submit_nowait("t", b"parked") for _ in range(2)]
@@ -106,7 +108,7 @@ async def test_a_purge_drops_what_waits_and_tells_each_delivery(quick: Quick, ca
     assert "were not delivered" not in caplog.text
 
 
-async def test_a_purge_leaves_what_is_on_its_way(quick: Quick) -> None:
+async def test_a_purge_leaves_batches_in_flight(quick: Quick) -> None:
     gate = anyio.Event()
     seen = anyio.Event()
 
@@ -125,7 +127,7 @@ async def test_a_purge_leaves_what_is_on_its_way(quick: Quick) -> None:
         assert cluster.values() == [b"first", b"flying"]
 
 
-async def test_a_purge_makes_room_for_those_who_wait(quick: Quick) -> None:
+async def test_a_purge_makes_room_for_waiting_records(quick: Quick) -> None:
     gate = anyio.Event()
 
     async def hold(request: object) -> None:

@@ -64,7 +64,7 @@ async def ledger(client: Client) -> int | None:
     return None if entry is None else entry.offset
 
 
-async def test_what_all_wrote_is_seen_at_once_with_the_ledger() -> None:
+async def test_the_records_of_all_writers_are_visible_at_once_with_the_offsets() -> None:
     async with broker_with_topic() as servers, shared(servers) as (client, transactions):
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a", b"b")
@@ -75,7 +75,7 @@ async def test_what_all_wrote_is_seen_at_once_with_the_ledger() -> None:
         assert await ledger(client) == 7
 
 
-async def test_another_process_can_commit_and_the_next_transaction_goes_on() -> None:
+async def test_another_process_can_commit_and_the_next_transaction_follows() -> None:
     async with broker_with_topic() as servers, shared(servers) as (client, transactions):
         for number in range(3):
             ticket = await transactions.open()
@@ -86,7 +86,7 @@ async def test_another_process_can_commit_and_the_next_transaction_goes_on() -> 
         assert await ledger(client) == 2
 
 
-async def test_an_abort_leaves_nothing_to_see() -> None:
+async def test_an_abort_leaves_no_visible_records() -> None:
     async with broker_with_topic() as servers, shared(servers) as (client, transactions):
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a")
@@ -96,7 +96,7 @@ async def test_an_abort_leaves_nothing_to_see() -> None:
         assert await ledger(client) is None
 
 
-async def test_an_abort_fences_a_writer_that_goes_on() -> None:
+async def test_an_abort_fences_a_writer_that_continues() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a")
@@ -107,7 +107,7 @@ async def test_an_abort_fences_a_writer_that_goes_on() -> None:
         assert await committed(servers) == []
 
 
-async def test_the_next_opening_ends_what_was_left_and_fences_its_writers() -> None:
+async def test_the_next_open_aborts_the_transaction_that_was_left_and_fences_its_writers() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         stale = await transactions.open()
         await write(servers, stale, 0, b"lost")
@@ -129,7 +129,7 @@ async def test_a_second_writer_of_a_partition_is_refused() -> None:
             await write(servers, ticket, 0, b"c", b"d", b"e")
 
 
-async def test_the_commit_of_a_transaction_that_took_place_can_be_repeated() -> None:
+async def test_a_commit_can_be_repeated() -> None:
     """An answer that was lost is asked for again."""
     async with broker_with_topic() as servers, shared(servers) as (client, transactions):
         ticket = await transactions.open()
@@ -141,7 +141,7 @@ async def test_the_commit_of_a_transaction_that_took_place_can_be_repeated() -> 
 
 
 @pytest.mark.parametrize("transaction_v2", [False, True])
-async def test_who_asks_the_coordinator_for_what(transaction_v2: bool) -> None:
+async def test_only_the_opener_sends_requests_to_the_coordinator(transaction_v2: bool) -> None:
     async with scripted_cluster() as cluster:
         cluster.allow_transactions(transaction_v2=transaction_v2)
         cluster.leaders["t"] = [1, 1]
@@ -161,7 +161,7 @@ async def test_who_asks_the_coordinator_for_what(transaction_v2: bool) -> None:
         assert cluster.values(0) == [b"a"]
 
 
-async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
+async def test_a_writer_that_fails_does_not_end_the_transaction_of_the_others() -> None:
     async with scripted_cluster() as cluster:
         cluster.allow_transactions(transaction_v2=True)
         async with shared(cluster.bootstrap_servers) as (_, transactions):
@@ -184,7 +184,7 @@ async def test_a_writer_that_fails_ends_nothing_for_the_others() -> None:
         )
 
 
-async def test_a_second_writer_whose_batch_has_the_same_size_is_found_out() -> None:
+async def test_a_second_writer_with_a_batch_of_the_same_size_is_refused() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a", b"b")
@@ -192,12 +192,12 @@ async def test_a_second_writer_whose_batch_has_the_same_size_is_found_out() -> N
             await write(servers, ticket, 0, b"x", b"y")
 
 
-async def test_a_partition_that_nobody_says_to_have_written_to_keeps_the_rest_from_being_committed() -> None:
+async def test_a_partition_that_no_producer_reports_prevents_the_commit() -> None:
     async with broker_with_topic() as servers, shared(servers) as (_, transactions):
         ticket = await transactions.open()
         await write(servers, ticket, 0, b"a")
-        await write(servers, ticket, 2, b"of nobody")
-        with pytest.raises(TransactionFailed, match=r"t\[2\] was written to, and no producer"):
+        await write(servers, ticket, 2, b"unreported")
+        with pytest.raises(TransactionFailed, match=r"t\[2\] was written to, which no known producer reports"):
             await transactions.commit(ticket, {LEDGER: OffsetAndMetadata(7)}, GROUP, [TopicPartition("t", 0)])
         await transactions.abort(ticket)
         assert await committed(servers) == []
@@ -208,7 +208,9 @@ async def test_a_partition_that_nobody_says_to_have_written_to_keeps_the_rest_fr
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-async def test_a_lone_writer_is_believed_after_a_lost_answer_and_where_the_broker_sets_the_time(kind: str) -> None:
+async def test_a_single_writer_is_acknowledged_after_a_lost_response_and_where_the_broker_sets_the_time(
+    kind: str,
+) -> None:
     async with Broker(topics={"t": 3}, log_message_timestamp_type=kind) as broker:
         servers = broker.bootstrap_servers
         async with shared(servers) as (_, transactions):

@@ -62,7 +62,7 @@ async def test_submit_without_await_loses_nothing_when_the_buffer_is_full(end: s
         assert cluster.values() == [value_of(number) for number in range(600)]
 
 
-async def test_a_commit_takes_what_waited_for_room_along(quick: Quick) -> None:
+async def test_a_commit_includes_records_that_waited_for_room(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.allow_transactions(transaction_v2=True)
         options = {**quick, **SMALL, "transactional_id": "x"}
@@ -71,7 +71,7 @@ async def test_a_commit_takes_what_waited_for_room_along(quick: Quick) -> None:
         assert cluster.values() == [value_of(number) for number in range(600)]
 
 
-async def test_submit_without_await_is_refused_past_the_bound_of_the_line(quick: Quick) -> None:
+async def test_submit_without_await_is_refused_above_the_limit_of_the_line(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
         gate = Gate(cluster)
@@ -148,7 +148,7 @@ async def test_a_cancelled_wait_gives_its_place_up_and_a_dropped_one_does_not(qu
         assert cluster.values() == [value_of(number) for number in range(150)]
 
 
-async def test_a_loop_that_only_submits_lets_the_loop_turn(quick: Quick) -> None:
+async def test_a_program_that_only_submits_lets_the_loop_turn(quick: Quick) -> None:
     turns = 0
 
     async def count() -> None:
@@ -170,7 +170,7 @@ async def test_a_loop_that_only_submits_lets_the_loop_turn(quick: Quick) -> None
 # --- what is never taken ----------------------------------------------------------------------------------------------
 
 
-async def test_close_returns_what_waited_for_room_and_nobody_awaited(quick: Quick) -> None:
+async def test_close_returns_the_records_that_waited_for_room_without_an_await(quick: Quick) -> None:
     async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick, **SMALL) as producer:
         await producer.partitions_for("t")
         Gate(cluster)

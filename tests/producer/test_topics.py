@@ -41,7 +41,7 @@ async def test_a_topic_that_is_sent_to_all_the_time_never_falls_out_of_the_metad
     assert list(versions.of_produce) == [13], versions.of_produce
 
 
-async def test_a_topic_that_stays_unknown_fails_its_records_soon_and_says_what_to_do() -> None:
+async def test_the_records_of_an_unknown_topic_fail_soon_and_the_error_names_the_remedy() -> None:
     """They failed after the delivery timeout, two minutes, with a sentence about metadata."""
     async with (
         Broker(auto_create_topics=False) as broker,
@@ -57,7 +57,7 @@ async def test_a_topic_that_stays_unknown_fails_its_records_soon_and_says_what_t
         )
 
 
-async def test_a_producer_lets_the_broker_create_a_topic_unless_it_is_told_not_to() -> None:
+async def test_a_producer_lets_the_broker_create_a_topic_unless_the_option_forbids_it() -> None:
     async with Broker() as broker:
         async with Producer(broker.bootstrap_servers) as producer:
             assert (await producer.send("made", b"x")).offset == 0

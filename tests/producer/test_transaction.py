@@ -82,7 +82,7 @@ async def test_a_block_commits_at_its_end(transaction_v2: bool, quick: Quick) ->
 
 
 @both
-async def test_an_exception_aborts_and_goes_on(transaction_v2: bool, quick: Quick) -> None:
+async def test_an_exception_aborts_and_leaves_the_block(transaction_v2: bool, quick: Quick) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
 
         async def work() -> None:
@@ -99,7 +99,7 @@ async def test_an_exception_aborts_and_goes_on(transaction_v2: bool, quick: Quic
 
 
 @both
-async def test_a_cancellation_aborts_and_stays_one(transaction_v2: bool, quick: Quick) -> None:
+async def test_a_cancellation_aborts_and_leaves_the_block(transaction_v2: bool, quick: Quick) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
         with anyio.CancelScope() as scope:
             async with producer.transaction():
@@ -129,7 +129,7 @@ async def test_an_abort_does_not_wait_for_records_that_are_not_sent(transaction_
         assert cluster.coordinator.apis == [], "the coordinator knows nothing of it"
 
 
-async def test_the_end_of_the_second_protocol_gives_the_next_epoch(quick: Quick) -> None:
+async def test_the_end_of_the_second_protocol_returns_the_next_epoch(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         for value in (b"a", b"b"):
             async with producer.transaction():
@@ -139,7 +139,7 @@ async def test_the_end_of_the_second_protocol_gives_the_next_epoch(quick: Quick)
         assert cluster.logs[PLACE].epoch == 1
 
 
-async def test_in_the_first_protocol_a_sequence_goes_on_from_one_transaction_to_the_next(quick: Quick) -> None:
+async def test_in_the_first_protocol_a_sequence_continues_in_the_next_transaction(quick: Quick) -> None:
     async with transactional(False, **quick) as (cluster, producer):
         for value in (b"a", b"b"):
             async with producer.transaction():
@@ -149,7 +149,7 @@ async def test_in_the_first_protocol_a_sequence_goes_on_from_one_transaction_to_
 
 
 @both
-async def test_an_empty_transaction_asks_nobody(transaction_v2: bool, quick: Quick) -> None:
+async def test_an_empty_transaction_sends_no_request(transaction_v2: bool, quick: Quick) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with producer.transaction():
             pass
@@ -174,7 +174,7 @@ async def test_offsets_are_committed_with_it(transaction_v2: bool, quick: Quick)
         assert versions == ([5, 5] if transaction_v2 else [4, 4])
 
 
-async def test_the_oldest_requests_of_transactions_will_do(quick: Quick) -> None:
+async def test_the_oldest_versions_of_the_requests_suffice(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.allow_transactions(transaction_v2=False)
         for api in (INIT, END, ADD, GROUP, OFFSETS):
@@ -209,7 +209,7 @@ async def test_a_record_outside_of_a_transaction_is_refused_in_every_way_of_send
                 await producer.send("t", b"b")
 
 
-async def test_a_second_transaction_at_a_time_is_refused_and_the_first_goes_on(quick: Quick) -> None:
+async def test_a_second_transaction_at_a_time_is_refused_and_the_first_continues(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         async with producer.transaction():
             with pytest.raises(TransactionStateError, match="one transaction at a time"):
@@ -219,7 +219,7 @@ async def test_a_second_transaction_at_a_time_is_refused_and_the_first_goes_on(q
         assert [request.committed for request in cluster.coordinator.of(END)] == [True]
 
 
-async def test_a_transaction_that_ended_takes_nothing_more(quick: Quick) -> None:
+async def test_a_transaction_that_ended_accepts_nothing_more(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         transaction = producer.transaction()
         with pytest.raises(TransactionStateError, match="not begun"):
@@ -261,7 +261,7 @@ async def test_before_the_start_and_after_the_end_there_are_none(quick: Quick) -
         ({PLACE: 1}, None, "group"),
     ],
 )
-async def test_wrong_offsets_are_refused_and_lose_nothing(offsets: Any, group: Any, named: str, quick: Quick) -> None:
+async def test_wrong_offsets_are_refused_without_a_loss(offsets: Any, group: Any, named: str, quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         async with producer.transaction() as tx:
             await producer.send("t", b"a")
@@ -270,7 +270,7 @@ async def test_wrong_offsets_are_refused_and_lose_nothing(offsets: Any, group: A
         assert [request.committed for request in cluster.coordinator.of(END)] == [True]
 
 
-async def test_closing_aborts_what_is_open(quick: Quick) -> None:
+async def test_closing_aborts_an_open_transaction(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         async with anyio.create_task_group() as group:
 
@@ -291,7 +291,7 @@ async def test_closing_aborts_what_is_open(quick: Quick) -> None:
 # --- start ------------------------------------------------------------------------------------------------------------
 
 
-async def test_the_start_waits_for_the_end_of_what_an_instance_left_open(quick: Quick) -> None:
+async def test_the_start_waits_for_the_end_of_a_transaction_that_was_left_open(quick: Quick) -> None:
     async with scripted_cluster() as cluster:
         cluster.allow_transactions(transaction_v2=True)
         cluster.coordinator.codes[INIT] = [ErrorCode.CONCURRENT_TRANSACTIONS] * 3
@@ -334,7 +334,9 @@ async def test_a_broker_without_transactions_is_named_at_the_start(quick: Quick)
 @pytest.mark.parametrize(
     "code", [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR]
 )
-async def test_what_passes_is_asked_again(transaction_v2: bool, code: ErrorCode, quick: Quick) -> None:
+async def test_a_temporary_error_of_a_coordinator_is_retried(
+    transaction_v2: bool, code: ErrorCode, quick: Quick
+) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
         for api in (ADD, GROUP, OFFSETS, END):
             cluster.coordinator.codes[api] = [code, code]
@@ -359,7 +361,7 @@ async def test_a_coordinator_that_moved_is_found_again_at_each_step(transaction_
 
 
 @both
-async def test_a_commit_whose_answer_was_lost_is_asked_again(transaction_v2: bool, quick: Quick) -> None:
+async def test_a_commit_whose_response_was_lost_is_retried(transaction_v2: bool, quick: Quick) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
         async with anyio.create_task_group() as group:
 
@@ -393,7 +395,9 @@ async def test_a_batch_that_fails_turns_the_commit_into_an_abort(transaction_v2:
         assert cluster.values() == [b"b"]
 
 
-async def test_after_a_broken_sequence_the_first_protocol_asks_for_a_new_epoch_with_its_own(quick: Quick) -> None:
+async def test_after_a_broken_sequence_the_first_protocol_requests_a_new_epoch_with_the_present_one(
+    quick: Quick,
+) -> None:
     async with transactional(False, **quick) as (cluster, producer):
         cluster.node.on_partition = Script(ErrorCode.INVALID_RECORD)
         with pytest.raises(TransactionAborted):
@@ -405,7 +409,7 @@ async def test_after_a_broken_sequence_the_first_protocol_asks_for_a_new_epoch_w
 
 
 @both
-async def test_a_coordinator_that_forgot_the_producer_is_asked_for_a_new_epoch_instead_of_an_end(
+async def test_a_coordinator_that_forgot_the_producer_gets_a_request_for_a_new_epoch_instead_of_an_end(
     transaction_v2: bool, quick: Quick
 ) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):
@@ -431,7 +435,7 @@ async def test_refused_offsets_abort(transaction_v2: bool, code: ErrorCode, quic
         assert is_healthy(producer)
 
 
-async def test_once_something_is_lost_nothing_more_is_taken_and_leaving_the_block_aborts(quick: Quick) -> None:
+async def test_after_a_loss_nothing_more_is_accepted_and_leaving_the_block_aborts(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         cluster.coordinator.codes[OFFSETS] = [ErrorCode.ILLEGAL_GENERATION]
 
@@ -471,7 +475,7 @@ async def test_partitions_that_may_not_be_added_abort_and_their_records_are_not_
         assert is_healthy(producer)
 
 
-async def test_records_that_cannot_be_delivered_end_the_commit_within_the_transactions_time(quick: Quick) -> None:
+async def test_records_that_cannot_be_delivered_end_the_commit_within_the_transaction_timeout(quick: Quick) -> None:
     async with transactional(True, transaction_timeout_ms=300, **quick) as (cluster, producer):
 
         def never(tp: TopicPartition, data: bytes) -> Answer | int | None:
@@ -494,7 +498,7 @@ async def test_a_batch_that_is_split_keeps_its_place_in_the_sequence(quick: Quic
         assert cluster.logs[PLACE].epoch == 0
 
 
-async def test_an_abort_waits_for_what_is_on_its_way(quick: Quick) -> None:
+async def test_an_abort_waits_for_batches_in_flight(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         arrived, answer = anyio.Event(), anyio.Event()
 
@@ -549,7 +553,7 @@ async def test_a_fenced_producer_stops_for_good(transaction_v2: bool, quick: Qui
         assert cluster.coordinator.apis.count(END) == 1
 
 
-async def test_a_leaders_word_on_the_epoch_is_checked_with_the_coordinator(quick: Quick) -> None:
+async def test_an_epoch_error_of_a_leader_is_checked_with_the_coordinator(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         cluster.node.on_partition = Script(ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH)
         with pytest.raises(TransactionAborted, match="INVALID_PRODUCER_EPOCH"):
@@ -562,7 +566,7 @@ async def test_a_leaders_word_on_the_epoch_is_checked_with_the_coordinator(quick
                 await producer.send("t", b"a")
 
 
-async def test_a_commit_of_unknown_end_is_reported_as_failed(quick: Quick) -> None:
+async def test_a_commit_with_an_unknown_result_is_reported_as_failed(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         cluster.coordinator.codes[END] = [ErrorCode.UNKNOWN_SERVER_ERROR]
         with pytest.raises(TransactionFailed, match="not known"):
@@ -572,7 +576,7 @@ async def test_a_commit_of_unknown_end_is_reported_as_failed(quick: Quick) -> No
             producer.submit_nowait("t", b"b")
 
 
-async def test_a_coordinator_that_never_answers_the_commit_does_not_hold_it_for_ever(quick: Quick) -> None:
+async def test_a_coordinator_that_never_answers_does_not_hold_the_commit_forever(quick: Quick) -> None:
     async with transactional(True, transaction_timeout_ms=200, **quick) as (cluster, producer):
         cluster.coordinator.silent = {END}
         with anyio.fail_after(5), pytest.raises(TransactionFailed, match="not known"):
@@ -580,7 +584,7 @@ async def test_a_coordinator_that_never_answers_the_commit_does_not_hold_it_for_
                 await producer.send("t", b"a")
 
 
-async def test_an_abort_that_cannot_be_told_keeps_the_programs_own_error(quick: Quick) -> None:
+async def test_an_abort_that_fails_keeps_the_error_of_the_program(quick: Quick) -> None:
     async with transactional(True, transaction_timeout_ms=200, **quick) as (cluster, producer):
         cluster.coordinator.silent = {END}
 
@@ -596,7 +600,7 @@ async def test_an_abort_that_cannot_be_told_keeps_the_programs_own_error(quick: 
                 pass
 
 
-async def test_a_cancelled_commit_aborts_when_the_records_are_not_delivered_yet(quick: Quick) -> None:
+async def test_a_commit_that_is_cancelled_before_the_delivery_aborts(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         arrived, answer = anyio.Event(), anyio.Event()
 
@@ -620,7 +624,7 @@ async def test_a_cancelled_commit_aborts_when_the_records_are_not_delivered_yet(
         assert is_healthy(producer)
 
 
-async def test_cancelled_offsets_leave_nothing_but_an_abort(quick: Quick) -> None:
+async def test_cancelled_offsets_abort_the_transaction(quick: Quick) -> None:
     async with transactional(True, **quick) as (cluster, producer):
         cluster.coordinator.silent = {OFFSETS}
 
@@ -640,7 +644,7 @@ async def test_cancelled_offsets_leave_nothing_but_an_abort(quick: Quick) -> Non
 @both
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fails", [False, True], ids=["committing", "aborting"])
-async def test_a_task_that_is_cancelled_at_any_step_leaves_a_producer_that_goes_on(
+async def test_a_task_that_is_cancelled_at_any_step_leaves_a_working_producer(
     transaction_v2: bool, way: str, fails: bool, quick: Quick
 ) -> None:
     async with transactional(transaction_v2, **quick) as (cluster, producer):

@@ -62,17 +62,17 @@ def test_some_codes_mean_the_same_from_every_coordinator(api: ApiKey, code: Erro
         (ApiKey.END_TXN, 9999, ErrorAction.FATAL),
     ],
 )
-def test_others_by_who_said_it(api: ApiKey, code: int, action: ErrorAction) -> None:
+def test_other_codes_depend_on_the_api(api: ApiKey, code: int, action: ErrorAction) -> None:
     assert action_for(api, code) is action
 
 
-def test_every_api_and_code_has_an_outcome_and_only_none_is_done() -> None:
+def test_every_api_and_code_has_an_action_and_only_none_is_done() -> None:
     for api in BY_API:
         for code in ErrorCode:
             assert (action_for(api, code) is ErrorAction.DONE) == (code is ErrorCode.NONE)
 
 
-def test_the_gravest_code_of_an_answer_counts_and_is_named() -> None:
+def test_the_most_severe_code_of_a_response_counts_and_is_named() -> None:
     codes = [
         (ErrorCode.OPERATION_NOT_ATTEMPTED, "t[0]"),
         (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "u[1]"),
@@ -100,7 +100,7 @@ def test_the_gravest_code_of_an_answer_counts_and_is_named() -> None:
         (ApiKey.PRODUCE, error_for(ErrorCode.PRODUCER_FENCED, "p"), ErrorAction.FENCED),
     ],
 )
-def test_without_an_answer_an_open_transaction_can_be_aborted_but_the_end_of_one_is_not_known(
+def test_without_a_response_an_open_transaction_can_be_aborted_but_the_result_of_its_end_is_unknown(
     api: ApiKey, error: KafkaError, action: ErrorAction
 ) -> None:
     assert action_for_error(api, error) is action

@@ -29,7 +29,7 @@ def test_nothing_leaves_the_last_state() -> None:
     assert not [source for source, _ in TRANSITIONS if source is FINAL]
 
 
-def test_what_is_lost_can_only_be_aborted() -> None:
+def test_a_transaction_with_a_loss_can_only_be_aborted() -> None:
     machine = Machine("t", TRANSITIONS, TransactionState.ABORTABLE_ERROR)
     assert not machine.can(TransactionEvent.COMMIT)
     assert not machine.can(TransactionEvent.BEGIN)

@@ -57,7 +57,7 @@ async def go_on(producer: Bytes, tx: Transaction, then: str) -> None:
 
 
 @pytest.mark.parametrize("then", ["commit", "send", "offsets", "abort"])
-async def test_a_producer_lives_on_after_its_transaction_timed_out(broker: Broker, then: str) -> None:
+async def test_a_producer_continues_after_its_transaction_timed_out(broker: Broker, then: str) -> None:
     """It was a FencedError and a dead producer."""
     async with transactional(broker) as producer:
         if then == "abort":
@@ -102,7 +102,7 @@ async def test_a_producer_whose_successor_took_over_stays_fenced(broker: Broker)
         ("Ongoing", 7, 4, True, None),
     ],
 )
-def test_a_timeout_is_told_from_a_newer_instance_by_state_and_epoch(
+def test_state_and_epoch_distinguish_a_timeout_from_a_newer_instance(
     state: str, producer_id: int, epoch: int, transaction_v2: bool, expected: int | None
 ) -> None:
     described = describe_transactions.TransactionState(

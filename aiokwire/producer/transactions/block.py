@@ -1,34 +1,73 @@
-"""What a program holds of a transaction: the block, its offsets, its abort. `Producer.transaction` gives it."""
+"""The block of a transaction, its offsets and its abort; `Producer.transaction` returns it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from aiokwire.errors import ConfigurationError, InvalidArgument, KafkaError, TransactionAborted, TransactionStateError
+from aiokwire.errors import InvalidArgument, KafkaError, TransactionAborted, TransactionStateError
 from aiokwire.producer.transactions.driver import Transactions
-from aiokwire.producer.transactions.input_offsets import InputOffsets, Positions
-from aiokwire.producer.transactions.open_transaction import OpenTransaction
+from aiokwire.producer.transactions.open_transaction import OpenTransaction, TransactionOutcome
 from aiokwire.producer.transactions.requests import checked_group, checked_offsets
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition, TransactionalReader
+
+Positions = Mapping[TopicPartition, OffsetAndMetadata | None]
+
+
+class InputOffsets:
+    """The offsets of the records that a reader returns during a transaction."""
+
+    def __init__(self, reader: TransactionalReader, since: Positions | None) -> None:
+        """Raises: ConfigurationError: the reader has no group."""
+        # As of now: a member that loses its partitions while it processes their records is refused by the group.
+        self.group = reader.group_metadata()
+        self._reader = reader
+        self._held = dict(reader.positions())
+        self._since = self._held if since is None else dict(since)
+
+    def moved(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The positions that moved."""
+        return {
+            place: now
+            for place, now in self._reader.positions().items()
+            if now is not None and _offset(now) != _offset(self._since.get(place))
+        }
+
+    def lost(self) -> list[TopicPartition]:
+        """The partitions that the reader has lost: its position in them is not known any more."""
+        return sorted(self._held.keys() - self._reader.positions().keys())
+
+    def resume_reader(self, outcome: TransactionOutcome) -> None:
+        """After the transaction: continue, rewind, or resume from the committed offsets."""
+        if outcome is TransactionOutcome.COMMITTED:
+            return
+        if outcome is TransactionOutcome.UNKNOWN:
+            self._reader.resume_from_committed({place: self._since.get(place) for place in self.moved()})
+        else:
+            places = {*self._since, *self._reader.positions()}
+            self._reader.rewind({place: self._since.get(place) for place in places})
+
+
+def _offset(place: OffsetAndMetadata | None) -> int | None:
+    return None if place is None else place.offset
 
 
 class Transaction:
     """One transaction: `async with producer.transaction() as tx`.
 
-    Records that the producer takes within the block are part of it. Its end commits; an exception or a cancellation
-    aborts, and goes on. Nothing of it is read by `read_committed` readers before the commit.
+    Records that the producer accepts within the block are part of it. The end of the block commits; an exception or a
+    cancellation aborts it, and leaves the block. `read_committed` readers see its records after the commit only.
     """
 
     def __init__(
         self, begin: Callable[[], Transactions], reader: TransactionalReader | None, since: Positions | None
     ) -> None:
         if since is not None and reader is None:
-            raise InvalidArgument("since: these are the positions of a reader, and none was given")
+            raise InvalidArgument("since: these are positions of a reader: pass the reader, too")
         self._begin = begin
         self._driver: Transactions | None = None
         self._transaction: OpenTransaction | None = None
-        self.aborted = False  # by `abort`, so that the end of the block has nothing to do
+        self.aborted = False  # by `abort`: the end of the block does nothing
         self._reader = reader
         self._since = since
         self._input_offsets: InputOffsets | None = None
@@ -48,40 +87,40 @@ class Transaction:
             return
         try:
             if error is None:
-                with suppress(TransactionAborted):  # then the commit fails, and says why
+                with suppress(TransactionAborted):  # the commit raises it
                     await self._send_input_offsets()
                 await driver.commit(transaction)
         finally:
             try:
-                await driver.abort(transaction)  # after an error, or when it was cancelled
+                await driver.abort(transaction)  # after an error or a cancellation
             finally:
                 self._resume_reader()
         if isinstance(error, TransactionAborted):
-            driver.check()  # that error asks for a repetition, which may be impossible
+            driver.check()  # that error asks for a retry, which may be impossible
 
     @property
     def failure(self) -> KafkaError | None:
-        """Why it can only be aborted; None while nothing of it was lost."""
+        """Why it can only be aborted; None while it can be committed."""
         return None if self._transaction is None else self._transaction.error
 
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata | str
     ) -> None:
-        """Commit a group's offsets with this transaction: each the offset of the next record to read.
+        """Commit a group's offsets with this transaction: each is the offset of the next record to read.
 
-        `group` is the consumer's group metadata, so that a member that lost its partitions is refused; or the group's
-        name, without that check.
+        `group` is the consumer's group metadata, so that a member that lost its partitions is refused; or the group
+        id, without this check.
 
-        Raises: TransactionAborted: it cannot be; let this leave the block, which aborts. FencedError,
-        TransactionFailed: the producer must stop. TransactionStateError: it has ended. InvalidArgument.
+        Raises: TransactionAborted: let this error leave the block, which aborts. FencedError, TransactionFailed: the
+        producer must stop. TransactionStateError: the transaction has ended. InvalidArgument.
         """
         driver, transaction = self._began()
         await driver.send_offsets(transaction, checked_offsets(offsets), checked_group(group))
 
     async def abort(self) -> None:
-        """Abort now; the block goes on, but nothing more can be sent in it, and its end does nothing.
+        """Abort now; the block continues, but cannot send any more, and its end does nothing.
 
-        Raises: FencedError, TransactionFailed: the coordinator could not be told; the producer must stop.
+        Raises: FencedError, TransactionFailed: the coordinator could not be reached or refused; the producer must stop.
         """
         driver, transaction = self._began()
         self.aborted = True
@@ -103,7 +142,6 @@ class Transaction:
             await driver.send_offsets(transaction, self._input_offsets.moved(), self._input_offsets.group)
 
     def _resume_reader(self) -> None:
-        """Have the reader go on where it must."""
         if self._input_offsets is not None and self._transaction is not None:
             self._input_offsets.resume_reader(self._transaction.outcome)
 
@@ -111,10 +149,3 @@ class Transaction:
         if self._driver is None or self._transaction is None:
             raise TransactionStateError("this transaction was not begun: use `async with producer.transaction() as tx`")
         return self._driver, self._transaction
-
-
-def require_transactions(found: Transactions | None) -> Transactions:
-    """Raises: ConfigurationError: the producer has no transactional id."""
-    if found is None:
-        raise ConfigurationError("transactions need a transactional_id: Producer(..., transactional_id='my-service-1')")
-    return found

@@ -1,15 +1,14 @@
-"""The requests of a producer to its transaction coordinator and group coordinators, repeated until they take effect.
+"""Sends a producer's requests to its transaction coordinator and group coordinators, with retries.
 
-`driver.py` decides when, `errors.py` what an error code leads to; `requests.py` has the bytes.
+`driver.py` decides when, `errors.py` what an error code means; `requests.py` builds the requests.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from aiokwire.backoff import Backoff, Deadline
+from aiokwire.backoff import Deadline
 from aiokwire.cluster import Client, Coordinator, CoordinatorKind
 from aiokwire.errors import ClosedError, KafkaError, ProtocolViolation, UnsupportedVersion, error_for
 from aiokwire.producer.idempotence import TransactionalIdentity, require_producer_id
@@ -24,13 +23,9 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-# The first pause in seconds (unless retry_backoff_ms is shorter) before what the coordinator cannot do yet is asked
-# again: it completes a transaction within milliseconds, and the next one waits for that.
-FIRST_PAUSE = 0.005
-
 
 class CoordinatorRequestFailed(Exception):
-    """A request of a transaction failed: what the driver does about it, and why."""
+    """A request of a transaction failed: the driver's next action, and the error."""
 
     def __init__(self, action: ErrorAction, error: KafkaError) -> None:
         super().__init__(str(error))
@@ -39,24 +34,17 @@ class CoordinatorRequestFailed(Exception):
 
 
 class TransactionCoordinatorClient:
-    """Requests to the coordinators of one transactional id."""
+    """Requests to the coordinators of one transactional id. They raise CoordinatorRequestFailed."""
 
-    def __init__(
-        self, client: Client, config: ProducerConfig, identity: TransactionalIdentity, rng: random.Random
-    ) -> None:
+    def __init__(self, client: Client, config: ProducerConfig, identity: TransactionalIdentity) -> None:
         assert config.transactional_id is not None
         self.transactional_id = config.transactional_id
-        self.transaction_v2 = False  # whether the cluster runs transaction V2 (KIP-890), by its last answer
+        self.who = f"transactional id {self.transactional_id!r}"  # for messages
+        self.transaction_v2 = False  # whether the cluster runs transaction V2 (KIP-890), by its last response
         self._client = client
         self._config = config
         self._identity = identity
-        self._rng = rng
         self._coordinator = Coordinator(CoordinatorKind.TRANSACTION, self.transactional_id)
-
-    @property
-    def who(self) -> str:
-        """For messages."""
-        return f"transactional id {self.transactional_id!r}"
 
     @property
     def _me(self) -> requests.ProducerIdentity:
@@ -64,18 +52,15 @@ class TransactionCoordinatorClient:
             self.transactional_id, self._identity.producer_id, self._identity.producer_epoch
         )
 
+    def adopt(self, producer_id: int, producer_epoch: int, *, transaction_v2: bool) -> None:
+        """Use an identity that another producer has obtained."""
+        self._identity.adopt(producer_id, producer_epoch)
+        self.transaction_v2 = transaction_v2
+
     async def obtain_identity(self, deadline: Deadline) -> None:
-        """InitProducerId: from the first time on with what we have, so that a newer instance is not fenced by us.
-
-        Raises: CoordinatorRequestFailed.
-        """
+        """InitProducerId: from the second time on with the present identity, which does not fence a newer instance."""
         request, choose = requests.initialize(self._me, self._config.transaction_timeout_ms)
-
-        def version(versions: ApiVersions) -> int:
-            self.transaction_v2 = requests.uses_transaction_v2(versions)
-            return choose(versions)
-
-        answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
+        answer = await self._ask(request, self._noting_v2(choose), self._coordinator, deadline, requests.code_of)
         try:
             require_producer_id(answer)
         except ProtocolViolation as error:
@@ -83,18 +68,12 @@ class TransactionCoordinatorClient:
         self._identity.adopt(answer.producer_id, answer.producer_epoch)
 
     async def add_partitions(self, places: list[TopicPartition], deadline: Deadline, still: Callable[[], bool]) -> None:
-        """AddPartitionsToTxn, which transaction V2 does not need; while `still()`.
-
-        Raises: CoordinatorRequestFailed.
-        """
+        """AddPartitionsToTxn, which transaction V2 does not need; retried while `still()`."""
         request, version = requests.add_partitions(self._me, places)
         await self._ask(request, version, self._coordinator, deadline, requests.codes_of_partitions, still)
 
     async def add_offsets(self, group_id: str, deadline: Deadline) -> None:
-        """AddOffsetsToTxn, which transaction V2 does not need.
-
-        Raises: CoordinatorRequestFailed.
-        """
+        """AddOffsetsToTxn, which transaction V2 does not need."""
         request, version = requests.add_offsets(self._me, group_id)
         await self._ask(request, version, self._coordinator, deadline, requests.code_of)
 
@@ -106,20 +85,13 @@ class TransactionCoordinatorClient:
         *,
         transaction_v2: bool,
     ) -> None:
-        """TxnOffsetCommit.
-
-        Raises: CoordinatorRequestFailed.
-        """
+        """TxnOffsetCommit."""
         to = Coordinator(CoordinatorKind.GROUP, group.group_id)
         request, version = requests.commit_offsets(self._me, group, offsets, transaction_v2=transaction_v2)
         await self._ask(request, version, to, deadline, requests.codes_of_offsets)
 
     async def partitions(self, deadline: Deadline) -> set[TopicPartition] | None:
-        """DescribeTransactions: what the open transaction was written to; None where the brokers cannot tell (before
-        Kafka 3.0).
-
-        Raises: CoordinatorRequestFailed.
-        """
+        """DescribeTransactions: the partitions that the open transaction has written to; None before Kafka 3.0."""
         request, version = requests.describe(self._me)
         try:
             answer = await self._ask(request, version, self._coordinator, deadline, requests.codes_of_description)
@@ -130,9 +102,9 @@ class TransactionCoordinatorClient:
         return requests.partitions_of(answer)
 
     async def has_timed_out(self, deadline: Deadline) -> bool:
-        """Whether the coordinator aborted our transaction because its time was over (KIP-588); then its identity is
-        ours, and `obtain_identity` raises it, unless another instance did so meanwhile. False also where the brokers
-        cannot tell (before Kafka 3.0).
+        """Whether the coordinator aborted the transaction after its timeout (KIP-588); False before Kafka 3.0.
+
+        If so, the producer adopts the coordinator's identity, for `obtain_identity` to raise its epoch.
         """
         request, version = requests.describe(self._me)
         while True:
@@ -149,19 +121,18 @@ class TransactionCoordinatorClient:
         return found is not None
 
     async def end_transaction(self, deadline: Deadline, *, commit: bool, transaction_v2: bool) -> None:
-        """EndTxn; transaction V2 returns the next epoch with it.
-
-        Raises: CoordinatorRequestFailed.
-        """
+        """EndTxn; transaction V2 returns the next epoch with it."""
         request, choose = requests.end(self._me, commit=commit, transaction_v2=transaction_v2)
+        answer = await self._ask(request, self._noting_v2(choose), self._coordinator, deadline, requests.code_of)
+        if answer.producer_id >= 0:
+            self._identity.adopt(answer.producer_id, answer.producer_epoch)
 
+    def _noting_v2(self, choose: requests.Chooser) -> requests.Chooser:
         def version(versions: ApiVersions) -> int:
             self.transaction_v2 = requests.uses_transaction_v2(versions)
             return choose(versions)
 
-        answer = await self._ask(request, version, self._coordinator, deadline, requests.code_of)
-        if answer.producer_id >= 0:
-            self._identity.adopt(answer.producer_id, answer.producer_epoch)
+        return version
 
     async def _ask(
         self,
@@ -172,12 +143,11 @@ class TransactionCoordinatorClient:
         codes_of: Callable[[ResponseT], Iterable[requests.Code]],
         still: Callable[[], bool] = lambda: True,
     ) -> ResponseT:
-        """One request until it has its effect. It is repeated while `still()`.
+        """Send a request until it succeeds, retried while `still()`.
 
-        Raises: CoordinatorRequestFailed: it will not have it.
+        Raises: CoordinatorRequestFailed: it does not succeed.
         """
-        initial, longest = self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000
-        backoff = Backoff(min(initial, FIRST_PAUSE), longest, rng=self._rng)
+        backoff = self._config.new_retry_backoff(self._client.rng)
         while True:
             try:
                 answer = await self._client.request(request, to=to, timeout=deadline.remaining, version=version)
@@ -189,12 +159,12 @@ class TransactionCoordinatorClient:
             if action is ErrorAction.DONE:
                 return answer
             what = f"{self.who}: {type(request).__name__}{' for ' + about if about else ''}"
-            said = error_for(code, what, request=type(request).__name__)
+            refusal = error_for(code, what, request=type(request).__name__)
             if action > ErrorAction.COORDINATOR:
-                raise CoordinatorRequestFailed(action, said)
+                raise CoordinatorRequestFailed(action, refusal)
             if action is ErrorAction.COORDINATOR:
                 self._client.coordinators.forget(to.kind, to.key)
             if deadline.expired or not still():
-                late = deadline.error(said)
+                late = deadline.error(refusal)
                 raise CoordinatorRequestFailed(action_for_error(request.API, late), late)
             await self._client.pause(min(backoff.next(), deadline.remaining))

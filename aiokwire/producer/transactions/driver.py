@@ -1,15 +1,13 @@
-"""Transactions of one producer (KIP-98, 360, 447, 588, 654, 890): who may write when, and how each one ends.
+"""Drives the transactions of one producer (KIP-98, 360, 447, 588, 654, 890).
 
-`Transactions` is the only driver of the machine in `states.py`; it calls the coordinators through
-`coordinator.py`; `block.py` is what programs hold. The senders ask it whether a batch may leave, and the batch
-results report what failed.
+Only `Transactions` fires the machine in `states.py`. It calls the coordinators through `coordinator.py`, and
+`block.py` is its public side. The senders ask it whether a batch may be sent, the batch results report failures to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -50,34 +48,33 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 logger = logging.getLogger("aiokwire.producer")
 
-# Of the time that an abort may take, the part in which it waits for the answers to what is on its way.
+# The part of an abort's timeout in which it waits for the responses to batches in flight.
 QUIET_SHARE = 0.5
 
 
 class Transactions:
-    """The driver of one producer's transactions (in Java's client: `TransactionManager`); on the producer's loop."""
+    """The driver of one producer's transactions (Java: `TransactionManager`); on the producer's loop."""
 
     def __init__(
         self,
         client: Client,
         config: ProducerConfig,
-        rng: random.Random,
         accumulator: Accumulator,
         line: WaitingLine,
         *,
         joins: TransactionTicket | None,
         events: Events[ProducerEvent],
         flush: Callable[[], Awaitable[None]],
-        fail_unsent: Callable[[KafkaError], None],
+        fail_unsent: Callable[[KafkaError], object],
         fail_all: Callable[[KafkaError], None],
         on_writable: Callable[[], None],
         on_identity: Callable[[int, int], None],
     ) -> None:
-        """`joins`: another producer's transaction to write to (`shared.py`). `flush()` delivers what was accepted,
+        """`joins`: a shared transaction to write to (`shared.py`). `flush()` delivers the accepted records,
         `fail_unsent(error)` fails the batches that are not in flight, `fail_all(error)` all. `on_writable()` is called
-        when batches may leave that could not, `on_identity(producer_id, producer_epoch)` with a new producer id."""
+        when more partitions may be written, `on_identity(producer_id, producer_epoch)` with a new producer id."""
         self.identity = TransactionalIdentity(self.may_write, on_identity)
-        self.ended: KafkaError | None = None  # why batches of the present transaction leave no more
+        self.ended: KafkaError | None = None  # why no more batches of the present transaction are sent
         self._client = client
         self._config = config
         self._accumulator = accumulator
@@ -88,25 +85,22 @@ class Transactions:
         self._fail_all = fail_all
         self._on_writable = on_writable
         self._coordinator = (
-            TransactionCoordinatorClient(client, config, self.identity, rng)
+            TransactionCoordinatorClient(client, config, self.identity)
             if joins is None
-            else JoinedCoordinatorClient(client, config, self.identity, rng, joins)
+            else JoinedCoordinatorClient(client, config, self.identity, joins)
         )
+        self._who = self._coordinator.who
         self._machine = Machine(
             f"transactional id {config.transactional_id}", TRANSITIONS, TransactionState.UNINITIALIZED
         )
         self._transaction: OpenTransaction | None = None
-        self._requests = 0  # requests under way that belong to the transaction
+        self._requests = 0  # requests of the transaction in flight
         self._adding = False
-        self._changed = anyio.Event()  # set, and replaced, when a step, a batch or a state ends
-
-    @property
-    def _who(self) -> str:
-        return self._coordinator.who
+        self._changed = anyio.Event()  # set and replaced when a request, a batch or a state ends
 
     @property
     def state(self) -> TransactionState:
-        """Where the producer is."""
+        """The state of the producer."""
         return self._machine.state
 
     @property
@@ -119,14 +113,14 @@ class Transactions:
     # --- called by the senders and the batch results ---------------------------------------------------------------
 
     def may_write(self, partition: Partition) -> bool:
-        """Whether the partition is part of the open transaction; when it is not yet, it is made so."""
+        """Whether the partition is part of the open transaction; adds it if it is not."""
         transaction = self._transaction
         if transaction is None or self.state not in WRITING:
             return False
         place = TopicPartition(partition.topic, partition.index)
         if place in transaction.partitions:
             return True
-        if transaction.transaction_v2:  # its leader makes it so
+        if transaction.transaction_v2:  # its leader adds it
             transaction.partitions.add(place)
             return True
         if place not in transaction.asked:
@@ -137,7 +131,7 @@ class Transactions:
         return False
 
     def on_failed(self, batch: Batch, error: KafkaError) -> None:
-        """A batch was given up, so the transaction is not whole; leaving its block says so, no log has to."""
+        """A batch failed: the transaction has to be aborted, and leaving its block reports it."""
         batch.mark_observed()
         if self._transaction is None or self.ended is not None or isinstance(error, ClosedError):
             return
@@ -148,23 +142,23 @@ class Transactions:
             self._lose(error)
 
     def explain(self, error: BrokerError) -> KafkaError:
-        """What a batch's refusal means for whoever awaits it."""
+        """The error of a refused batch for its deliveries."""
         return explain_refusal(error, self._config.transaction_timeout)
 
     def on_arrived(self) -> None:
-        """A batch is not in flight any more."""
+        """A batch is no longer in flight."""
         if self.ended is not None:
             self._signal()
 
-    # --- the life -----------------------------------------------------------------------------------------------------
+    # --- begin and end ------------------------------------------------------------------------------------------------
 
     async def initialize(self) -> None:
-        """Get producer id and epoch; fences the instance before, and ends what it left open.
+        """Obtain producer id and epoch; this fences the previous instance, and aborts its transaction.
 
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
         self._fire(TransactionEvent.INITIALIZE)
-        self._shut(TransactionStateError("no record is taken before start() is done"))
+        self._accumulator.close(TransactionStateError("no record is accepted before start() is done"))
         deadline = Deadline(self._config.default_api_timeout, f"{self._who}: getting a producer id")
         try:
             await self._coordinator.obtain_identity(deadline)
@@ -174,17 +168,15 @@ class Transactions:
         self._rest()
 
     def check(self) -> None:
-        """Do nothing while the producer can go on.
-
-        Raises: FencedError, TransactionFailed: it cannot.
-        """
+        """Raises: FencedError, TransactionFailed: the producer cannot continue."""
         if self.state is TransactionState.FATAL_ERROR:
-            raise self._fatal()
+            assert self.ended is not None
+            raise self.ended.with_traceback(None)
 
     def begin(self) -> OpenTransaction:
         """Open a transaction.
 
-        Raises: TransactionStateError: one is open already; FencedError, TransactionFailed: the producer has failed.
+        Raises: TransactionStateError: another one is open; FencedError, TransactionFailed: the producer has failed.
         """
         self.check()
         if self.state is not TransactionState.READY:
@@ -199,15 +191,17 @@ class Transactions:
         return self._transaction
 
     async def commit(self, transaction: OpenTransaction) -> None:
-        """Deliver what was accepted, then commit. Cancelled before the coordinator is asked, it leaves the transaction
-        to be aborted; from then on it ends first.
+        """Deliver the accepted records, then commit. A cancellation before EndTxn leaves the transaction to be aborted;
+        after that, the commit ends first.
 
-        Raises: TransactionAborted: something was lost, so it was aborted; FencedError, TransactionFailed: fatal.
+        Raises: TransactionAborted: it was aborted, because a part was lost; FencedError, TransactionFailed: fatal.
         """
         self._require(transaction)
         if self.state is TransactionState.IN_TRANSACTION:
             self._fire(TransactionEvent.COMMIT)
-            self._shut(TransactionStateError("the transaction is being committed: it takes no more"))
+            self._accumulator.close(
+                TransactionStateError("the transaction is being committed: it accepts no more records")
+            )
             try:
                 await self._deliver_all(transaction)
                 await self._check_time(transaction)
@@ -229,12 +223,12 @@ class Transactions:
         self.check()
 
     def give_up(self, transaction: OpenTransaction, error: KafkaError) -> None:
-        """The transaction is not whole, for a reason of its program's own."""
+        """Have the transaction aborted for an error of the application's side."""
         self._require(transaction)
         self._lose(error)
 
     async def abort(self, transaction: OpenTransaction, timeout: float | None = None) -> None:
-        """Abort; what is not delivered fails with TransactionAborted. It ends within the transaction time-out,
+        """Abort; records that are not delivered fail with TransactionAborted. It ends within the transaction timeout,
         cancelled or not. A failure makes the state fatal, and is logged."""
         if transaction is not self._transaction or not self._machine.can(TransactionEvent.ABORT):
             return
@@ -245,7 +239,7 @@ class Transactions:
         await run_to_the_end(self._client, lambda: self._abort(transaction, deadline), "producer: abort")
 
     async def close(self, timeout: float) -> None:
-        """Nothing stays open: a transaction that is, is aborted; one that ends gets `timeout` seconds for that."""
+        """Abort an open transaction; wait at most `timeout` seconds for one that is ending."""
         transaction = self._transaction
         if transaction is None:
             return
@@ -254,7 +248,7 @@ class Transactions:
             while self._transaction is not None:
                 await self._changed.wait()
 
-    # --- the steps ----------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     async def send_offsets(
         self, transaction: OpenTransaction, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
@@ -264,7 +258,7 @@ class Transactions:
         if self.state is TransactionState.ABORTABLE_ERROR:
             raise self._has_to_abort(transaction)
         if self.state is not TransactionState.IN_TRANSACTION:
-            raise TransactionStateError(f"{self._who} is in state {self.state.name}: it takes no more offsets")
+            raise TransactionStateError(f"{self._who} is in state {self.state.name}: it accepts no more offsets")
         if not offsets:
             return
         try:
@@ -277,17 +271,15 @@ class Transactions:
                     offsets, group, transaction.deadline, transaction_v2=transaction.transaction_v2
                 )
         except CoordinatorRequestFailed as failed:
-            if failed.action >= ErrorAction.FENCED and not self._may_have_timed_out(failed.action):
-                self._fail(failed.action, failed.error)
-                raise self._fatal() from failed.error
-            self._lose(failed.error, unknown_id=failed.action is ErrorAction.NEW_EPOCH)
+            self._on_refused(failed)
+            self.check()
             raise self._has_to_abort(transaction) from failed.error
         except BaseException:
             self._lose(TransactionAborted("send_offsets was cancelled: whether the offsets arrived is not known"))
             raise
 
     async def _add_partitions(self, transaction: OpenTransaction) -> None:
-        """Make partitions part of the transaction until none is wanted; then their batches may leave."""
+        """Add the wanted partitions to the transaction, so that their batches may be sent."""
         try:
             with self._request():
                 while transaction.wanted and self.state in WRITING:
@@ -298,15 +290,19 @@ class Transactions:
                     transaction.partitions.update(batch)
                     self._on_writable()
         except CoordinatorRequestFailed as failed:
-            if failed.action >= ErrorAction.FENCED and not self._may_have_timed_out(failed.action):
-                self._fail(failed.action, failed.error)
-            else:
-                self._lose(failed.error, unknown_id=failed.action is ErrorAction.NEW_EPOCH)
+            self._on_refused(failed)
         finally:
             self._adding = False
 
+    def _on_refused(self, failed: CoordinatorRequestFailed) -> None:
+        """Fail the producer, or have the transaction aborted."""
+        if failed.action >= ErrorAction.FENCED and not self._may_have_timed_out(failed.action):
+            self._fail(failed.action, failed.error)
+        else:
+            self._lose(failed.error, unknown_id=failed.action is ErrorAction.NEW_EPOCH)
+
     async def _deliver_all(self, transaction: OpenTransaction) -> None:
-        """Raises: RequestTimedOut: not within the transaction's time."""
+        """Raises: RequestTimedOut: the transaction timeout ended."""
         with anyio.move_on_after(transaction.deadline.remaining):
             await self._flush()
             while self._requests:
@@ -315,10 +311,7 @@ class Transactions:
         raise transaction.deadline.error()
 
     async def _check_time(self, transaction: OpenTransaction) -> None:
-        """Do nothing unless the coordinator aborted the transaction because its time was over (KIP-588).
-
-        Raises: RequestTimedOut: it did; the producer has its new identity already.
-        """
+        """Raises: RequestTimedOut: the coordinator aborted it after its timeout (KIP-588); the next identity is set."""
         if not transaction.touched or not transaction.deadline.expired:
             return
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: describing the transaction")
@@ -330,13 +323,13 @@ class Transactions:
             )
 
     def _may_have_timed_out(self, action: ErrorAction) -> bool:
-        """Whether "fenced" may mean that the coordinator aborted the transaction when its time was over (KIP-588). It
-        is aborted then, which finds out."""
+        """Whether "fenced" may mean that the coordinator aborted the transaction after its timeout (KIP-588); the abort
+        then finds out."""
         return action is ErrorAction.FENCED and self._transaction is not None and self._transaction.deadline.expired
 
     async def _commit(self, transaction: OpenTransaction) -> None:
         deadline = Deadline(self._config.transaction_timeout, f"{self._who}: committing")
-        transaction.outcome = TransactionOutcome.UNKNOWN  # until there is an answer
+        transaction.outcome = TransactionOutcome.UNKNOWN  # until the response
         try:
             if transaction.touched:
                 await self._coordinator.end_transaction(
@@ -354,16 +347,17 @@ class Transactions:
 
     async def _abort(self, transaction: OpenTransaction, deadline: Deadline) -> None:
         try:
-            await self._tell_abort(transaction, deadline)
+            await self._request_abort(transaction, deadline)
         except CoordinatorRequestFailed as failed:
             self._fail(failed.action, failed.error)
-            logger.error("aborting a transaction failed; the coordinator will do it: %s", self._fatal())
+            logger.error("aborting a transaction failed; the coordinator will abort it: %s", self.ended)
         else:
             transaction.outcome = TransactionOutcome.ABORTED
             self._rest()
 
-    async def _tell_abort(self, transaction: OpenTransaction, deadline: Deadline) -> None:
-        new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE) or self._is_a_sequence_broken()
+    async def _request_abort(self, transaction: OpenTransaction, deadline: Deadline) -> None:
+        new_epoch = not await self._is_quiet(deadline.remaining * QUIET_SHARE)
+        new_epoch = new_epoch or any(partition.needs_epoch for partition in self._partitions())
         if not transaction.timed_out:
             with suppress(RequestTimedOut):
                 await self._check_time(transaction)
@@ -385,25 +379,17 @@ class Transactions:
             await self._coordinator.obtain_identity(deadline)
 
     async def _is_quiet(self, limit: float) -> bool:
-        """Wait until nothing of the transaction is under way, so that nothing can arrive after its end; whether it came
-        to that."""
+        """Wait until no batch or request of the transaction is in flight, so that none arrives after its end; return
+        whether that was within `limit` seconds."""
         assert self.ended is not None
         with anyio.move_on_after(limit):
             while True:
                 changed = self._changed
                 self._fail_unsent(self.ended)
-                if not self._requests and not self._is_in_flight():
+                if not self._requests and not any(partition.in_flight for partition in self._partitions()):
                     return True
                 await changed.wait()
         return False
-
-    def _is_in_flight(self) -> bool:
-        """Whether a batch is on its way to a broker."""
-        return any(partition.in_flight for partition in self._partitions())
-
-    def _is_a_sequence_broken(self) -> bool:
-        """Whether a partition needs another epoch before its next batch."""
-        return any(partition.needs_epoch for partition in self._partitions())
 
     def _partitions(self) -> Iterator[Partition]:
         for topic in self._accumulator.topics.values():
@@ -428,20 +414,16 @@ class Transactions:
             self._requests -= 1
             self._signal()
 
-    def _shut(self, reason: KafkaError) -> None:
-        """The producer takes no records; callers get the reason."""
-        self._accumulator.close(reason)
-
     def _end_writing(self, reason: KafkaError) -> None:
         self.ended = reason
-        self._shut(reason)
-        self._line.dismiss(reason, report=False)  # leaving the transaction's block says so
+        self._accumulator.close(reason)
+        self._line.dismiss(reason, report=False)  # leaving the transaction's block reports it
 
     def _rest(self) -> None:
-        """Between transactions."""
+        """Return to the state between transactions."""
         self._transaction = None
         self.ended = None
-        self._shut(
+        self._accumulator.close(
             TransactionStateError(
                 f"{self._who}: no transaction is open: send within `async with producer.transaction():`"
             )
@@ -449,7 +431,7 @@ class Transactions:
         self._fire(TransactionEvent.DONE)
 
     def _lose(self, error: KafkaError, *, unknown_id: bool = False) -> None:
-        """The open transaction is not whole any more."""
+        """Have the open transaction aborted: a part of it is lost."""
         transaction = self._transaction
         if transaction is None or not self._machine.can(TransactionEvent.ERROR):
             return
@@ -460,7 +442,7 @@ class Transactions:
         self._end_writing(ended)
         if self._events.wanted:
             self._events.publish(TransactionAbortRequired(self._config.transactional_id or "", error))
-        # Not at once: whoever tells of a failed batch is at work on others.
+        # Not at once: the caller may be handling other batches.
         asyncio.get_running_loop().call_soon(self._drop, ended)
 
     def _drop(self, ended: KafkaError) -> None:
@@ -468,7 +450,7 @@ class Transactions:
             self._fail_unsent(ended)
 
     def _fail(self, action: ErrorAction, error: KafkaError, consequence: str = "") -> None:
-        """The producer can do no more."""
+        """Fail the producer for good."""
         if not self._machine.can(TransactionEvent.FAIL):
             return
         fatal = fatal_error(self._who, action, error, self._config.transaction_timeout, consequence)
@@ -477,10 +459,6 @@ class Transactions:
         self._fire(TransactionEvent.FAIL)
         self._fail_all(fatal)
         self._events.publish(ProducerFailed(fatal))
-
-    def _fatal(self) -> KafkaError:
-        assert self.ended is not None
-        return self.ended.with_traceback(None)
 
     def _has_to_abort(self, transaction: OpenTransaction) -> TransactionAborted:
         return TransactionAborted(

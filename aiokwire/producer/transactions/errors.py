@@ -1,7 +1,4 @@
-"""What a broker's answer means for a transaction: one table by API and error code, and one decision.
-
-Pure: `driver.py` asks and acts.
-"""
+"""What a broker's error code means for a transaction: one table by API and code; `driver.py` acts on it."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from aiokwire.protocol import ApiKey
 
 
 class ErrorAction(enum.IntEnum):
-    """What follows; of several codes in one answer the most_severe counts."""
+    """The driver's next action; of several codes in a response, the most severe counts."""
 
     DONE = 0
     RETRY = 1  # the same request after a pause
@@ -34,7 +31,7 @@ class ErrorAction(enum.IntEnum):
     FATAL = 6
 
 
-# What the codes mean wherever they come from.
+# The meaning of the codes in the responses of all APIs.
 _ALWAYS = {
     ErrorCode.NONE: ErrorAction.DONE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
@@ -54,7 +51,7 @@ _ALWAYS = {
     ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: ErrorAction.FATAL,
 }
 
-# What they mean in the answers of one API, where that differs.
+# Their meaning in the responses of one API, where it differs.
 BY_API: dict[ApiKey, dict[ErrorCode, ErrorAction]] = {
     ApiKey.INIT_PRODUCER_ID: {
         ErrorCode.INVALID_PRODUCER_ID_MAPPING: ErrorAction.FATAL,
@@ -64,7 +61,7 @@ BY_API: dict[ApiKey, dict[ErrorCode, ErrorAction]] = {
     },
     ApiKey.ADD_PARTITIONS_TO_TXN: {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.RETRY,
-        ErrorCode.OPERATION_NOT_ATTEMPTED: ErrorAction.RETRY,  # another partition's code says what is wrong
+        ErrorCode.OPERATION_NOT_ATTEMPTED: ErrorAction.RETRY,  # another partition's code is the cause
         ErrorCode.TOPIC_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE,
     },
     ApiKey.ADD_OFFSETS_TO_TXN: {ErrorCode.GROUP_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE},
@@ -74,7 +71,7 @@ BY_API: dict[ApiKey, dict[ErrorCode, ErrorAction]] = {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE,
         ErrorCode.OFFSET_METADATA_TOO_LARGE: ErrorAction.ABORTABLE,
         ErrorCode.INVALID_COMMIT_OFFSET_SIZE: ErrorAction.ABORTABLE,
-        # the consumer lost its partitions: others will do its work
+        # the consumer lost its partitions: other members process their records
         ErrorCode.ILLEGAL_GENERATION: ErrorAction.ABORTABLE,
         ErrorCode.UNKNOWN_MEMBER_ID: ErrorAction.ABORTABLE,
         ErrorCode.FENCED_INSTANCE_ID: ErrorAction.ABORTABLE,
@@ -83,11 +80,11 @@ BY_API: dict[ApiKey, dict[ErrorCode, ErrorAction]] = {
         ErrorCode.FENCED_MEMBER_EPOCH: ErrorAction.ABORTABLE,
     },
     ApiKey.FIND_COORDINATOR: {ErrorCode.GROUP_AUTHORIZATION_FAILED: ErrorAction.ABORTABLE},
-    # What was written is asked for before a commit, which does not take place then.
+    # The partitions are requested before a commit, which then fails.
     ApiKey.DESCRIBE_TRANSACTIONS: {ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: ErrorAction.ABORTABLE},
-    # Never the answer to a commit that took place: the coordinator aborted the transaction when its time was over.
+    # Never the response to a successful commit: the coordinator aborted the transaction after its timeout.
     ApiKey.END_TXN: {ErrorCode.INVALID_TXN_STATE: ErrorAction.ABORTABLE},
-    # A batch that failed: the coordinator has the last word on who is fenced and what is open.
+    # A batch that failed: only the coordinator knows whether the producer is fenced.
     ApiKey.PRODUCE: {
         ErrorCode.INVALID_PRODUCER_EPOCH: ErrorAction.ABORTABLE,
         ErrorCode.UNKNOWN_PRODUCER_ID: ErrorAction.ABORTABLE,
@@ -96,7 +93,7 @@ BY_API: dict[ApiKey, dict[ErrorCode, ErrorAction]] = {
         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: ErrorAction.ABORTABLE,
     },
 }
-# APIs whose other refusals concern only this transaction; elsewhere nobody knows what the coordinator did.
+# APIs whose other refusals concern only this transaction; after those of other APIs, its state is not known.
 _ABORTABLE_BY_DEFAULT = frozenset({ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.PRODUCE})
 
 
@@ -113,15 +110,15 @@ def action_for(api: ApiKey, code: int) -> ErrorAction:
 
 
 def most_severe(api: ApiKey, codes: Iterable[tuple[int, str]]) -> tuple[ErrorAction, int, str]:
-    """Of an answer's codes with what each is about: what follows, from which code, about what."""
+    """The most severe of a response's codes, each with its subject: the action, the code, the subject."""
     found = [(action_for(api, code), code, about) for code, about in codes]
     return max(found, key=lambda each: each[0], default=(ErrorAction.DONE, 0, ""))
 
 
 def action_for_error(api: ApiKey, error: KafkaError) -> ErrorAction:
-    """What it means that a request got no answer to read, or that a batch failed.
+    """What the failure of a request without a response, or of a batch, means for the transaction.
 
-    After a deadline: a transaction that is still open can be aborted; how EndTxn ended is not known.
+    After a deadline an open transaction can be aborted; the result of EndTxn is not known.
     """
     if isinstance(error, (AuthorizationError, FencedError, UnsupportedVersion)):
         return action_for(api if api is ApiKey.PRODUCE else ApiKey.FIND_COORDINATOR, error.code)
@@ -135,14 +132,14 @@ def action_for_error(api: ApiKey, error: KafkaError) -> ErrorAction:
 def explain_refusal(error: BrokerError, timeout: float) -> KafkaError:
     """The error for records of a refused batch; `timeout` of transactions in seconds.
 
-    A leader's INVALID_PRODUCER_EPOCH is not final: a coordinator raises the epoch also when it aborts a transaction
-    that was open for too long.
+    A leader's INVALID_PRODUCER_EPOCH is not final: the coordinator raises the epoch also when it aborts a transaction
+    after its timeout.
     """
     if error.code is not ErrorCode.INVALID_PRODUCER_EPOCH:
         return error
     return TransactionAborted(
         f"{error}; the transaction was open longer than {timeout:.3f} s "
-        f"(transaction_timeout_ms), or a newer producer took over: let this leave its block, which finds out",
+        f"(transaction_timeout_ms), or a newer producer took over: let this error leave the block, which finds out",
         reason=error,
     )
 

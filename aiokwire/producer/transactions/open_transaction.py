@@ -1,4 +1,4 @@
-"""What exists of a transaction while it is open, and how it ends; and ends that nobody's cancellation breaks off."""
+"""The state of an open transaction, and the steps that end it in spite of a cancellation."""
 
 from __future__ import annotations
 
@@ -14,41 +14,40 @@ from aiokwire.types import TopicPartition
 
 
 class TransactionOutcome(enum.Enum):
-    """What became of a transaction."""
+    """The outcome of a transaction."""
 
-    OPEN = enum.auto()  # it will surely not be committed by this producer, unless it asks for that yet
+    OPEN = enum.auto()  # not committed, unless this producer still requests it
     COMMITTED = enum.auto()
     ABORTED = enum.auto()
-    UNKNOWN = enum.auto()  # the coordinator was asked to commit, and what it did is not known
+    UNKNOWN = enum.auto()  # the commit was requested, and its result is not known
 
 
 class OpenTransaction:
-    """What exists only while a transaction is open."""
+    """The state of one transaction; the driver changes it."""
 
     def __init__(self, deadline: Deadline, *, transaction_v2: bool) -> None:
         self.deadline = deadline
-        self.transaction_v2 = transaction_v2  # the protocol (KIP-890) in which it also ends
+        self.transaction_v2 = transaction_v2  # its protocol (KIP-890), until its end
         self.partitions: set[TopicPartition] = set()  # part of it
-        self.wanted: set[TopicPartition] = set()  # to be made part of it before their batches leave
-        self.asked: set[TopicPartition] = set()
+        self.wanted: set[TopicPartition] = set()  # to be added before their batches are sent
+        self.asked: set[TopicPartition] = set()  # AddPartitionsToTxn was sent for them
         self.groups: set[str] = set()
         self.error: KafkaError | None = None  # why it can only be aborted
-        self.unknown_id = False  # the coordinator does not know our producer id any more
-        self.timed_out = False  # the coordinator aborted it, and the producer has the identity after that
+        self.unknown_id = False  # the coordinator no longer knows the producer id
+        self.timed_out = False  # the coordinator aborted it, and the producer has the next identity
         self.outcome = TransactionOutcome.OPEN
 
     @property
     def touched(self) -> bool:
-        """Whether the coordinator may know of it, so that it must be asked to end it."""
+        """Whether the coordinator may know of it, and has to end it."""
         return bool(self.partitions or self.asked or self.groups)
 
 
 async def run_to_the_end(client: Client, work: Callable[[], Awaitable[None]], name: str) -> None:
-    """Run `work`, which has a deadline of its own, to its end, whoever is cancelled meanwhile; then a cancellation
-    goes on.
+    """Run `work`, which has its own deadline, to its end; deliver a cancellation of the caller afterwards.
 
-    A scope's shield holds back anyio's cancellations only, not those of `asyncio.timeout` or a task's own `cancel()`:
-    so it runs in the client's tasks.
+    A shielded scope holds back anyio's cancellations only, not those of `asyncio.timeout` or `Task.cancel()`: so the
+    work runs in a task of the client.
     """
     done = anyio.Event()
 
@@ -63,7 +62,7 @@ async def run_to_the_end(client: Client, work: Callable[[], Awaitable[None]], na
         try:
             client.spawn(run, name=name)
         except ClosedError:
-            await work()  # fails at once, and says so in its own way
+            await work()  # fails at once, with its own error
             return
         while not done.is_set():
             try:

@@ -1,4 +1,4 @@
-"""The requests of a transaction, and what their answers say: plain functions, used by `coordinator.py`."""
+"""The requests of a transaction and the codes of their responses: plain functions, used by `coordinator.py`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from aiokwire.protocol.messages import (
 )
 from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
-# The feature, and its level from which a broker adds partitions by itself and bumps the epoch with each end (KIP-890).
+# The feature, and the level at which a broker adds partitions by itself and raises the epoch with each end (KIP-890).
 FEATURE = "transaction.version"
 TRANSACTION_V2 = 2
-# The newest versions that belong to the first protocol.
+# The newest versions of the first protocol.
 LAST_END_TXN_VERSION_OF_V1 = 4
 LAST_OFFSET_COMMIT_VERSION_OF_V1 = 4
 LAST_PRODUCE_VERSION_OF_V1 = 11
-# Adding partitions: from 4 on the request is the brokers' own.
+# Adding partitions: from 4 on the request is for brokers only.
 LAST_ADD_PARTITIONS_VERSION_OF_CLIENTS = 3
-# Since when a producer may show the id and epoch that it has (KIP-360), and its place in its group (KIP-447).
+# The first versions with the producer's id and epoch (KIP-360), and with its member of the group (KIP-447).
 FIRST_INIT_VERSION_WITH_IDENTITY = 3
 FIRST_OFFSET_COMMIT_VERSION_WITH_MEMBER = 3
 OFFSETS_TOPIC = "__consumer_offsets"
-# States in which the coordinator ends a transaction.
+# The states in which the coordinator is ending a transaction.
 COMPLETING = frozenset({"PrepareAbort", "PrepareEpochFence"})
 
 Code = tuple[int, str]
@@ -38,7 +38,7 @@ Chooser = Callable[[ApiVersions], int]
 
 
 class ProducerIdentity(NamedTuple):
-    """Who writes."""
+    """The identity of a transactional producer; the names are those of the requests' fields."""
 
     transactional_id: str
     producer_id: int
@@ -56,13 +56,8 @@ def max_produce_version(transaction_v2: bool) -> int | None:
 
 
 def initialize(me: ProducerIdentity, timeout_ms: int) -> tuple[init_producer_id.InitProducerIdRequest, Chooser]:
-    """Ask for producer id and epoch; an id of -1 fences whoever has the transactional id now."""
-    request = init_producer_id.InitProducerIdRequest(
-        transactional_id=me.transactional_id,
-        transaction_timeout_ms=timeout_ms,
-        producer_id=me.producer_id,
-        producer_epoch=me.producer_epoch,
-    )
+    """Request producer id and epoch; an id of -1 fences the present owner of the transactional id."""
+    request = init_producer_id.InitProducerIdRequest(**me._asdict(), transaction_timeout_ms=timeout_ms)
 
     def version(versions: ApiVersions) -> int:
         picked = versions.pick(init_producer_id.InitProducerIdRequest)
@@ -76,7 +71,7 @@ def initialize(me: ProducerIdentity, timeout_ms: int) -> tuple[init_producer_id.
 def add_partitions(
     me: ProducerIdentity, partitions: Iterable[TopicPartition]
 ) -> tuple[add_partitions_to_txn.AddPartitionsToTxnRequest, Chooser]:
-    """Make partitions part of the transaction."""
+    """Add partitions to the transaction."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -89,25 +84,20 @@ def add_partitions(
             for name, numbers in topics.items()
         ],
     )
-    return request, _capped(add_partitions_to_txn.AddPartitionsToTxnRequest, LAST_ADD_PARTITIONS_VERSION_OF_CLIENTS)
+    return request, lambda versions: versions.pick(type(request), LAST_ADD_PARTITIONS_VERSION_OF_CLIENTS)
 
 
 def codes_of_partitions(answer: add_partitions_to_txn.AddPartitionsToTxnResponse) -> Iterator[Code]:
-    """What the coordinator says about each partition."""
+    """The coordinator's code for each partition."""
     for topic in answer.results_by_topic_v3_and_below:
         for result in topic.results_by_partition:
             yield result.partition_error_code, f"{topic.name}[{result.partition_index}]"
 
 
 def add_offsets(me: ProducerIdentity, group_id: str) -> tuple[add_offsets_to_txn.AddOffsetsToTxnRequest, Chooser]:
-    """Make a group's offsets part of the transaction."""
-    request = add_offsets_to_txn.AddOffsetsToTxnRequest(
-        transactional_id=me.transactional_id,
-        producer_id=me.producer_id,
-        producer_epoch=me.producer_epoch,
-        group_id=group_id,
-    )
-    return request, _capped(add_offsets_to_txn.AddOffsetsToTxnRequest, None)
+    """Add a group's offsets to the transaction."""
+    request = add_offsets_to_txn.AddOffsetsToTxnRequest(**me._asdict(), group_id=group_id)
+    return request, lambda versions: versions.pick(type(request))
 
 
 def commit_offsets(
@@ -117,7 +107,7 @@ def commit_offsets(
     *,
     transaction_v2: bool,
 ) -> tuple[txn_offset_commit.TxnOffsetCommitRequest, Chooser]:
-    """Offsets that count when the transaction is committed. To brokers that do not check the member it is not named."""
+    """Offsets that take effect with the commit. The request names the member unless the broker does not check it."""
     topics: dict[str, list[txn_offset_commit.TxnOffsetCommitRequestPartition]] = {}
     for (topic, partition), offset in offsets.items():
         entry = txn_offset_commit.TxnOffsetCommitRequestPartition(
@@ -128,10 +118,8 @@ def commit_offsets(
         )
         topics.setdefault(topic, []).append(entry)
     request = txn_offset_commit.TxnOffsetCommitRequest(
-        transactional_id=me.transactional_id,
+        **me._asdict(),
         group_id=group.group_id,
-        producer_id=me.producer_id,
-        producer_epoch=me.producer_epoch,
         generation_id=group.generation,
         member_id=group.member_id,
         group_instance_id=group.group_instance_id,
@@ -156,7 +144,7 @@ def commit_offsets(
 
 
 def codes_of_offsets(answer: txn_offset_commit.TxnOffsetCommitResponse) -> Iterator[Code]:
-    """What the group's coordinator says about each partition."""
+    """The group coordinator's code for each partition."""
     for topic in answer.topics:
         for partition in topic.partitions:
             yield partition.error_code, f"{topic.name}[{partition.partition_index}]"
@@ -164,23 +152,19 @@ def codes_of_offsets(answer: txn_offset_commit.TxnOffsetCommitResponse) -> Itera
 
 def end(me: ProducerIdentity, *, commit: bool, transaction_v2: bool) -> tuple[end_txn.EndTxnRequest, Chooser]:
     """Commit or abort."""
-    request = end_txn.EndTxnRequest(
-        transactional_id=me.transactional_id,
-        producer_id=me.producer_id,
-        producer_epoch=me.producer_epoch,
-        committed=commit,
-    )
-    return request, _capped(end_txn.EndTxnRequest, None if transaction_v2 else LAST_END_TXN_VERSION_OF_V1)
+    request = end_txn.EndTxnRequest(**me._asdict(), committed=commit)
+    newest = None if transaction_v2 else LAST_END_TXN_VERSION_OF_V1
+    return request, lambda versions: versions.pick(type(request), newest)
 
 
 def describe(me: ProducerIdentity) -> tuple[describe_transactions.DescribeTransactionsRequest, Chooser]:
-    """Ask which partitions are part of the open transaction."""
+    """Request the state and the partitions of the open transaction."""
     kind = describe_transactions.DescribeTransactionsRequest
     return kind(transactional_ids=[me.transactional_id]), lambda versions: versions.pick(kind)
 
 
 def codes_of_description(answer: describe_transactions.DescribeTransactionsResponse) -> Iterator[Code]:
-    """Whether the coordinator knows the transactional id."""
+    """The coordinator's code for each transactional id."""
     for state in answer.transaction_states:
         yield state.error_code, state.transactional_id
 
@@ -188,10 +172,10 @@ def codes_of_description(answer: describe_transactions.DescribeTransactionsRespo
 def identity_after_timeout(
     me: ProducerIdentity, answer: describe_transactions.DescribeTransactionsResponse, *, transaction_v2: bool
 ) -> ProducerIdentity | None:
-    """What a coordinator made of our identity when it aborted our transaction because its time was over (KIP-588).
+    """The identity of a producer whose transaction the coordinator aborted after its timeout (KIP-588), or None.
 
-    It raises the epoch by one; with transaction V2, which raises it with each end, by two. None: the state is
-    another one. An instance that takes over while our transaction is open raises the epoch once more.
+    The coordinator raises the epoch by one; with transaction V2, which raises it with each end, by two. An instance
+    that takes over while the transaction is open raises the epoch once more.
     """
     for state in answer.transaction_states:
         is_ours = state.transaction_state == "CompleteAbort" and state.producer_id == me.producer_id
@@ -206,7 +190,7 @@ def is_completing(answer: describe_transactions.DescribeTransactionsResponse) ->
 
 
 def partitions_of(answer: describe_transactions.DescribeTransactionsResponse) -> set[TopicPartition]:
-    """What was written to; the offsets topic is left out."""
+    """The partitions that were written to, without the offsets topic."""
     return {
         TopicPartition(topic.topic, number)
         for state in answer.transaction_states
@@ -216,30 +200,19 @@ def partitions_of(answer: describe_transactions.DescribeTransactionsResponse) ->
     }
 
 
-def _capped(
-    kind: type[
-        add_partitions_to_txn.AddPartitionsToTxnRequest
-        | add_offsets_to_txn.AddOffsetsToTxnRequest
-        | end_txn.EndTxnRequest
-    ],
-    newest: int | None,
-) -> Chooser:
-    return lambda versions: versions.pick(kind, newest)
-
-
 def code_of(
     answer: init_producer_id.InitProducerIdResponse
     | add_offsets_to_txn.AddOffsetsToTxnResponse
     | end_txn.EndTxnResponse,
 ) -> Iterator[Code]:
-    """The one code of an answer that has one."""
+    """The code of a response that has one."""
     yield answer.error_code, ""
 
 
 def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets as `send_offsets` takes them.
+    """Check the offsets of `send_offsets`.
 
-    Raises: InvalidArgument: naming what is wrong.
+    Raises: InvalidArgument: names the wrong one.
     """
     if not isinstance(offsets, Mapping):
         raise InvalidArgument(f"offsets must map TopicPartition to an offset, not {type(offsets).__name__}")
@@ -255,7 +228,7 @@ def checked_offsets(offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
 
 
 def checked_group(group: object) -> GroupMetadata:
-    """A group as `send_offsets` takes it: its metadata, or its name alone.
+    """Check the group of `send_offsets`: its metadata, or its id.
 
     Raises: InvalidArgument: it is neither.
     """

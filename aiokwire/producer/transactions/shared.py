@@ -1,14 +1,13 @@
-"""One transaction that several producers, in any processes, write to: who opens it also ends it.
+"""One transaction of several producers, in any processes; `SharedTransactions` opens and ends it.
 
     SharedTransactions.open() -> ticket -> Producer(joins=ticket) in each process -> .commit(ticket), .abort(ticket)
 
-They share one producer id and epoch. A partition may have one writer only: its sequence numbers are counted by that
-producer alone. The next `open` under the same transactional id fences all that came before, and ends what they left.
+The producers share one producer id and epoch. A partition may have one writer only, because the writer counts its
+sequence. The next `open` with the same transactional id fences all earlier producers, and aborts what they left open.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from aiokwire.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 
 
 class TransactionTicket(NamedTuple):
-    """What a producer needs to write to a transaction that another one has opened; travels between processes."""
+    """The identity with which a producer joins a shared transaction; it can be sent to other processes."""
 
     transactional_id: str
     producer_id: int
@@ -33,30 +32,25 @@ class TransactionTicket(NamedTuple):
 
 
 class JoinedCoordinatorClient(TransactionCoordinatorClient):
-    """The talk with the coordinator of a producer that joins: it neither begins nor ends anything."""
+    """The coordinator client of a producer that joins: it neither begins nor ends a transaction."""
 
     def __init__(
-        self,
-        client: Client,
-        config: ProducerConfig,
-        identity: TransactionalIdentity,
-        rng: random.Random,
-        ticket: TransactionTicket,
+        self, client: Client, config: ProducerConfig, identity: TransactionalIdentity, ticket: TransactionTicket
     ) -> None:
-        super().__init__(client, config, identity, rng)
+        super().__init__(client, config, identity)
         self._ticket = ticket
 
     async def obtain_identity(self, deadline: Deadline) -> None:
-        """Take the ticket's identity; again where a sequence broke, so that the error of that is what counts."""
-        self.transaction_v2 = self._ticket.transaction_v2
-        self._identity.adopt(self._ticket.producer_id, self._ticket.producer_epoch)
+        """Adopt the ticket's identity, also after a broken sequence, whose error then ends the transaction."""
+        ticket = self._ticket
+        self.adopt(ticket.producer_id, ticket.producer_epoch, transaction_v2=ticket.transaction_v2)
 
     async def has_timed_out(self, deadline: Deadline) -> bool:
-        """Not asked: whoever opened the transaction gets a new identity."""
+        """Return False: `SharedTransactions` obtains the next identity."""
         return False
 
     async def end_transaction(self, deadline: Deadline, *, commit: bool, transaction_v2: bool) -> None:
-        """Nothing: all that was accepted is delivered, or given up; who opened the transaction ends it."""
+        """Do nothing: `SharedTransactions` ends the transaction."""
 
 
 class SharedTransactions:
@@ -67,10 +61,10 @@ class SharedTransactions:
         self._client = client
         self._config = config
         self._identity = TransactionalIdentity(lambda partition: False)
-        self._coordinator = TransactionCoordinatorClient(client, config, self._identity, client.rng)
+        self._coordinator = TransactionCoordinatorClient(client, config, self._identity)
 
     async def open(self) -> TransactionTicket:
-        """Fence whoever had the transactional id before, abort what they left open, and get a new epoch.
+        """Fence the earlier producers of the transactional id, abort their transaction, and obtain a new epoch.
 
         Raises: KafkaError: the coordinator refuses, or does not answer in time.
         """
@@ -90,12 +84,12 @@ class SharedTransactions:
         group: GroupMetadata,
         wrote: Collection[TopicPartition] | None = None,
     ) -> None:
-        """Commit, and a group's offsets with it, when every producer that joined has delivered all of its records.
+        """Commit with a group's offsets, after every producer that joined has delivered all of its records.
 
-        `wrote`: the partitions that they say they wrote to; nothing is committed when somebody wrote to another. After
-        an error it may have taken place: the offsets say so, once the next `open` is done.
+        `wrote`: the partitions that the producers report; when another one was written to, the commit fails. After an
+        error the transaction may be committed: the group's offsets show it, once the next `open` is done.
 
-        Raises: FencedError: another `open` came since; KafkaError.
+        Raises: FencedError: another `open` has followed; KafkaError.
         """
         deadline = self._deadline("committing")
         self._adopt(ticket)
@@ -110,11 +104,11 @@ class SharedTransactions:
             raise self._explained(failed) from failed.error
 
     async def abort(self, ticket: TransactionTicket) -> None:
-        """Abort, and fence producers that joined and still write; nothing where another `open` came since.
+        """Abort, and fence producers that joined and still write; do nothing after another `open`.
 
-        By InitProducerId: after an abort by EndTxn the first protocol of transactions would take what comes late.
+        InitProducerId does it: after EndTxn the first protocol of transactions would accept late batches.
 
-        Raises: KafkaError: the coordinator does not answer; it aborts by itself when the transaction's time is over.
+        Raises: KafkaError: the coordinator does not answer; it aborts by itself after the transaction timeout.
         """
         self._adopt(ticket)
         try:
@@ -130,12 +124,11 @@ class SharedTransactions:
         if strangers:
             raise TransactionFailed(
                 f"{self._coordinator.who}: the commit failed: {', '.join(map(str, sorted(strangers)))} was written to, "
-                "and no producer that is known says so: an attempt that was given up, or one that is still running"
+                "which no known producer reports: by an abandoned attempt, or by one that is still running"
             )
 
     def _adopt(self, ticket: TransactionTicket) -> None:
-        self._identity.adopt(ticket.producer_id, ticket.producer_epoch)
-        self._coordinator.transaction_v2 = ticket.transaction_v2
+        self._coordinator.adopt(ticket.producer_id, ticket.producer_epoch, transaction_v2=ticket.transaction_v2)
 
     def _deadline(self, what: str) -> Deadline:
         return Deadline(self._config.default_api_timeout, f"{self._coordinator.who}: {what}")

@@ -1,4 +1,4 @@
-"""The states of a transactional producer and what moves it between them; `Transactions` fires the events."""
+"""The states, events and transitions of a transactional producer; `Transactions` fires the events."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import enum
 
 
 class TransactionState(enum.Enum):
-    """Where a transactional producer is; the names are Kafka's."""
+    """The states of a transactional producer, with Kafka's names."""
 
     UNINITIALIZED = enum.auto()
-    INITIALIZING = enum.auto()  # asking the coordinator for producer id and epoch
+    INITIALIZING = enum.auto()  # requesting producer id and epoch
     READY = enum.auto()
     IN_TRANSACTION = enum.auto()
-    COMMITTING_TRANSACTION = enum.auto()  # delivering what was accepted, then EndTxn
+    COMMITTING_TRANSACTION = enum.auto()  # delivering the accepted records, then EndTxn
     ABORTING_TRANSACTION = enum.auto()
     ABORTABLE_ERROR = enum.auto()  # the open transaction can only be aborted
     FATAL_ERROR = enum.auto()  # final
@@ -26,8 +26,8 @@ class TransactionEvent(enum.Enum):
     COMMIT = enum.auto()
     ABORT = enum.auto()
     DONE = enum.auto()  # the coordinator has answered
-    ERROR = enum.auto()  # something of the transaction is lost
-    FAIL = enum.auto()  # fenced, not allowed, or nobody knows any more
+    ERROR = enum.auto()  # a part of the transaction is lost
+    FAIL = enum.auto()  # fenced, not allowed, or the outcome is unknown
 
 
 _S = TransactionState
@@ -44,9 +44,9 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionEvent], TransactionState] =
     (_S.COMMITTING_TRANSACTION, _E.ERROR): _S.ABORTABLE_ERROR,
     (_S.ABORTABLE_ERROR, _E.ABORT): _S.ABORTING_TRANSACTION,
     (_S.ABORTING_TRANSACTION, _E.DONE): _S.READY,
-    (_S.ABORTING_TRANSACTION, _E.INITIALIZE): _S.INITIALIZING,  # it needs another epoch first (KIP-360)
+    (_S.ABORTING_TRANSACTION, _E.INITIALIZE): _S.INITIALIZING,  # another epoch is needed first (KIP-360)
     **{(state, _E.FAIL): _S.FATAL_ERROR for state in _S if state is not _S.FATAL_ERROR},
 }
 
-# In these, batches may leave as part of the open transaction.
+# The states in which batches of the open transaction may be sent.
 WRITING = frozenset({_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION})

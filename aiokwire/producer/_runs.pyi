@@ -1,1 +1,0 @@
-"""Nothing for Python: `Runs` is used by compiled code."""
