@@ -1,11 +1,11 @@
-"""Which broker: the picture of a cluster, the connections to its nodes, and requests that find their way.
+"""The client of a cluster: metadata, connections to its nodes, routing and retries of requests.
 
-snapshot      immutable: brokers, topics, leaders      client      what producer, consumer and admin stand on
-metadata      keeps the snapshot fresh                 router      routes and retries one request
+snapshot      immutable: brokers, topics, leaders      client      shared by producer, consumer and admin
+metadata      refreshes the snapshot                   router      routes and retries one request
 schedule      when to refresh                          nodes       connections by node and lane
-bootstrap     the first contact, and the next          coordinators  who coordinates what
-leaders       one question to many leaders             list_offsets  offsets by time
-fetch, fetch_request  a piece of a log, without session  supervisor  the task that owns all tasks
+bootstrap     finds the cluster                        coordinators  lookup of coordinators
+leaders       one request to each of many leaders      list_offsets  offsets by time
+fetch, fetch_request  fetches without a session        supervisor  the task that owns all tasks
 """
 
 from aiokwire.cluster.client import Client

@@ -19,11 +19,11 @@ NAMES: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "
 
 
 def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None = None) -> pa.RecordBatch:
-    """The records of `batches`, each from its entry of `from_offsets` on, as one Arrow record batch.
+    """Return the records of `batches`, each from its entry of `from_offsets` on, as one Arrow record batch.
 
     Columns: topic (dictionary), partition, offset, timestamp (milliseconds, UTC), timestamp_type, key, value, headers
     (a list of name and value). Bytes are copied once, from the batch into Arrow's memory. A timestamp of -1 means
-    that the broker kept none.
+    that the record has none.
 
     Raises: ConfigurationError: without pyarrow; CorruptRecord: naming topic, partition and offset; InvalidArgument: for
         more than 2 GiB.
@@ -39,7 +39,7 @@ def to_arrow(batches: Sequence[RecordBatch], from_offsets: Iterable[int] | None 
 
 
 def columns_to_arrow(columns: Columns, names: Sequence[str] = NAMES) -> pa.RecordBatch:
-    """Filled columns as an Arrow record batch, not copied; with `names` these of `NAMES` only, in that order.
+    """Return filled columns as an Arrow record batch, not copied; `names` selects and orders them.
 
     Raises: ConfigurationError: without pyarrow.
     """
@@ -50,18 +50,18 @@ def columns_to_arrow(columns: Columns, names: Sequence[str] = NAMES) -> pa.Recor
 
 
 def need_arrow() -> None:
-    """Before anything is taken that only Arrow can hold.
+    """Check that pyarrow is installed.
 
     Raises: ConfigurationError: without pyarrow.
     """
     try:
-        import pyarrow  # noqa: F401  # only whether it is there
+        import pyarrow  # noqa: F401  # only a check
     except ImportError as error:
         raise ConfigurationError("Arrow needs pyarrow: install aiokwire[arrow]") from error
 
 
 class _Exported:
-    """What Arrow's libraries take: `__arrow_c_array__` gives the schema and the data as capsules."""
+    """Exports columns to Arrow libraries: `__arrow_c_array__` returns schema and data as capsules."""
 
     __slots__ = ("_columns", "_names")
 

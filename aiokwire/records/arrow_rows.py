@@ -1,6 +1,6 @@
-"""Arrow arrays as the kernel reads them, for `ArrowRows`: which types become records, and where their buffers are.
+"""Arrow arrays as input of `ArrowRows`: the supported types, and their buffers.
 
-Nothing is copied but dictionaries (decoded) and types that only differ in layout (views, fixed sizes, small numbers).
+Copies only dictionaries (decoded) and types of another layout (views, fixed sizes, small numbers).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PER_MS = {"s": -1000, "ms": 1, "us": 1000, "ns": 1_000_000}
 
 
 def rows_of(batch: pa.RecordBatch) -> ArrowRows:
-    """The records of an Arrow record batch, by the names of its columns; none of them has to be there.
+    """Return the records of an Arrow record batch. Every column is optional.
 
     `key` and `value`: binary or text; `headers`: lists of (name, value); `timestamp`: a timestamp, or milliseconds
     since 1970; `partition`: a whole number. A null is a null key or value, no headers, no given timestamp or partition.
@@ -52,7 +52,7 @@ def rows_of(batch: pa.RecordBatch) -> ArrowRows:
 
 
 def _plain(array: Any) -> Any:
-    """Without dictionary, runs and extension types."""
+    """Return an array without dictionary, run-end and extension types."""
     import pyarrow as pa
 
     if isinstance(array, pa.ExtensionArray):

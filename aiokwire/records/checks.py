@@ -1,4 +1,4 @@
-"""What the broker asks of a batch's records: are they sound, which is the newest, which comes first after a time."""
+"""The broker's checks of a batch: validation, the newest record, the first one after a time."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class RecordCheck(NamedTuple):
 def validate_records(batch: RecordBatch, earliest: int | None = None) -> RecordCheck:
     """Walk every record of `batch` in compiled code, decoding none; timestamps before `earliest` are late.
 
-    Raises: CorruptRecord: when a record, or their number, does not fit the batch's bytes.
+    Raises: CorruptRecord: a record, or their count, does not fit the batch's bytes.
     """
     return RecordCheck(*(batch.inspect() if earliest is None else batch.inspect(earliest)))
 
 
 def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, int] | None:
-    """Offset and timestamp of the first record at or after `timestamp`, or None.
+    """Return offset and timestamp of the first record at or after `timestamp`, or None.
 
     Raises: CorruptRecord: when a record before it is damaged.
     """
@@ -40,7 +40,7 @@ def find_offset_for_timestamp(batch: RecordBatch, timestamp: int) -> tuple[int, 
 
 
 def max_timestamp_record(batch: RecordBatch) -> tuple[int, int]:
-    """The largest timestamp and the offset of the first record that has it; (-1, -1) when there is none.
+    """Return the largest timestamp and the offset of the first record that has it; (-1, -1) if none has.
 
     Raises: CorruptRecord: when a record is damaged.
     """

@@ -1,7 +1,7 @@
-"""CRC-32C, by the `crc32c` package's extension module alone; the kernel and the broker's log take it from here.
+"""CRC-32C for the kernel and the broker's log, from the extension module of the `crc32c` package.
 
-The package's own `__init__` reads its version through `importlib.metadata` and loads a command line's parser: with all
-that those import, a quarter of the time that a client takes to import, for nothing that is used.
+The package's own `__init__` imports `importlib.metadata` and a command line parser, which are not used
+here and would take a quarter of a client's import time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def _load() -> ModuleType:
         if spec is not None and spec.loader is not None:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
-            return sys.modules.setdefault(_EXTENSION, module)  # the package takes it from there, if anyone imports it
-    return importlib.import_module("crc32c")  # packed in another way: a zip file, a frozen program
+            return sys.modules.setdefault(_EXTENSION, module)  # where the package finds it, if it is imported
+    return importlib.import_module("crc32c")  # a zip file, a frozen program
 
 
 crc32c: Callable[..., int] = (sys.modules.get(_EXTENSION) or _load()).crc32c

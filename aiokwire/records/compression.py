@@ -1,7 +1,7 @@
-"""The five codecs of Kafka's batches, by number, with a limit on what decompression may yield.
+"""The five codecs of Kafka's batches, with a limit on the decompressed size.
 
-The kernel calls `compress` and `decompress` once per batch. The limit holds while decompressing: a hostile batch never
-gets the memory that it asks for. Codec libraries load when their codec is first used.
+The kernel calls `compress` and `decompress` once per batch. The limit applies during decompression:
+a hostile batch never allocates more. Codec libraries load at the first use of their codec.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 << 10
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-# What a stream's second and later parts are fed in: the libraries copy what they leave unread, and thousands of tiny
-# parts must not each copy all the rest. The first part, nearly always the only one, gets everything at once.
+# The input size for the second and later parts of a stream: the libraries copy unread input, and thousands of tiny
+# parts must not each copy the rest. The first part, nearly always the only one, gets all input at once.
 _WINDOW = 4 << 10
 _LEVELS = {
     Compression.GZIP: range(-1, 10),
@@ -40,13 +40,13 @@ _LIBRARIES: dict[int, str] = {
     Compression.LZ4: "lz4.frame",
     Compression.ZSTD: "zstandard",
 }
-# More than this is put together in place: a list of its pieces and what they are joined to would be twice as much.
+# Larger outputs are joined in place: a list of pieces and their joined copy would take twice the memory.
 _JOINED = 4 << 20
 _per_thread = threading.local()
 
 
 def check_level(codec: int, level: int | None) -> None:
-    """Fail early when `compress` would not take these; loads the codec's library.
+    """Check codec and level, and load the codec's library, before `compress` is called.
 
     Raises: InvalidArgument: for an unknown codec or a level that it does not have; ConfigurationError: when the
         codec's library is missing.
@@ -66,7 +66,7 @@ def check_level(codec: int, level: int | None) -> None:
 
 
 def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int = 2) -> bytes:
-    """`data` as one compressed stream; `magic` is the message format that it is for.
+    """Compress `data` as one stream, for message format `magic`.
 
     Raises: InvalidArgument: for an unknown codec or level; ConfigurationError: when the codec's library is missing.
     """
@@ -86,7 +86,7 @@ def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int =
 
 
 def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
-    """What `data` was before compression.
+    """Decompress `data`.
 
     Raises: CorruptRecord: for damaged bytes, an unknown codec, or more than `limit` bytes; ConfigurationError: when
         the codec's library is missing.
@@ -99,13 +99,13 @@ def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
         return reader(view, limit)
     except (CorruptRecord, ConfigurationError, MemoryError):
         raise
-    except Exception as error:  # each library has classes of its own, some of them plain RuntimeError
+    except Exception as error:  # each library has its own classes, some a plain RuntimeError
         name = Compression(codec).name.lower()
         raise CorruptRecord(f"the {name} data is damaged: {error}") from error
 
 
 class TooLarge(CorruptRecord):
-    """More comes out of compressed data than the limit for one batch allows."""
+    """The decompressed data exceeds the limit for one batch."""
 
 
 def _too_large(limit: int) -> TooLarge:
@@ -145,7 +145,7 @@ def _gunzip(view: memoryview, limit: int) -> bytes:
 
 
 class _Output:
-    """What comes out of a decompressor, piece by piece, up to a limit."""
+    """Collects the output of a decompressor, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self.room = limit
@@ -166,7 +166,7 @@ class _Output:
             self._parts.clear()
 
     def joined(self) -> bytes:
-        """All of it; nothing is added afterwards."""
+        """Return the whole output. Call it last."""
         if self._stream is not None:
             return self._stream.getvalue()
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -230,7 +230,7 @@ def _unsnappy(view: memoryview, limit: int) -> bytes:
 
 
 def _lz4_header_end(frame: Buffer) -> int:
-    """Where the header checksum of the frame lies; 0 when there is no such header."""
+    """Return the position of the header checksum; 0 without a valid header."""
     head = memoryview(frame)[:20]
     if len(head) < 7 or head[:4] != _LZ4_MAGIC:
         return 0

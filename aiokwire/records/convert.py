@@ -1,6 +1,6 @@
-"""Batches from one message format to another: for old producers' and old consumers' requests to the broker.
+"""Conversion of batches between message formats, for requests of old producers and consumers.
 
-Record by record, unlike everything else here: only clients older than 0.11 need it.
+It decodes each record, unlike the rest of the package: only clients older than 0.11 need it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def convert(
     leader_epoch: int = -1,
     max_decompressed: int = DEFAULT_LIMIT,
 ) -> bytes:
-    """The batches of `data` in format `to_magic`; those that have it already are kept byte for byte.
+    """Return the batches of `data` in format `to_magic`; batches already in it are kept byte for byte.
 
-    With `base_offset` the records get consecutive offsets from there, as a broker gives them to what an old producer
-    sends; without, they keep theirs. What the older format cannot hold is left out: headers, producer state, control
+    With `base_offset` the records get consecutive offsets from there, as a broker assigns them to records of an old
+    producer; without it they keep theirs. Drops what the older format cannot hold: headers, producer state, control
     batches, in format 0 timestamps; zstd becomes gzip.
 
-    Raises: CorruptRecord: for damaged bytes, a batch that is cut off included; InvalidArgument: for an unknown format.
+    Raises: CorruptRecord: for damaged bytes or a batch that is cut off; InvalidArgument: for an unknown format.
     """
     if to_magic not in (0, 1, 2):
         raise InvalidArgument(f"there is no message format {to_magic}")

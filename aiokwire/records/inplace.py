@@ -1,7 +1,7 @@
-"""Changes to sealed batches without decoding a record: what a broker stamps on them, and a producer at a retry.
+"""Changes to sealed batches without decoding records: by the broker, and by a producer's retry.
 
-Buffers may hold several batches of format 2, one behind the other. Offsets and leader epoch lie outside of the
-checksum; a change of anything else is followed by a new one.
+Buffers may hold several consecutive batches of format 2. The checksum does not cover offsets and
+leader epoch; any other change updates it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _seal_again(buffer: WritableBuffer, batch: RecordBatch) -> None:
 def assign_offsets(
     buffer: WritableBuffer, base_offset: int, leader_epoch: int, batches: Sequence[RecordBatch] | None = None
 ) -> int:
-    """Give the batches their place in the log; return the offset behind the last one.
+    """Assign offsets and leader epoch to batches; return the offset after the last one.
 
     `batches` are the `scan_batches` of `buffer`, all of format 2, when the caller has them.
 
@@ -52,7 +52,7 @@ def assign_offsets(
 
 
 def set_log_append_time(buffer: WritableBuffer, timestamp: int) -> None:
-    """Let all records carry the broker's time.
+    """Set the broker's time as the timestamp of all records.
 
     Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1.
     """
@@ -75,7 +75,7 @@ def set_max_timestamp(buffer: WritableBuffer, timestamp: int) -> None:
 
 
 def set_producer_state(buffer: WritableBuffer, producer_id: int, producer_epoch: int, base_sequence: int) -> None:
-    """Give a sealed batch another producer id, epoch and first sequence number: after the epoch was bumped.
+    """Set producer id, epoch and first sequence number of a sealed batch, after the epoch was bumped.
 
     Raises: CorruptRecord: for a cut batch; InvalidArgument: for formats 0 and 1, or several batches.
     """

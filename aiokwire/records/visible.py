@@ -1,4 +1,4 @@
-"""Which batches of a fetched piece of log are for its reader. Used by the consumer, and by `Client.fetch`."""
+"""Selection of the visible batches of a fetch. Used by the consumer and by `Client.fetch`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from aiokwire.records._batch import RecordBatch
 
 
 class Visible:
-    """Which batches of a fetched piece of log are for the reader, and where the position ends."""
+    """The visible batches of a fetch, and the position after them."""
 
     __slots__ = ("batches", "begin", "end", "epoch")
 
     def __init__(self, begin: int) -> None:
         self.batches: list[tuple[RecordBatch, int]] = []  # each with the position after it
-        self.begin = begin  # what lies before the first batch is not for the reader
+        self.begin = begin  # offsets between this and the first batch are not visible
         self.end = begin
         self.epoch = -1  # of the last batch
 

@@ -1,7 +1,7 @@
-"""The pytest plugin: fixtures for tests that need a Kafka. Loaded by pytest itself where aiokwire is installed.
+"""The pytest plugin: fixtures for tests that need a Kafka broker. pytest loads it if aiokwire is installed.
 
-Nothing of aiokwire is imported until a test requests a fixture. A broker of an async test runs on the loop of that
-test (with pytest-asyncio, or anyio's plugin), the broker of any other test in a thread.
+Nothing of aiokwire is imported until a test requests a fixture. The broker of an async test runs on that test's
+loop (with pytest-asyncio, or anyio's plugin), the broker of any other test in a thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def kafka_broker_options() -> dict[str, Any]:
 
 @pytest.fixture
 def kafka_broker(request: pytest.FixtureRequest, kafka_broker_options: dict[str, Any]) -> Iterator[Any]:
-    """A Kafka of its own for each test, in memory, at free ports of loopback; its journal is on.
+    """A broker for each test, in memory, at free ports of loopback; its journal is on.
 
     A `Broker` in async tests; in all others a `ThreadedBroker`, whose methods block.
     """
@@ -53,7 +53,7 @@ def _loop_scope(request: pytest.FixtureRequest) -> str:
     marker = request.node.get_closest_marker("asyncio")
     chosen = (marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")) if marker is not None else None
     if chosen is None:
-        with contextlib.suppress(ValueError):  # pytest-asyncio is not there, or has no such option
+        with contextlib.suppress(ValueError):  # pytest-asyncio is not installed, or has no such option
             chosen = request.config.getini("asyncio_default_test_loop_scope")
     return str(chosen or "function")
 
@@ -92,7 +92,7 @@ def kafka_session_broker_options() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def kafka_session_broker(kafka_session_broker_options: dict[str, Any]) -> Iterator[ThreadedBroker]:
-    """One Kafka for all tests of a process, in a thread; each worker of pytest-xdist has one of its own."""
+    """One broker for all tests of a process, in a thread; each worker of pytest-xdist has its own."""
     from aiokwire.testing.threaded import ThreadedBroker
 
     with ThreadedBroker(**kafka_session_broker_options) as broker:

@@ -12,15 +12,15 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from aiokwire.broker import Broker, Faults, Hold, On, Rule
 from aiokwire.records import Record
 
-# Parts of the broker's interface that act upon its loop: calls of theirs run there too.
+# Parts of the broker's interface that use its loop: their methods run there, too.
 _ON_ITS_LOOP = (Faults, On, Rule, Hold)
 
 
 class ThreadedBroker:
     """Run a `Broker` in a thread: `with ThreadedBroker() as broker: client_of_any_library(broker.bootstrap_servers)`.
 
-    Takes the options of `Broker`. Every method of `Broker` and of `Broker.faults` is there as a blocking call; methods
-    may be called from any thread. The typed ones are those that most tests need.
+    Takes the options of `Broker`. Every method of `Broker` and of `Broker.faults` is available as a blocking call,
+    from any thread. The methods that most tests need are typed.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -74,7 +74,7 @@ class ThreadedBroker:
 
         `timeout` in seconds.
 
-        Raises: RequestTimedOut: naming how many there are.
+        Raises: RequestTimedOut: too few records; the message has their count.
         """
         found: list[Record] = self._call(self._broker.wait_for_records, topic, count, timeout=timeout)
         return found
@@ -92,7 +92,7 @@ class ThreadedBroker:
 
 
 def _blocking(value: Any, call: Any) -> Any:
-    """A method as a call that blocks until the loop has run it; an object of the loop's with such methods."""
+    """Wrap a method in a blocking call on the loop, an object of the loop in a proxy with such methods."""
     if isinstance(value, _ON_ITS_LOOP):
         return _OnItsLoop(value, call)
     if callable(value):
@@ -101,7 +101,7 @@ def _blocking(value: Any, call: Any) -> Any:
 
 
 class _OnItsLoop:
-    """A rule, or a request that is held, in the hands of another thread."""
+    """A proxy, for other threads, of a rule or a held request."""
 
     def __init__(self, value: Any, call: Any) -> None:
         self._value = value

@@ -22,7 +22,7 @@ from aiokwire.errors import ConfigurationError
 def test_every_default_is_a_value_that_its_config_takes() -> None:
     for key in [*topic_keys().values(), *broker_keys().values()]:
         if key.default is not None:
-            key.parse(key.default)
+            assert key.parse(key.default) is not None, key.name
 
 
 def test_every_synonym_exists() -> None:

@@ -205,9 +205,11 @@ async def test_a_start_retries_and_logs_it_once_at_first(clusters: Clusters, cap
 
 
 async def test_a_start_gives_up_with_what_was_tried_and_for_how_long(free_port: int) -> None:
-    client = Client(ClientConfig(**{**FAST, "bootstrap_servers": f"127.0.0.1:{free_port}", "bootstrap_timeout_ms": 50}))
+    client = Client(
+        ClientConfig(**{**FAST, "bootstrap_servers": f"127.0.0.1:{free_port}", "bootstrap_timeout_ms": 300})
+    )
     with pytest.raises(
-        ConnectionFailed, match=r"Connection refused.*tried \d+ times in 0\.\d s \(bootstrap_timeout_ms"
+        ConnectionFailed, match=r"Connection refused.*tried \d+ times in \d\.\d s \(bootstrap_timeout_ms"
     ):
         await client.start()
 
@@ -569,7 +571,7 @@ async def test_any_node_is_asked_beside_a_silent_one(clusters: Clusters) -> None
     async with clusters(2) as cluster, client_of(cluster, bootstrap_servers=cluster.bootstrap[0]) as client:
         cluster.nodes[0].silent = {ApiKey.METADATA}
         with anyio.fail_after(8):
-            await client.request(ASK)
+            assert len((await client.request(ASK)).brokers) == 2
 
 
 async def test_a_request_waits_for_a_missing_leader(clusters: Clusters) -> None:

@@ -360,6 +360,7 @@ async def test_a_silent_node_does_not_hold_a_refresh_up(clusters: Clusters, monk
         with anyio.fail_after(5):
             for _ in range(4):
                 await client.metadata.update()
+        assert client.metadata.last_error is None
 
 
 async def test_hooks_receive_snapshots_and_may_fail(clusters: Clusters, caplog: pytest.LogCaptureFixture) -> None:
