@@ -111,7 +111,7 @@ async def test_many_records_over_all_partitions_keep_their_order_within_each(bro
     assert len({(record.partition, record.key) for record in records}) == keys
 
 
-async def test_a_batch_of_values_is_sent_at_once(broker: BrokerUnderTest) -> None:
+async def test_many_values_are_sent_with_one_call(broker: BrokerUnderTest) -> None:
     topic = broker.create()
     values = [b"%d" % number for number in range(5000)]
     async with Producer(broker.bootstrap_servers) as producer:

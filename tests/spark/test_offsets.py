@@ -45,7 +45,7 @@ def test_a_checkpoints_offset_is_sorted_by_topic_and_number() -> None:
     assert from_json(kept) == ({A0: 4, A1: 2, B2: 3, B10: 1}, {})
 
 
-def test_topic_ids_are_kept_beside_the_topics() -> None:
+def test_topic_ids_are_stored_with_the_topics() -> None:
     kept = json.loads(json.dumps(to_json({A0: 4}, {"a": "0f"})))
     assert kept == {"@aiokwire": {"ids": {"a": "0f"}, "v": 1}, "a": {"0": 4}}
     assert from_json(kept) == ({A0: 4}, {"a": "0f"})

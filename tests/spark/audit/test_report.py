@@ -281,7 +281,7 @@ def test_the_verdict_names_findings_that_do_not_fail_the_audit() -> None:
     assert audit_verdict(both) in _Document(audit_as_html(both)).text
 
 
-def test_pictures_in_the_document_are_whole() -> None:
+def test_images_in_the_document_are_complete() -> None:
     pytest.importorskip("matplotlib")
     sources = [value for name, value in _Document(audit_as_html(full())).attributes if name == "src"]
     assert len(sources) == 8

@@ -90,7 +90,7 @@ def json_of(values: list[bytes | None], kind: StructType) -> list[Any]:
     return batch.column("value").to_pylist()
 
 
-def test_plain_columns_are_what_spark_expects() -> None:
+def test_plain_columns_have_the_types_that_spark_expects() -> None:
     batch = converted([b"v"], columns="topic,timestamp,timestampType,key,partition", includeHeaders="true")
     assert [(field.name, str(field.type)) for field in batch.schema] == [
         ("topic", "string"),

@@ -65,7 +65,7 @@ GOOD: Final = (
 )
 
 
-def test_good_records_are_read_at_once() -> None:
+def test_valid_records_are_decoded_by_arrow_in_one_call() -> None:
     values: list[bytes | None] = [GOOD, None, b"{}", b'{"a":null,"g":null,"e":null}', GOOD]
     assert is_at_once(values)
     found, faults = both(values)

@@ -31,7 +31,7 @@ def test_a_configured_spark_home_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.timeout(60)
-def test_the_daemon_loads_what_tasks_need_before_it_forks_and_starts_no_thread() -> None:
+def test_the_daemon_preloads_the_modules_of_tasks_and_starts_no_thread() -> None:
     code = (
         "import threading, sys, aiokwire.spark.daemon;"
         "needed = ['pyarrow', 'pyspark.worker', 'aiokwire.spark.source.scan', 'aiokwire.spark.sink.writing'];"

@@ -10,7 +10,7 @@ from aiokwire.errors import ConfigurationError
 from aiokwire.spark.pipelines.declaration import Pipeline, Sink, Source, Step, Trigger, Watermark
 
 
-def test_a_pipeline_is_made_call_by_call() -> None:
+def test_a_pipeline_is_built_by_chained_calls() -> None:
     pipeline = (
         Pipeline.read("orders", json="id int, at timestamp", watermark={"at": "2 hours"})
         .read("eu.rates", string=True)

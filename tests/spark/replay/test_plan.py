@@ -55,7 +55,7 @@ def test_decoded_values_cannot_be_replayed() -> None:
         check_replayable({"schema": "`key` binary, `value` struct<n int>, `offset` bigint"})
 
 
-def test_a_partition_has_one_writer_where_partitions_are_kept() -> None:
+def test_a_partition_has_one_writer_if_partitions_are_kept() -> None:
     files = [data(0, 9), data(0, 9, partition=1), data(0, 9, topic="other")]
     ranges = [Range(*file.tp, 0, 10) for file in files]
     found = shares(ranges, files, keep_partitions=True, exactly_once=True, tasks=4)

@@ -54,7 +54,7 @@ def test_topics_and_partitions_are_left_out() -> None:
         ((GreaterThan(OFFSET, 99),), []),
     ],
 )
-def test_offsets_bound_what_is_read(filters: tuple[Filter, ...], expected: list[tuple[int, int]]) -> None:
+def test_filters_on_offsets_bound_the_read(filters: tuple[Filter, ...], expected: list[tuple[int, int]]) -> None:
     assert [(each.start, each.end) for each in left(*filters)] == expected
 
 

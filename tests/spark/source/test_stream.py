@@ -52,7 +52,7 @@ def numbered(count: int, start: int = 0) -> list[bytes | None]:
     return [b"%d" % number for number in range(start, start + count)]
 
 
-def test_a_stream_goes_from_microbatch_to_microbatch(kafka: Kafka) -> None:
+def test_a_stream_advances_by_microbatches(kafka: Kafka) -> None:
     topic = kafka.topic(2)
     query = Query(kafka.servers, topic)
     assert query.begin() == {topic: {"0": 0, "1": 0}}
