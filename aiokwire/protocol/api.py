@@ -1,6 +1,8 @@
-"""What the generated messages are made of: their bases, their version ranges, and the registry of requests.
+"""What the generated messages are made of: their bases, their version ranges, and the registry of
+requests.
 
-Used by the generated modules in `messages/` and, through the package's front door, by all who send or serve them.
+Used by the generated modules in `messages/` and, through the package's front door, by all who send
+or serve them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _REPR_BYTES = 40
 
 
 class VersionRange(NamedTuple):
-    """Both ends included; `flexible` is the first flexible version, or a number above `max` when there is none."""
+    """Both ends included; `flexible` is the first flexible version, or a number above `max` when
+    there is none."""
 
     min: int
     max: int
@@ -48,7 +51,8 @@ class VersionRange(NamedTuple):
 
 
 class Message:  # noqa: PLW1641 - mutable, so equal ones have no common hash
-    """A struct of the protocol. Its fields are its slots, in wire order, with `unknown_tags` last where it has tags."""
+    """A struct of the protocol. Its fields are its slots, in wire order, with `unknown_tags` last
+    where it has tags."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -94,7 +98,8 @@ class Struct(Message):
 
 
 class Data(Message):
-    """A message that is not sent as such: it stands inside a bytes field or a control record (see `embedded`)."""
+    """A message that is not sent as such: it stands inside a bytes field or a control record (see
+    `embedded`)."""
 
     __slots__ = ()
 
@@ -110,7 +115,8 @@ class Response(Message):
     VERSIONS: ClassVar[VersionRange]
 
     def error_codes(self) -> Iterator[int]:
-        """Yield its error code and those of the entries in its lists, 0 included; nothing where it has none."""
+        """Yield its error code and those of the entries in its lists, 0 included; nothing where it
+        has none."""
         return iter(())
 
 
@@ -130,14 +136,17 @@ class Request(Message, Generic[R_co]):
     """Who serves it in a current Kafka: "broker", "controller"."""
     RESPONSE: ClassVar[type[Response]]
     FIRST_VERSION_WITH: ClassVar[Mapping[str, int]] = {}
-    """Fields of the request or its structs that its first version does not have, and the version that added them."""
+    """Fields of the request or its structs that its first version does not have, and the version
+    that added them."""
 
     def broker_wait_ms(self) -> int:
-        """Return how long the request lets the broker wait before it responds; 0 if it must respond at once."""
+        """Return how long the request lets the broker wait before it responds; 0 if it must respond
+        at once."""
         return 0
 
     def coordinator_key(self) -> str:
-        """Return the group or transactional id whose coordinator the request is for; empty if it needs none."""
+        """Return the group or transactional id whose coordinator the request is for; empty if it
+        needs none."""
         return ""
 
 

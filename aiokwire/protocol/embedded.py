@@ -1,5 +1,5 @@
-"""Messages within bytes fields: a 2-byte version, then the body. Consumer groups carry their members' subscriptions and
-assignments this way, through a broker that does not look inside.
+"""Messages within bytes fields: a 2-byte version, then the body. Consumer groups carry their
+members' subscriptions and assignments this way, through a broker that does not look inside.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def encode_embedded(data: Data, version: int) -> bytes:
 
 
 def decode_embedded(content: Buffer, data_type: type[D]) -> D:
-    """The message, whichever version it has. One newer than known here is read as the newest known: these messages only
-    grow at their end.
+    """The message, whichever version it has. One newer than known here is read as the newest known:
+    these messages only grow at their end.
 
     Raises:
         ProtocolViolation: the bytes are no such message.

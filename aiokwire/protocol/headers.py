@@ -1,8 +1,9 @@
 """The headers before every request and response body, and whole frames.
 
-A request's header is version 2 (tagged fields) where its body is flexible, else 1; only ControlledShutdown version 0
-has version 0, without a client id. A response's header is version 1 where its body is flexible, except that of
-ApiVersions: a client has to read it before it knows what the broker speaks (KIP-511).
+A request's header is version 2 (tagged fields) where its body is flexible, else 1; only
+ControlledShutdown version 0 has version 0, without a client id. A response's header is version 1
+where its body is flexible, except that of ApiVersions: a client has to read it before it knows what
+the broker speaks (KIP-511).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class RequestHeader(NamedTuple):
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """0, 1 or 2. An API that is not known here is taken to have version 1, which every later one begins with."""
+    """0, 1 or 2. An API that is not known here is taken to have version 1, which every later one
+    begins with."""
     if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
         return 0
     try:
@@ -47,7 +49,8 @@ def response_header_version(response: type[Response], version: int) -> int:
 def encode_request(
     request: Request, version: int, correlation_id: int, client_id: str | None, unknown_tags: UnknownTags = ()
 ) -> list[Buffer]:
-    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are not copied.
+    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are
+    not copied.
 
     Raises:
         UnsupportedVersion: there is no such version, or it cannot carry what the request holds.
@@ -66,7 +69,8 @@ def encode_request(
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> list[Buffer]:
-    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are not copied.
+    """The whole frame, its size included, as chunks for one scatter write. Large byte fields are
+    not copied.
 
     Raises:
         UnsupportedVersion: there is no such version, or it cannot carry what the response holds.
@@ -81,12 +85,12 @@ def encode_response(response: Response, version: int, correlation_id: int) -> li
 
 
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
-    """The header of a frame (without its size), and where the body begins.
+    """Return the header of a frame (without its size), and the position of the body.
 
-    Looks no further, so that a broker can answer APIs and versions that it does not know.
+    Does not read the body, so that a broker can respond to unknown APIs and versions.
 
     Raises:
-        ProtocolViolation: the bytes are no request header.
+        ProtocolViolation: the bytes are not a request header.
     """
     src = CompactReader(frame)
     api_key = src.int16()
@@ -99,14 +103,15 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
 
 
 def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHeader, Request]:
-    """A whole request from a frame without its size.
+    """Decode a request from a frame without its size.
 
-    With `trailing` bytes behind its end are overlooked, as Kafka does: librdkafka's Metadata request has some.
+    With `trailing`, bytes after the request are ignored, as in Kafka: librdkafka's Metadata request
+    has some.
 
     Raises:
         KeyError: there is no such API.
         UnsupportedVersion: the API has no such version.
-        ProtocolViolation: the bytes are not what the header says.
+        ProtocolViolation: the bytes are not a request of this API and version.
     """
     header, position = decode_request_header(frame)
     kind = request_type(header.api_key)
@@ -124,7 +129,8 @@ def decode_request(frame: Buffer, *, trailing: bool = False) -> tuple[RequestHea
 def decode_response(frame: Buffer, response_type: type[R], version: int) -> R:
     """A response from a frame without its size, which begins with the correlation id.
 
-    A broker that does not speak the version of an ApiVersions request answers in version 0, whatever was asked.
+    A broker that does not speak the version of an ApiVersions request answers in version 0,
+    whatever was asked.
 
     Raises:
         UnsupportedVersion: there is no such version.

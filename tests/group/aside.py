@@ -12,12 +12,12 @@ import anyio
 
 from aiokwire.broker import Broker
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 
 @contextlib.contextmanager
 def broker_aside(**options: Any) -> Iterator[Broker]:
-    """It serves while the caller's loop does not."""
+    """Run a broker that responds while the caller's loop is blocked."""
     served = threading.Event()
     brokers: list[Broker] = []
     stop: list[tuple[asyncio.AbstractEventLoop, anyio.Event]] = []
@@ -32,11 +32,11 @@ def broker_aside(**options: Any) -> Iterator[Broker]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
     thread.start()
-    assert served.wait(PATIENCE)
+    assert served.wait(TIMEOUT)
     loop, ended = stop[0]
     try:
         yield brokers[0]
     finally:
         loop.call_soon_threadsafe(ended.set)
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
         assert not thread.is_alive()

@@ -1,4 +1,5 @@
-"""A handler that blocks the loop for longer than a session: the member stays, and is told what blocked it."""
+"""A handler that blocks the loop for longer than a session: the member stays, and reports the
+blocking line."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ BROKER: dict[str, Any] = {
 
 
 def handler() -> None:
-    """The code that is to be blamed."""
+    """Block the loop."""
     time.sleep(3 * SESSION_MS / 1000)
 
 
@@ -34,7 +35,7 @@ async def first_block(events: EventStream[ConsumerEvent]) -> BlockedLoop:
         async for event in events:
             if isinstance(event, LoopBlocked):
                 return event.blocked
-    raise AssertionError("nobody noticed")
+    raise AssertionError("no event")
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -51,7 +52,7 @@ async def test_a_member_survives_a_blocked_loop_and_the_blocking_line_is_reporte
             before = broker.faults.group("g")
             handler()
             seen += [await reader.getone(timeout=5) for _ in range(15)]
-            assert len({(record.partition, record.offset) for record in seen}) == 20, "nothing came twice"
+            assert len({(record.partition, record.offset) for record in seen}) == 20, "no record is repeated"
             after = broker.faults.group("g")
             assert (list(after.members), after.generation) == (list(before.members), before.generation)
             assert listener.events == [("assigned", t(0, 1))]

@@ -1,4 +1,5 @@
-"""Faults of the coordinator while its group works: no member loses a partition or a commit, or leaves too late."""
+"""Faults of the coordinator while its group works: no member loses a partition or a commit, or
+leaves too late."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ async def test_a_commit_waits_for_a_coordinator_that_loads_the_group(kafka_broke
 async def test_a_node_that_accepts_connections_and_never_responds_does_not_stop_a_member(
     kafka_broker: Broker, protocol: str
 ) -> None:
-    """Another node coordinates the group and leads the partitions now; only missing responses reveal it."""
+    """Another node coordinates the group and leads the partitions now; only missing responses
+    reveal it."""
     listener = RecordingListener()
     options = {"group_protocol": protocol, "enable_auto_commit": False, "request_timeout_ms": 200, "listener": listener}
     gone = kafka_broker.faults.coordinator("g")

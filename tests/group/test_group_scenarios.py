@@ -1,4 +1,5 @@
-"""Scenarios of groups that hurt users of other clients, on the embedded broker; docs/scenarios.md lists them all."""
+"""Group scenarios that failed in other clients, on the embedded broker; docs/scenarios.md lists all
+scenarios."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def kafka_broker_options() -> dict[str, Any]:
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_16_a_member_reads_a_recreated_topic_from_its_start(kafka_broker: Broker, protocol: str) -> None:
-    """With fewer partitions. What the group had committed was about the old one."""
+    """The new topic has fewer partitions, and the committed offsets belong to the old one."""
     await fill(kafka_broker, 4)
     async with member(kafka_broker, group_protocol=protocol, metadata_max_age_ms=20) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(40)]
@@ -44,7 +45,7 @@ async def test_16_a_member_reads_a_recreated_topic_from_its_start(kafka_broker: 
         await kafka_broker.delete_topic("t")
         await kafka_broker.create_topic("t", 2)
         await fill(kafka_broker, 2, 3)
-        await read_anew(reader)
+        await read_recreated(reader)
         await until(lambda: reader.assignment == t(0, 1))
         with anyio.fail_after(5):
             while {place and place.offset for place in (await reader.committed()).values()} != {3}:
@@ -52,8 +53,9 @@ async def test_16_a_member_reads_a_recreated_topic_from_its_start(kafka_broker: 
                 await reader.commit()
 
 
-async def read_anew(reader: Consumer[bytes, bytes]) -> None:
-    """All of the new topic; what was read before the group handed it out and not committed may come again."""
+async def read_recreated(reader: Consumer[bytes, bytes]) -> None:
+    """Read all of the new topic. Records that were read before the rebalance and not committed may
+    be repeated."""
     wanted = {(partition, offset) for partition in (0, 1) for offset in range(3)}
     seen: set[tuple[int, int]] = set()
     while seen != wanted:
@@ -64,7 +66,7 @@ async def read_anew(reader: Consumer[bytes, bytes]) -> None:
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_16_a_partition_missing_in_a_recreated_topic_is_not_an_error_before_it_is_revoked(protocol: str) -> None:
-    """Heartbeats come every few seconds, and the member learns from the metadata first."""
+    """Heartbeats are seconds apart, so the member learns of it from the metadata first."""
     async with Broker(topics={"t": 4}) as broker:
         await fill(broker, 4)
         options: dict[str, Any] = {"group_protocol": protocol, "metadata_max_age_ms": 20}
@@ -73,11 +75,11 @@ async def test_16_a_partition_missing_in_a_recreated_topic_is_not_an_error_befor
             await broker.delete_topic("t")
             await broker.create_topic("t", 2)
             await fill(broker, 2, 3)
-            await read_anew(reader)
+            await read_recreated(reader)
 
 
 class Foreigner:
-    """A member of another make, which says that it has whatever a test wants it to have."""
+    """A member of another client, which claims the partitions that a test chooses."""
 
     def __init__(self, raw: RawMember) -> None:
         self.raw = raw
@@ -85,13 +87,13 @@ class Foreigner:
         self.owned: set[TopicPartition] = set()
 
     async def join(self, claims: set[TopicPartition], generation: int) -> None:
-        """Join until a generation is whole; takes over what it is given."""
-        said = encode_subscription({"t"}, b"", claims, generation)
+        """Join until a generation is complete, and take over the assignment."""
+        subscription = encode_subscription({"t"}, b"", claims, generation)
         while True:
-            self.raw.send_join(protocols=[(COOPERATIVE, said)])
+            self.raw.send_join(protocols=[(COOPERATIVE, subscription)])
             if await self.raw.take_join() is ErrorCode.MEMBER_ID_REQUIRED:
                 continue
-            assert not self.raw.leads, "the other one was there before"
+            assert not self.raw.leads, "the reader joined first"
             self.raw.send_sync(version=4)
             code, given = await self.raw.take_sync(version=4)
             if code is ErrorCode.NONE:
@@ -99,7 +101,8 @@ class Foreigner:
                 return
 
     async def settle(self, reader: Consumer[Any, Any]) -> None:
-        """Follow every rebalance until both have something and neither has what is the other's."""
+        """Follow every rebalance until both members have partitions, and no partition has two
+        owners."""
         with anyio.fail_after(10):
             while not (self.owned and self.owned | reader.assignment == t(0, 1, 2, 3)):
                 if await self.raw.beat() is not ErrorCode.NONE:
@@ -109,19 +112,19 @@ class Foreigner:
 
 @pytest.mark.parametrize("newer", [False, True])
 async def test_40_of_two_claims_of_a_partition_the_newer_generation_counts(kafka_broker: Broker, newer: bool) -> None:
-    """Who missed a generation still says that it has what others were given in it."""
+    """A member that missed a generation still claims partitions that others received in it."""
     listener = RecordingListener()
     async with member(kafka_broker, listener=listener, enable_auto_commit=False) as reader:
         await assigned(reader, 0, 1, 2, 3)
         generation = reader.group_metadata().generation
         stranger = Foreigner(await RawMember.connect(kafka_broker))
         await stranger.join(t(0, 1), generation + 5 if newer else generation - 1)
-        assert stranger.owned <= (t(0, 1) if newer else set()), "whose word is older gets what the other gives up"
+        assert stranger.owned <= (t(0, 1) if newer else set()), "an older claim gets only revoked partitions"
         await stranger.settle(reader)
         assert stranger.owned == t(0, 1) or not newer
         kept = reader.assignment
         assert all(not (gone & kept) for name, gone in listener.events if name != "assigned"), (
-            "what stays never stopped"
+            "kept partitions are not revoked"
         )
         await stranger.raw.leave()
         await stranger.raw.client.close()
@@ -133,7 +136,7 @@ async def test_40_a_partition_claimed_twice_in_one_generation_is_first_revoked_f
         await assigned(reader, 0, 1, 2, 3)
         stranger = Foreigner(await RawMember.connect(kafka_broker))
         await stranger.join(t(0, 1), reader.group_metadata().generation)
-        assert not stranger.owned & t(0, 1), "it may not go on as if it had them"
+        assert not stranger.owned & t(0, 1), "they must be revoked first"
         await stranger.settle(reader)
         await stranger.raw.client.close()
 
@@ -142,7 +145,8 @@ async def test_40_a_partition_claimed_twice_in_one_generation_is_first_revoked_f
 async def test_40_a_member_that_returns_after_a_takeover_loses_its_partitions_first(
     kafka_broker: Broker, protocol: str
 ) -> None:
-    """It still believes that it has everything: its commits are refused, and it is told before it gets anything."""
+    """It still assumes its assignment: its commits are refused, and `lost` is called before it
+    receives partitions."""
     await fill(kafka_broker, 4)
     listener = RecordingListener()
     options = {"group_protocol": protocol, "enable_auto_commit": False}
@@ -157,7 +161,7 @@ async def test_40_a_member_that_returns_after_a_takeover_loses_its_partitions_fi
             await assigned(young, 0, 1, 2, 3)
             assert len(await young.getmany(40, timeout=5)) > 0
             await young.commit()
-            assert old.assignment == t(0, 1, 2, 3), "it has heard nothing"
+            assert old.assignment == t(0, 1, 2, 3), "it does not know yet"
             with pytest.raises(CommitFailed):
                 await old.commit(dict.fromkeys(t(0, 1, 2, 3), 0))
             silenced.remove()
@@ -170,11 +174,11 @@ async def test_40_a_member_that_returns_after_a_takeover_loses_its_partitions_fi
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_40_a_partition_missing_in_a_response_is_delayed_briefly(kafka_broker: Broker, protocol: str) -> None:
-    """Nothing is said about partition 1, and nothing about anything the second time."""
+    """The first response leaves out partition 1, the second one all partitions."""
     await fill(kafka_broker, 4)
 
     def some(request: offset_fetch.OffsetFetchRequest) -> offset_fetch.OffsetFetchResponse:
-        asked = request.groups[0]
+        group = request.groups[0]
         topics = [
             offset_fetch.OffsetFetchResponseTopics(
                 name=topic.name,
@@ -185,7 +189,7 @@ async def test_40_a_partition_missing_in_a_response_is_delayed_briefly(kafka_bro
                     if number != 1
                 ],
             )
-            for topic in asked.topics or []
+            for topic in group.topics or []
         ]
         return offset_fetch.OffsetFetchResponse(
             groups=[offset_fetch.OffsetFetchResponseGroup(group_id="g", topics=topics)]
@@ -197,14 +201,14 @@ async def test_40_a_partition_missing_in_a_response_is_delayed_briefly(kafka_bro
     async with member(kafka_broker, group_protocol=protocol) as reader:
         seen = [await reader.getone(timeout=5) for _ in range(40)]
         assert {record.partition for record in seen} == {0, 1, 2, 3}
-        assert [record.partition for record in seen].index(1) > 9, "the others did not wait for it"
+        assert [record.partition for record in seen].index(1) > 9, "the other partitions do not wait"
         assert left_out.hits == 1
 
 
 async def test_40_a_subscription_that_changes_during_a_heartbeat_is_sent_next(
     kafka_broker: Broker,
 ) -> None:
-    """KIP-848: a heartbeat is on its way with the old subscription."""
+    """KIP-848: a heartbeat with the old subscription is in flight."""
     for nth in (1, 2):
         held = kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, nth=nth).hold()
         async with member(kafka_broker, group_protocol="consumer") as reader:
@@ -217,7 +221,8 @@ async def test_40_a_subscription_that_changes_during_a_heartbeat_is_sent_next(
 async def test_partitions_in_a_running_listener_are_not_reassigned_after_a_lost_heartbeat(
     kafka_broker: Broker,
 ) -> None:
-    """Everything is said again then, and the member said that it had nothing yet: the coordinator gave it to others."""
+    """The next heartbeat is a full one, which must contain the partitions that the listener
+    handles."""
 
     class Slow(RebalanceListener):
         async def assigned(self, partitions: frozenset[TopicPartition]) -> None:
@@ -231,8 +236,8 @@ async def test_partitions_in_a_running_listener_are_not_reassigned_after_a_lost_
         async with member(kafka_broker, **options) as other:
             await until(lambda: len(kafka_broker.faults.group("g").members) == 2)
             await kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow").close().hit()
-            said = kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow", times=None).observe()
-            await said.hit(5)
+            full = kafka_broker.faults.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, client_id="slow", times=None).observe()
+            await full.hit(5)
             assert slow.assignment == t(0, 1, 2, 3)
             assert not other.assignment
             done.set()
@@ -242,7 +247,7 @@ async def test_partitions_in_a_running_listener_are_not_reassigned_after_a_lost_
 
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID])
 async def test_a_member_of_the_consumer_protocol_leaves_a_deleted_group(kafka_broker: Broker, code: ErrorCode) -> None:
-    """The same code ends a member's epoch at any other time."""
+    """In other heartbeats the same code ends the member's epoch."""
     leaving = kafka_broker.faults.on(
         ApiKey.CONSUMER_GROUP_HEARTBEAT, when=lambda request: getattr(request, "member_epoch", 0) < 0
     ).error(code)

@@ -1,4 +1,5 @@
-"""Heartbeats reach the coordinator whatever the user's loop does, and only those of the present term count."""
+"""Heartbeats reach the coordinator while the user's loop is blocked; only outcomes of the current
+term are reported."""
 
 from __future__ import annotations
 
@@ -28,40 +29,40 @@ from tests.broker.grouped import ConsumerProtocolMember, RawMember, close, rebal
 from tests.group.aside import broker_aside
 
 SESSION_MS = 800
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 
 class Answers:
-    """What a thread told, and a way to wait for it."""
+    """The outcomes that a thread reports."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[HeartbeatSchedule, Response | KafkaError]] = []
-        self._came = anyio.Event()
+        self.outcomes: list[tuple[HeartbeatSchedule, Response | KafkaError]] = []
+        self._received = anyio.Event()
 
     def __call__(self, beat: HeartbeatSchedule, outcome: Response | KafkaError) -> None:
-        self.told.append((beat, outcome))
-        self._came.set()
-        self._came = anyio.Event()
+        self.outcomes.append((beat, outcome))
+        self._received.set()
+        self._received = anyio.Event()
 
     @property
     def codes(self) -> list[int]:
-        return [getattr(outcome, "error_code", -99) for _, outcome in self.told]
+        return [getattr(outcome, "error_code", -99) for _, outcome in self.outcomes]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(TIMEOUT):
             while not condition():
-                await self._came.wait()
+                await self._received.wait()
 
     async def more(self, count: int) -> None:
-        wanted = len(self.told) + count
-        await self.until(lambda: len(self.told) >= wanted)
+        wanted = len(self.outcomes) + count
+        await self.until(lambda: len(self.outcomes) >= wanted)
 
 
 @contextlib.asynccontextmanager
 async def heartbeating(
     broker: Broker, *, on_blocked: Callable[[BlockedLoop], None] | None = None, **options: Any
 ) -> AsyncIterator[tuple[HeartbeatThread, Answers]]:
-    """The heartbeats of a member, with what they are told."""
+    """Run a heartbeat thread, with its outcomes."""
     answers = Answers()
     async with Client(ClientConfig(bootstrap_servers=broker.bootstrap_servers, **options)) as client:
         thread = HeartbeatThread(client, answers, on_blocked=on_blocked)
@@ -70,7 +71,7 @@ async def heartbeating(
 
 
 def classic(broker: Broker, member: RawMember, **options: Any) -> HeartbeatSchedule:
-    """The beat of a member's present generation."""
+    """Return the schedule for a member's current generation."""
     request = heartbeat.HeartbeatRequest(
         group_id=member.group, generation_id=member.generation, member_id=member.member_id
     )
@@ -83,7 +84,7 @@ def classic(broker: Broker, member: RawMember, **options: Any) -> HeartbeatSched
 
 
 def block(seconds: float) -> None:
-    """What a handler must not do."""
+    """Block the loop, as a handler must not."""
     time.sleep(seconds)
 
 
@@ -103,27 +104,27 @@ async def joined(broker: Broker, group: str = "g") -> RawMember:
 
 
 async def test_heartbeats_continue_while_the_loop_is_blocked_and_the_blocking_line_is_reported() -> None:
-    told: list[BlockedLoop] = []
+    blocks: list[BlockedLoop] = []
     with broker_aside(journal=1000, group_min_session_timeout_ms=100) as broker:
-        async with heartbeating(broker, on_blocked=told.append) as (thread, answers):
-            without_beats = await joined(broker, "other")
+        async with heartbeating(broker, on_blocked=blocks.append) as (thread, answers):
+            without_heartbeats = await joined(broker, "other")
             member = await joined(broker)
             thread.start(classic(broker, member))
             await answers.more(1)
             before = heartbeats(broker)
             block(2.4)
             sent = heartbeats(broker) - before
-            assert broker.faults.group("other").members == {}, "so much is blocked"
+            assert broker.faults.group("other").members == {}, "its session ended during the block"
             status = broker.faults.group("g")
             assert (status.state, list(status.members)) == ("Stable", [member.member_id])
             assert status.generation == member.generation
             assert sent >= 10, "at an interval of 50 ms"
-            await answers.until(lambda: told)
-            assert told[0].where is not None
-            assert told[0].where.function == "block"
+            await answers.until(lambda: blocks)
+            assert blocks[0].where is not None
+            assert blocks[0].where.function == "block"
             await answers.more(1)
             assert set(answers.codes) == {0}
-        await close(member, without_beats)
+        await close(member, without_heartbeats)
 
 
 async def test_heartbeats_stop_without_progress_of_the_application_and_resume_with_it() -> None:
@@ -152,7 +153,7 @@ async def test_heartbeats_continue_with_progress() -> None:
 
 
 async def joined_slowly(broker: Broker) -> RawMember:
-    """A member with a session that outlives any test."""
+    """Join a member with a session that is longer than any test."""
     (member,) = await started(broker, 1)
     return member
 
@@ -184,7 +185,7 @@ async def test_a_response_to_an_older_generation_is_dropped() -> None:
         thread.start(new)
         held.release()
         await answers.more(2)
-        assert {beat for beat, _ in answers.told} == {new}
+        assert {beat for beat, _ in answers.outcomes} == {new}
         assert set(answers.codes) == {0}
         await close(member)
 
@@ -199,7 +200,7 @@ async def test_an_update_keeps_the_response_in_flight_and_replaces_the_next_hear
         thread.update(second, now=True)
         held.release()
         await answers.more(2)
-        assert [beat for beat, _ in answers.told] == [first, second]
+        assert [beat for beat, _ in answers.outcomes] == [first, second]
         await close(member)
 
 
@@ -209,13 +210,13 @@ async def test_nothing_is_sent_or_reported_after_stop() -> None:
         thread.start(classic(broker, member, interval=0.01))
         await answers.more(3)
         thread.stop()
-        told = len(answers.told)
+        count = len(answers.outcomes)
         for _ in range(5):
             assert await member.beat() is ErrorCode.NONE
         at_rest = heartbeats(broker)
         with anyio.move_on_after(0.1):
             await anyio.sleep_forever()
-        assert len(answers.told) == told
+        assert len(answers.outcomes) == count
         assert heartbeats(broker) == at_rest
         await close(member)
 
@@ -226,7 +227,7 @@ async def test_a_lost_connection_is_reported_and_replaced() -> None:
         broker.faults.on(heartbeat.HeartbeatRequest, times=2).close()
         thread.start(classic(broker, member), now=True)
         await answers.more(4)
-        kinds = [type(outcome) for _, outcome in answers.told[:4]]
+        kinds = [type(outcome) for _, outcome in answers.outcomes[:4]]
         assert kinds == [ConnectionFailed, ConnectionFailed, heartbeat.HeartbeatResponse, heartbeat.HeartbeatResponse]
         await close(member)
 
@@ -237,7 +238,7 @@ async def test_a_coordinator_that_does_not_respond_gets_a_new_connection() -> No
         broker.faults.on(heartbeat.HeartbeatRequest, times=1).drop()
         thread.start(classic(broker, member, timeout=0.2), now=True)
         await answers.more(2)
-        assert isinstance(answers.told[0][1], RequestTimedOut)
+        assert isinstance(answers.outcomes[0][1], RequestTimedOut)
         assert answers.codes[1] == 0
         connections = {entry.connection for entry in broker.journal if entry.api is ApiKey.HEARTBEAT}
         assert len(connections) == 2
@@ -281,9 +282,9 @@ async def test_another_address_is_used_at_once_while_the_old_one_does_not_respon
         await rebalance(member)
         silent = await anyio.create_tcp_listener(local_host="127.0.0.1")
         async with silent:
-            nobody = silent.extra(anyio.abc.SocketAttribute.local_port)
+            silent_port = silent.extra(anyio.abc.SocketAttribute.local_port)
             beat = classic(broker, member)
-            thread.start(dataclasses.replace(beat, address=Address("127.0.0.1", nobody), timeout=60), now=True)
+            thread.start(dataclasses.replace(beat, address=Address("127.0.0.1", silent_port), timeout=60), now=True)
             there = Address("127.0.0.1", int(broker.address(home).rpartition(":")[2]))
             thread.update(dataclasses.replace(beat, node_id=home, address=there), now=True)
             await answers.more(1)

@@ -1,4 +1,5 @@
-"""Members with the default strategy in groups with members that offer something else, as other clients do."""
+"""Members with the default strategy in groups with members of other clients, which offer other
+assignors."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ __all__ = ["kafka_broker"]
 
 Reader = Consumer[bytes, bytes]
 ALONE = "aiokwire-cooperative-sticky"
-# What other clients offer when they are not told otherwise, and what an aiokwire with such a list does as they do.
+# The default assignors of other clients. An aiokwire member with such a list behaves like them.
 OTHERS: dict[str, Any] = {
     "aiokafka": "roundrobin",
     "kafka-python": ["range", "roundrobin"],
@@ -63,7 +64,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.mark.parametrize("name", OTHERS)
 async def test_a_default_member_joins_a_group_of_any_other_client(kafka_broker: Broker, name: str) -> None:
-    """Groups of eager members refused it with INCONSISTENT_GROUP_PROTOCOL."""
+    """Also groups of eager members, without INCONSISTENT_GROUP_PROTOCOL."""
     async with other(kafka_broker, name) as first:
         await assigned(first, 0, 1, 2, 3)
         async with member(kafka_broker) as second:
@@ -135,14 +136,14 @@ async def test_the_switch_to_an_eager_assignor_is_logged_once_and_no_partition_h
             await shared(first, second)
         for reader in (first, second):
             assert await reader.getmany(timeout=0) == []
-    told = [message for message in warnings(caplog) if "not all members offer cooperative-sticky" in message]
-    assert len(told) == 6, "one for each of two members and three switches"
+    logged = [message for message in warnings(caplog) if "not all members offer cooperative-sticky" in message]
+    assert len(logged) == 6, "one per member and switch"
 
 
 async def test_a_member_beside_foreign_cooperative_ones_revokes_its_partitions_before_an_eager_join(
     kafka_broker: Broker,
 ) -> None:
-    """Their leader would assign what this one still owns."""
+    """Their leader would assign partitions that this member still owns."""
     listener = RecordingListener()
     async with other(kafka_broker, "cooperative") as foreign, member(kafka_broker, listener=listener) as ours:
         await shared(foreign, ours)
@@ -158,7 +159,8 @@ async def test_a_member_beside_foreign_cooperative_ones_revokes_its_partitions_b
 
 
 async def test_a_member_whose_new_leader_is_unknown_drops_its_partitions_at_once(kafka_broker: Broker) -> None:
-    """The leader died while an eager member joined, which leads now and assigns what this one owns."""
+    """The leader died while an eager member joined, which now leads and assigns partitions of this
+    member."""
     listener = RecordingListener()
 
     def led_by_a_stranger(request: JoinGroupRequest) -> JoinGroupResponse:

@@ -1,4 +1,4 @@
-"""What a group has committed, asked of the embedded broker in every version and under faults."""
+"""The committed offsets of a group, on the embedded broker, in every version and under faults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def offsets_of(broker: Broker, group: str = "g", *, topics: bool = True) -
 
 
 def offer(broker: Broker, fetch: int, commit: int) -> None:
-    """The broker offers no later versions of the two APIs."""
+    """Limit the versions of the two APIs that the broker offers."""
     newest = {ApiKey.OFFSET_FETCH: fetch, ApiKey.OFFSET_COMMIT: commit, ApiKey.FIND_COORDINATOR: 2, ApiKey.METADATA: 13}
     answer = api_versions.ApiVersionsResponse(
         api_keys=[

@@ -1,4 +1,4 @@
-"""What a member tells of itself, without a member."""
+"""The status of a member, without a member."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from aiokwire.watchdog import BlockedLoop
 
 
 @pytest.fixture
-def told() -> list[GroupEvent]:
+def events() -> list[GroupEvent]:
     return []
 
 
-async def test_a_rebalance_begins_once_and_ends_when_the_member_is_stable(told: list[GroupEvent]) -> None:
-    status = MemberStatus("g", told.append)
+async def test_a_rebalance_begins_once_and_ends_when_the_member_is_stable(events: list[GroupEvent]) -> None:
+    status = MemberStatus("g", events.append)
     for state in (
         ClassicProtocolState.PREPARING_REBALANCE,
         ClassicProtocolState.COMPLETING_REBALANCE,
@@ -34,28 +34,28 @@ async def test_a_rebalance_begins_once_and_ends_when_the_member_is_stable(told: 
         status.moved(state, -1)
     assert status.rebalancing_since is not None
     status.moved(ClassicProtocolState.STABLE, 3)
-    assert told[0] == RebalanceStarted("g")
-    assert isinstance(told[1], RebalanceEnded)
-    assert (told[1].generation, len(told)) == (3, 2)
+    assert events[0] == RebalanceStarted("g")
+    assert isinstance(events[1], RebalanceEnded)
+    assert (events[1].generation, len(events)) == (3, 2)
     assert status.rebalancing_since is None
-    assert status.rebalance_took == told[1].seconds >= 0
+    assert status.rebalance_took == events[1].seconds >= 0
     status.moved(ClassicProtocolState.STABLE, 3)
-    assert len(told) == 2
+    assert len(events) == 2
 
 
-async def test_a_rebalance_that_a_member_leaves_is_not_recorded_as_the_last_one(told: list[GroupEvent]) -> None:
-    status = MemberStatus("g", told.append)
+async def test_a_rebalance_that_a_member_leaves_is_not_recorded_as_the_last_one(events: list[GroupEvent]) -> None:
+    status = MemberStatus("g", events.append)
     status.moved(ConsumerProtocolState.JOINING, -1)
     status.moved(ConsumerProtocolState.LEFT, -1)
-    assert [type(event) for event in told] == [RebalanceStarted, RebalanceEnded]
+    assert [type(event) for event in events] == [RebalanceStarted, RebalanceEnded]
     assert status.rebalance_took is None
 
 
-async def test_a_coordinator_is_lost_once_and_found_when_it_responds(told: list[GroupEvent]) -> None:
-    status = MemberStatus("g", told.append)
-    status.lost("nobody there")
-    assert told == []
-    assert status.last_error == "nobody there"
+async def test_a_coordinator_is_lost_once_and_found_when_it_responds(events: list[GroupEvent]) -> None:
+    status = MemberStatus("g", events.append)
+    status.lost("no response")
+    assert events == []
+    assert status.last_error == "no response"
     status.answered(1)
     status.heartbeat_answered(1)
     assert status.heartbeat_at is not None
@@ -64,14 +64,14 @@ async def test_a_coordinator_is_lost_once_and_found_when_it_responds(told: list[
     assert (status.coordinator, status.last_error) == (None, "still gone")
     status.answered(2)
     assert (status.coordinator, status.last_error) == (2, "")
-    assert told == [CoordinatorFound("g", 1), CoordinatorLost("g", 1, "gone"), CoordinatorFound("g", 2)]
+    assert events == [CoordinatorFound("g", 1), CoordinatorLost("g", 1, "gone"), CoordinatorFound("g", 2)]
 
 
-async def test_a_blocked_loop_is_recorded_and_published(told: list[GroupEvent]) -> None:
-    status = MemberStatus("g", told.append)
+async def test_a_blocked_loop_is_recorded_and_published(events: list[GroupEvent]) -> None:
+    status = MemberStatus("g", events.append)
     blocked = BlockedLoop(2.0, None, ())
     status.on_blocked(blocked)
-    assert told == [LoopBlocked(blocked)]
+    assert events == [LoopBlocked(blocked)]
     assert status.blocked is blocked
     assert status.blocked_until is not None
 

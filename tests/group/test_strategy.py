@@ -1,4 +1,5 @@
-"""What a member offers, and what becomes of its partitions: the rules, and a model of a group that plays them."""
+"""The assignors that a member offers, and the partitions that it keeps: the rules, and a model of a
+group."""
 
 from __future__ import annotations
 
@@ -60,9 +61,9 @@ def test_only_eager_assignors_get_the_user_data_owns() -> None:
     strategy = auto()
     for owned, marked in ((frozenset(PARTITIONS), True), (frozenset[TopicPartition](), False)):
         for name, data in strategy.encode(strategy.assignors, TOPIC, owned, 3, "r"):
-            told = decode_subscription("m", data)
-            assert (told.user_data == OWNS) == (marked and name in ("range", "roundrobin"))
-            assert (frozenset(told.owned), told.generation, told.rack_id) == (owned, 3, "r")
+            found = decode_subscription("m", data)
+            assert (found.user_data == OWNS) == (marked and name in ("range", "roundrobin"))
+            assert (frozenset(found.owned), found.generation, found.rack_id) == (owned, 3, "r")
 
 
 # --- a model: a coordinator that follows Kafka's rules, and members that act by `Strategy` ----------------------------
@@ -78,10 +79,10 @@ class Modelled:
         self.leader = ""
         self.owned: frozenset[TopicPartition] = frozenset()
         self.offered: tuple[Assignor, ...] = ()
-        self.revoking: frozenset[TopicPartition] = frozenset()  # after all others took up what they were assigned
+        self.revoking: frozenset[TopicPartition] = frozenset()  # after the other members have added their partitions
 
     def revoke(self, *, everything: bool = False) -> None:
-        """What is to be revoked before a join."""
+        """Revoke the partitions that must not be kept during a join."""
         cooperative = not everything and self.strategy.is_cooperative(self.chosen)
         self.owned -= plan_revocation(self.owned, TOPIC, cooperative=cooperative)
 
@@ -90,14 +91,15 @@ class Modelled:
 
 
 class Model:
-    """A group. Members revoke before others learn what they are assigned only where the protocol guarantees it."""
+    """A group. Members revoke partitions before others receive their assignment only if the
+    protocol guarantees it."""
 
     def __init__(self) -> None:
         self.members: dict[str, Modelled] = {}
         self.leader = ""
 
     def admits(self, member: Modelled) -> bool:
-        """A join is refused before it changes anything."""
+        """Return whether the group accepts the join; a refused one changes nothing."""
         common = [set(names(one.offered)) for one in self.members.values()]
         offered = set(names(member.offers()))
         return not common or bool(set.intersection(*common) & offered)
@@ -133,21 +135,21 @@ class Model:
         votes = [next(name for name in names(one.offered) if name in common) for one in members]
         chosen = max(sorted(set(votes)), key=votes.count)
         leader = self.members[self.leader]
-        told: dict[str, MemberSubscription] = {}
+        subscriptions: dict[str, MemberSubscription] = {}
         for one in members:
             data = dict(one.strategy.encode(one.offered, TOPIC, one.owned, 1, None))[chosen]
-            told[one.name] = decode_subscription(one.name, data)
+            subscriptions[one.name] = decode_subscription(one.name, data)
         assignor = {one.name: one for one in leader.offered}[chosen]
         infos = {"t": [PartitionInfo("t", tp.partition) for tp in PARTITIONS]}
-        if leader.strategy.must_yield(assignor, told.values()):
+        if leader.strategy.must_yield(assignor, subscriptions.values()):
             given: dict[str, list[TopicPartition]] = {one.name: [] for one in members}
         else:
-            given = assignor.assign(told, infos)
+            given = assignor.assign(subscriptions, infos)
         again = False
-        for one in members:  # each at a time of its own: nobody may be given what another has not revoked yet
+        for one in members:  # one after the other: no member may receive a partition that another has not revoked
             mine = next(each for each in one.offered if each.name == chosen)
             yields = one.strategy.is_auto and not mine.cooperative and bool(one.owned)
-            assert not yields or one.leader == self.leader, "a foreign leader assigned what this one owns"
+            assert not yields or one.leader == self.leader, "a foreign leader assigned partitions of this member"
             plan = plan_reconciliation(
                 one.owned,
                 () if yields else given[one.name],

@@ -1,4 +1,5 @@
-"""Subscriptions and assignments: bytes and back, in every version, and what other members may send."""
+"""Encoding of subscriptions and assignments, in every version, and malformed bytes of other
+members."""
 
 from __future__ import annotations
 
@@ -48,12 +49,12 @@ def test_a_topic_named_twice_counts_once_and_an_empty_rack_is_none() -> None:
 
 @given(st.binary(max_size=60))
 def test_garbage_is_refused_by_an_error_that_names_the_member(data: bytes) -> None:
-    said = "'the-other-one'"
+    message = "'the-other-one'"
     try:
         decode_subscription("the-other-one", data)
     except ProtocolViolation as error:
-        said = str(error)
-    assert "'the-other-one'" in said
+        message = str(error)
+    assert "'the-other-one'" in message
 
 
 def test_an_impossible_owned_partition_is_refused() -> None:

@@ -1,4 +1,5 @@
-"""kafka-python's messages, as an oracle. Its import warns on Python 3.11, and warnings are errors here."""
+"""kafka-python's messages, as an oracle. Its import warns on Python 3.11, and warnings are errors
+here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Messages full of arbitrary values, made without the definitions: by asking the classes what they can carry."""
+"""Messages full of arbitrary values, made without the definitions: by asking the classes what they
+can carry."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Bytes that real brokers read and answered: decoded to their end, and encoded again to the same bytes.
+"""Bytes that real brokers read and answered: decoded to their end, and encoded again to the same
+bytes.
 
-`integration/golden/capture.py` made the files: a directory for each release, frames without their size.
+`integration/golden/capture.py` made the files: a directory for each release, frames without their
+size.
 """
 
 from __future__ import annotations

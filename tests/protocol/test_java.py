@@ -1,4 +1,5 @@
-"""Kafka's own classes read what ours wrote, and write the same bytes: every message in every version."""
+"""Kafka's own classes read what ours wrote, and write the same bytes: every message in every
+version."""
 
 from __future__ import annotations
 

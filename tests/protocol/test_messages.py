@@ -74,7 +74,8 @@ def test_a_changed_message_is_read_or_a_violation(kind: type[TopLevel]) -> None:
 
 
 def check_read_or_violation(kind: type[TopLevel], version: int, data: bytes) -> None:
-    """What is read has two encodings (a long varint, any byte for true): the values have to be the same."""
+    """What is read has two encodings (a long varint, any byte for true): the values have to be the
+    same."""
     with contextlib.suppress(ProtocolViolation):
         message = decode(kind, data, kind.VERSIONS, version)
         again = decode(kind, encode(message, kind.VERSIONS, version), kind.VERSIONS, version)

@@ -1,4 +1,5 @@
-"""Every message that kafka-python has too: it reads the same values from our bytes, and writes the same bytes."""
+"""Every message that kafka-python has too: it reads the same values from our bytes, and writes the
+same bytes."""
 
 from __future__ import annotations
 

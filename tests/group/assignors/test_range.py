@@ -1,4 +1,5 @@
-"""Range: neighbours together, the same numbers of like topics together, racks as far as that allows."""
+"""Range: consecutive partitions, equal numbers of similar topics together, racks as far as
+possible."""
 
 from __future__ import annotations
 

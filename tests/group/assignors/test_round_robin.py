@@ -1,4 +1,4 @@
-"""Round robin: in turn, whoever wants it."""
+"""Round robin: partitions go in turn to the members that subscribe to them."""
 
 from __future__ import annotations
 

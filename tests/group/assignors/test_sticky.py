@@ -1,4 +1,4 @@
-"""Sticky: even, with few moves, near; and in groups where others say strange things."""
+"""Sticky assignors: balance, stickiness, racks, and malformed user data of other members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cooperative(members: Group, partitions: Topics) -> dict[str, list[TopicParti
 
 
 def remembering(members: Group, before: Given, generation: int = 1) -> Group:
-    """The members with what they had, as both assignors are told it."""
+    """Return the members with their last assignment, in the formats of both assignors."""
     return {
         name: one._replace(
             owned=tuple(before.get(name, ())),
@@ -34,19 +34,21 @@ def remembering(members: Group, before: Given, generation: int = 1) -> Group:
 
 
 def settle(members: Group, partitions: Topics, before: Given) -> tuple[Given, int]:
-    """What a cooperative group comes to, and in how many rounds. No partition has two owners at any time."""
+    """Return the final assignment of a cooperative group and the number of rounds. No partition
+    ever has two owners."""
     held: dict[str, list[TopicPartition]] = {name: list(before.get(name, ())) for name in members}
     for rounds in range(1, 10):
         given_out = cooperative(remembering(members, held, rounds), partitions)
         check(members, partitions, given_out, complete=False)
         for name, mine in given_out.items():
             others = {tp for other, theirs in held.items() if other != name for tp in theirs}
-            assert not others.intersection(mine), "given before it was taken"
-        again = any(set(held[name]) - set(mine) for name, mine in given_out.items())  # who loses something joins again
+            assert not others.intersection(mine), "assigned before its revocation"
+        # A member that loses partitions joins again.
+        again = any(set(held[name]) - set(mine) for name, mine in given_out.items())
         held = given_out
         if not again:
             return held, rounds
-    raise AssertionError("the group does not come to rest")
+    raise AssertionError("the group does not settle")
 
 
 def moved(before: Given, after: Given) -> int:
@@ -54,7 +56,8 @@ def moved(before: Given, after: Given) -> int:
 
 
 def improvable(members: Group, given_out: Given) -> bool:
-    """Whether a chain of moves would make shares more even, found the slow way: from who can what flow to whom."""
+    """Return whether a chain of moves would make shares more even, by a simple search of all
+    chains."""
     for giver, mine in given_out.items():
         reached, frontier = {giver}, [giver]
         while frontier:
@@ -86,7 +89,7 @@ def test_unequal_subscriptions_get_the_most_even_shares() -> None:
 
 
 def test_a_chain_of_moves_is_found_if_no_single_move_helps() -> None:
-    """A has three of t, B two of u, C one of v and nothing of t: t goes to B, u to C."""
+    """A has three partitions of t, B two of u, C one of v: one of t moves to B, one of u to C."""
     partitions = topic("t", 3) | topic("u", 2) | topic("v", 1)
     members = member("A", "t") | member("B", *"tu") | member("C", *"uv")
     before = {"A": tps("t0 t1 t2"), "B": tps("u0 u1"), "C": tps("v0")}
@@ -141,10 +144,10 @@ def test_members_with_equal_topics_keep_all_that_their_share_allows(
 def test_members_that_stay_lose_no_more_than_what_leaving_members_free(
     members: Group, others: Group, partitions: Topics
 ) -> None:
-    everybody = others | members
-    before = eager(everybody, partitions)
+    all_members = others | members
+    before = eager(all_members, partitions)
     after = eager(remembering(members, before), partitions)
-    # balance may force moves among those that stay, but never more than what came free
+    # Balance may require moves among the remaining members, but no more than the number of freed partitions.
     assert moved({name: before[name] for name in members}, after) <= sum(
         len(mine) for name, mine in before.items() if name not in members
     )
@@ -175,7 +178,7 @@ def test_partitions_are_read_from_their_readers_rack() -> None:
     near = {"1": tps("t2 t5"), "2": tps("t1 t4"), "3": tps("t0 t3")}
     assert eager(members, partitions) == near
     before = {"1": tps("t0 t1"), "2": tps("t2 t3"), "3": tps("t4 t5")}
-    assert eager(remembering(members, before), partitions) == near, "racks come before what was"
+    assert eager(remembering(members, before), partitions) == near, "racks take precedence over stickiness"
 
 
 def test_no_partition_moves_if_all_racks_have_replicas() -> None:
@@ -209,16 +212,16 @@ def test_a_partition_of_a_former_subscription_is_assigned_after_its_revocation()
 @pytest.mark.parametrize("data", [b"\xff", b"\0\0\0\x05", b"\x7f\xff\xff\xff", b"garbage" * 9])
 def test_malformed_user_data_is_not_a_claim(data: bytes) -> None:
     members = member("a", "t") | member("b", "t")
-    told = {name: one._replace(user_data=data) for name, one in members.items()}
-    assert eager(told, topic("t", 2)) == {"a": tps("t0"), "b": tps("t1")}
-    assert cooperative(told, topic("t", 2)) == {"a": tps("t0"), "b": tps("t1")}
+    changed = {name: one._replace(user_data=data) for name, one in members.items()}
+    assert eager(changed, topic("t", 2)) == {"a": tps("t0"), "b": tps("t1")}
+    assert cooperative(changed, topic("t", 2)) == {"a": tps("t0"), "b": tps("t1")}
 
 
 @given(groups(), topics(), st.binary(max_size=40))
 def test_no_user_data_of_another_member_breaks_the_assignment(members: Group, partitions: Topics, data: bytes) -> None:
-    told = {name: one._replace(user_data=data) for name, one in members.items()}
-    check(members, partitions, eager(told, partitions))
-    check(members, partitions, cooperative(told, partitions))
+    changed = {name: one._replace(user_data=data) for name, one in members.items()}
+    check(members, partitions, eager(changed, partitions))
+    check(members, partitions, cooperative(changed, partitions))
 
 
 def test_members_send_their_last_assignment() -> None:

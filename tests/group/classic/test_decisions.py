@@ -1,4 +1,4 @@
-"""What codes and partitions mean for a member; no I/O."""
+"""Decisions of a member about error codes and partitions. No I/O."""
 
 from __future__ import annotations
 
@@ -92,6 +92,6 @@ def test_the_assignment_is_reconciled_with_the_owned_partitions() -> None:
     plan = decisions.plan_reconciliation({A0, A1}, [A1, B0], cooperative=True)
     assert plan == decisions.Reconciliation(frozenset({A0}), frozenset({B0}), True)
     plan = decisions.plan_reconciliation({A0}, [A0, B0], cooperative=True)
-    assert plan == decisions.Reconciliation(nothing, frozenset({B0}), False), "nobody waits, so nobody joins again"
+    assert plan == decisions.Reconciliation(nothing, frozenset({B0}), False), "no revocation, so no rejoin"
     plan = decisions.plan_reconciliation((), [A0], cooperative=False)
     assert plan == decisions.Reconciliation(nothing, frozenset({A0}), False)

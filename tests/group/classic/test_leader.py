@@ -1,4 +1,4 @@
-"""What the leader of a group gives to whom, and what makes it look again. No I/O."""
+"""The assignment of a group's leader, and when it becomes outdated. No I/O."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def members(**topics: list[str]) -> list[JoinGroupResponseMember]:
 
 
 class Unfair(RangeAssignor):
-    """An assignor of a user's, with a fault."""
+    """A faulty assignor of a user."""
 
     def __init__(self, decided: dict[str, list[TopicPartition]]) -> None:
         super().__init__()
@@ -79,4 +79,4 @@ def test_a_generation_is_outdated_when_topics_or_partitions_change() -> None:
     assert leader.outdated(topics, cluster(t=2, u=1)) == "the partitions of u changed"
     assert leader.outdated(topics | {"v"}, cluster(t=2)) == "the subscription changed"
     follower = leader._replace(watch=None)
-    assert follower.outdated(topics, cluster(t=9)) is None, "that is for the leader to notice"
+    assert follower.outdated(topics, cluster(t=9)) is None, "only the leader watches partitions"

@@ -1,4 +1,4 @@
-"""The consumer as a member of its group, on the embedded broker: who reads what, and who is told."""
+"""The consumer as a member of a classic group, on the embedded broker."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ async def test_kept_partitions_keep_their_positions_and_no_record_is_read_twice(
 
 
 async def test_fetch_memory_of_revoked_partitions_is_waited_for(kafka_broker: Broker) -> None:
-    """The lanes of a member that gave everything up had all the memory; when they ended nobody told the new ones."""
+    """The lanes of the revoked partitions used all memory, and their end must wake the new
+    lanes."""
     options = {"partition_assignment_strategy": "range", "fetch_memory": 1_000_000, "fetch_max_wait_ms": 500}
     async with member(kafka_broker, "one", **options) as reader:
         for lanes in (1, 2):  # each has half of the memory until its fetch is answered
@@ -165,19 +166,19 @@ async def test_a_listener_may_commit_revoked_partitions(kafka_broker: Broker) ->
 async def test_no_record_is_returned_during_a_revocation(kafka_broker: Broker) -> None:
     await fill(kafka_broker, 4, 50)
     begun = anyio.Event()
-    go_on = anyio.Event()
+    proceed = anyio.Event()
 
     class Slow(RebalanceListener):
         async def revoked(self, partitions: frozenset[TopicPartition]) -> None:
             begun.set()
-            await go_on.wait()
+            await proceed.wait()
 
     async with member(kafka_broker, listener=Slow(), partition_assignment_strategy="range") as first:
         await first.getone(timeout=5)
         async with member(kafka_broker, partition_assignment_strategy="range"):
             await begun.wait()
             assert await first.getmany(timeout=0.02) == []
-            go_on.set()
+            proceed.set()
             assert await first.getmany(timeout=5)
 
 
@@ -229,7 +230,7 @@ def test_a_listener_has_three_methods(kafka_broker_options: object) -> None:
         Consumer("t", listener=RecordingListener())
 
 
-# --- what goes wrong --------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_member_of_an_old_generation_loses_its_partitions_and_rejoins_at_once(kafka_broker: Broker) -> None:
@@ -255,8 +256,9 @@ async def test_an_evicted_member_joins_at_once_as_a_new_member(kafka_broker: Bro
 async def test_an_evicted_member_leaves_no_phantom_at_a_coordinator_that_reloads_the_group(
     kafka_broker: Broker,
 ) -> None:
-    """The new coordinator knew it by the id that the old one had refused, and waited for that until its session ended:
-    a Kafka that had stood still for longer than its own session with the controller came to that."""
+    """The new coordinator must not wait for the id that the old one had refused until its session
+    ends. It happened with a Kafka that had been suspended for longer than its session with the
+    controller."""
 
     def move(request: join_group.JoinGroupRequest) -> join_group.JoinGroupResponse:
         kafka_broker.faults.move_coordinator(
@@ -271,7 +273,7 @@ async def test_an_evicted_member_leaves_no_phantom_at_a_coordinator_that_reloads
         refused = kafka_broker.faults.on(
             join_group.JoinGroupRequest, when=lambda request: not request.member_id
         ).respond(move)
-        # The other one learns of it later: alone it would complete a generation, which the new coordinator would read.
+        # The other member learns of it later: alone it would complete a generation, which the new coordinator loads.
         beats = kafka_broker.faults.on(
             ApiKey.HEARTBEAT, when=lambda beat: beat.member_id != min(members), times=None
         ).hold()
@@ -434,7 +436,7 @@ async def test_a_member_without_reads_leaves_until_the_next_read(kafka_broker: B
         await reader.getone(timeout=5)
         await until(lambda: kafka_broker.faults.group("g").state == "Empty")
         assert listener.events[-1] == ("lost", t(0, 1, 2, 3))
-        assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
+        assert (await reader.getone(timeout=5)).offset == 0, "buffered records are not committed"
 
 
 async def test_a_member_that_waits_for_records_stays(kafka_broker: Broker) -> None:
@@ -479,7 +481,7 @@ async def test_a_pattern_subscribes_to_all_matching_topics(kafka_broker: Broker)
 
 async def test_a_pattern_may_exclude_topics_and_never_matches_internal_ones(kafka_broker: Broker) -> None:
     async with member(kafka_broker) as other:
-        await assigned(other, 0, 1, 2, 3)  # now there is a topic of offsets
+        await assigned(other, 0, 1, 2, 3)  # now the topic of offsets exists
     async with member(kafka_broker, group_id="h") as reader:
         await reader.subscribe(re.compile(".*"), exclude=re.compile("u|one"))
         await assigned(reader, 0, 1, 2, 3)
@@ -487,11 +489,11 @@ async def test_a_pattern_may_exclude_topics_and_never_matches_internal_ones(kafk
 
 
 def test_patterns_are_checked() -> None:
-    for wrong, say in (
+    for wrong, message in (
         ((re.compile("a"), "b"), "one pattern"),
         ((re.compile(b"a"),), "not of bytes"),
     ):
-        with pytest.raises(InvalidArgument, match=say):
+        with pytest.raises(InvalidArgument, match=message):
             Consumer(*wrong, group_id="g")
     with pytest.raises(InvalidArgument, match="pass group_id="):
         Consumer(re.compile("a"))
@@ -524,7 +526,7 @@ async def test_40_a_subscription_that_changes_during_a_join_leads_to_another_joi
             await until(lambda: {tp.topic for tp in reader.assignment} == {"u"})
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
+# --- leaving ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_closed_member_leaves_at_once_with_its_reason(kafka_broker: Broker) -> None:
@@ -607,7 +609,7 @@ async def test_every_version_of_the_protocol_works(kafka_broker: Broker, age: in
 
 
 def test_options_of_a_group_are_checked() -> None:
-    for options, say in (
+    for options, message in (
         ({"group_id": ""}, "group_id must not be empty"),
         ({"group_instance_id": "i"}, "needs a group_id"),
         ({"heartbeat_interval_ms": 50_000}, "must be less than session_timeout_ms"),
@@ -617,7 +619,7 @@ def test_options_of_a_group_are_checked() -> None:
         ({"partition_assignment_strategy": [3]}, "3 is not an assignor"),
         ({"partition_assignment_strategy": []}, "at least one"),
     ):
-        with pytest.raises(ConfigurationError, match=say):
+        with pytest.raises(ConfigurationError, match=message):
             Consumer("t", **options)
 
 
@@ -635,15 +637,15 @@ async def test_a_close_without_a_coordinator_keeps_its_timeout_and_leaves_no_tas
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 async def test_the_heartbeat_thread_ends_before_a_leave_that_times_out(protocol: str) -> None:
-    """It had what was left: a tenth of the time, too little on a machine with much else to do."""
+    """A tenth of the timeout, as before, is too short on a loaded machine."""
     broker = Broker(topics={"t": 1})
     await broker.start()
-    reader = member(broker, group_protocol=protocol, client_id="told to end")
+    reader = member(broker, group_protocol=protocol, client_id="ends early")
     await reader.start()
     await assigned(reader, 0)
     await broker.close()
     async with anyio.create_task_group() as tasks:
         began = anyio.current_time()
         tasks.start_soon(reader.close, 2)
-        await until(lambda: not any("told to end" in thread.name for thread in threading.enumerate()))
+        await until(lambda: not any("ends early" in thread.name for thread in threading.enumerate()))
         assert anyio.current_time() - began < 1

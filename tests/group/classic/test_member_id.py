@@ -1,4 +1,4 @@
-"""As whom a member joins: no id that a coordinator may still count on is left behind."""
+"""The ids that a member joins with: it never abandons an id that a coordinator may still expect."""
 
 from __future__ import annotations
 

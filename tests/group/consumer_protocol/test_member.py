@@ -1,4 +1,5 @@
-"""The consumer as a member of a group that the coordinator shares out (KIP-848), on the embedded broker."""
+"""The consumer as a member of a group of the consumer protocol (KIP-848), on the embedded
+broker."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from tests.group.aside import broker_aside
 __all__ = ["kafka_broker"]
 
 BEAT = ApiKey.CONSUMER_GROUP_HEARTBEAT
-SESSION_MS = 600  # of tests that wait for its end
+SESSION_MS = 600  # in tests that wait for the end of a session
 BROKER: dict[str, Any] = {
     "nodes": 3,
     "topics": {"t": 4, "u": 2},
@@ -69,7 +70,7 @@ def beats_of(broker: Broker) -> list[ConsumerGroupHeartbeatRequest]:
     return broker.journal.requests(ConsumerGroupHeartbeatRequest)
 
 
-# --- who reads what ---------------------------------------------------------------------------------------------------
+# --- assignment -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_single_member_reads_everything_and_resumes_at_its_position(kafka_broker: Broker) -> None:
@@ -108,7 +109,7 @@ async def test_a_listener_is_not_called_for_kept_partitions(kafka_broker: Broker
 
 
 async def test_a_partition_is_reassigned_only_after_the_listener_returns(short_broker: Broker) -> None:
-    """Heartbeats go on meanwhile, for longer than a session."""
+    """Heartbeats continue meanwhile, for longer than a session."""
     may_end, asked = anyio.Event(), anyio.Event()
 
     class Slow(RecordingListener):
@@ -140,12 +141,12 @@ async def test_heartbeats_contain_only_changes(kafka_broker: Broker) -> None:
         assert second.topic_partitions is not None
         assert sorted(second.topic_partitions[0].partitions) == [0, 1, 2, 3]
         for beat in others:
-            said = (beat.subscribed_topic_names, beat.subscribed_topic_regex, beat.server_assignor, beat.rack_id)
-            assert said == (None, None, None, None)
+            fields = (beat.subscribed_topic_names, beat.subscribed_topic_regex, beat.server_assignor, beat.rack_id)
+            assert fields == (None, None, None, None)
             assert beat.rebalance_timeout_ms == -1
 
 
-def _says_nothing_new(request: object) -> bool:
+def _has_no_subscription(request: object) -> bool:
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     return request.subscribed_topic_names is None
 
@@ -155,7 +156,7 @@ async def test_after_a_heartbeat_without_a_response_a_full_one_is_sent(kafka_bro
     async with member(kafka_broker, listener=listener) as reader:
         await assigned(reader, 0, 1, 2, 3)
         before = len(beats_of(kafka_broker))
-        silent = kafka_broker.faults.on(BEAT, when=_says_nothing_new, times=None).close_after()
+        silent = kafka_broker.faults.on(BEAT, when=_has_no_subscription, times=None).close_after()
         await until(lambda: any(beat.subscribed_topic_names for beat in beats_of(kafka_broker)[before:]))
         assert silent.hits
         silent.remove()
@@ -208,7 +209,7 @@ async def test_a_broker_pattern_is_matched_by_the_coordinator(kafka_broker: Brok
 
 
 def _names(request: metadata.MetadataRequest) -> list[str | None]:
-    assert request.topics is not None, "nobody asks for all topics"
+    assert request.topics is not None, "no request is for all topics"
     return [topic.name for topic in request.topics]
 
 
@@ -227,13 +228,13 @@ def test_a_broker_pattern_must_be_alone_and_needs_the_consumer_protocol() -> Non
         ((BrokerPattern(""),), {"group_id": "g", "group_protocol": "consumer"}, "matches no topic"),
         ((pattern,), {}, "a topic must be a str"),
     ]
-    for topics, options, say in cases:
-        with pytest.raises(InvalidArgument, match=say):
+    for topics, options, message in cases:
+        with pytest.raises(InvalidArgument, match=message):
             Consumer(*topics, **options)
 
 
 async def test_an_assigned_partition_waits_for_the_name_of_its_topic(kafka_broker: Broker) -> None:
-    """The metadata was older than the assignment."""
+    """The metadata is older than the assignment."""
     kafka_broker.faults.on(ApiKey.METADATA, when=_asks_by_id).respond(metadata.MetadataResponse(brokers=[]))
     async with member(kafka_broker) as reader:
         await assigned(reader, 0, 1, 2, 3)
@@ -244,7 +245,7 @@ def _asks_by_id(request: object) -> bool:
     return any(topic.topic_id != ZERO_UUID for topic in request.topics or ())
 
 
-# --- what goes wrong --------------------------------------------------------------------------------------------------
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -364,7 +365,7 @@ async def test_a_static_member_that_returns_gets_its_partitions_without_a_rebala
 
 
 async def test_a_join_waits_until_the_session_of_its_instance_id_ends(short_broker: Broker) -> None:
-    """The first process was killed, and another one takes its place."""
+    """The first process was killed, and a new one replaces it."""
     killed = member(short_broker, group_instance_id="one")
     await killed.start()
     await assigned(killed, 0, 1, 2, 3)
@@ -406,7 +407,7 @@ async def test_a_member_without_reads_leaves_until_the_next_read(kafka_broker: B
         await reader.getone(timeout=5)
         await until(lambda: kafka_broker.faults.group("g").state == "Empty")
         assert listener.events[-1] == ("lost", t(0, 1, 2, 3))
-        assert (await reader.getone(timeout=5)).offset == 0, "what was in hand is not committed"
+        assert (await reader.getone(timeout=5)).offset == 0, "buffered records are not committed"
 
 
 async def test_a_member_stays_while_a_handler_blocks_the_loop_for_longer_than_a_session() -> None:
@@ -457,7 +458,7 @@ async def test_a_refused_commit_of_an_unknown_member_leads_to_a_new_join(kafka_b
         assert listener.events[1:] == [("lost", t(0, 1, 2, 3)), ("assigned", t(0, 1, 2, 3))]
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
+# --- leaving ----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_closed_member_leaves_at_once(kafka_broker: Broker) -> None:
@@ -488,11 +489,11 @@ async def test_a_close_during_a_join_is_not_delayed(kafka_broker: Broker) -> Non
     held.release()
 
 
-# --- brokers that do not speak it, and those that spoke it first ------------------------------------------------------
+# --- brokers without the protocol, or with its first version ----------------------------------------------------------
 
 
 def limited(broker: Broker, newest: int | None) -> None:
-    """Let the broker offer this protocol up to a version, or not at all."""
+    """Have the broker offer the protocol up to version `newest`, or not at all."""
     others = {
         ApiKey.JOIN_GROUP: 9,
         ApiKey.SYNC_GROUP: 5,
@@ -569,10 +570,10 @@ async def test_auto_uses_the_consumer_protocol_if_the_broker_supports_it(kafka_b
 
 
 def test_options_are_checked() -> None:
-    for options, say in (
+    for options, message in (
         ({"group_protocol": "modern"}, "group_protocol must be one of classic, consumer, auto, not 'modern'"),
         ({"group_remote_assignor": ""}, "group_remote_assignor must not be empty"),
         ({"group_remote_assignor": 3}, "group_remote_assignor"),
     ):
-        with pytest.raises(ConfigurationError, match=say):
+        with pytest.raises(ConfigurationError, match=message):
             Consumer("t", group_id="g", **options)

@@ -1,4 +1,5 @@
-"""What ConsumerGroupHeartbeat says: only what changed, and everything when that is not known."""
+"""ConsumerGroupHeartbeat contains only changes, or everything if the coordinator's knowledge is
+uncertain."""
 
 from __future__ import annotations
 
@@ -64,11 +65,11 @@ def test_an_empty_pattern_ends_a_pattern() -> None:
     assert HeartbeatBuilder(MEMBER, pattern, WANTED, None).request.subscribed_topic_regex == "a.*"
     assert HeartbeatBuilder(MEMBER, WANTED, pattern, None).request.subscribed_topic_regex == ""
     assert HeartbeatBuilder(MEMBER, WANTED, None, NOTHING).request.subscribed_topic_regex == "", (
-        "what was said is not known"
+        "the last pattern is not known"
     )
     static = GroupMetadata("g", 0, "m", "i")
     assert HeartbeatBuilder(static, WANTED, None, None).request.subscribed_topic_regex == "", (
-        "the one before may have had one"
+        "the replaced member may have had one"
     )
 
 

@@ -1,4 +1,4 @@
-"""The table of a KIP-848 member's states, and what leads from one to another; no I/O."""
+"""The state table and decisions of members that use the consumer protocol. No I/O."""
 
 from __future__ import annotations
 
