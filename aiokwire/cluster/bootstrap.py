@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 async def ask_metadata(
     connection: Connection, topics: Collection[str] | None, *, auto_create: bool, timeout: float
 ) -> metadata.MetadataResponse:
-    """One question to one broker; `topics` None asks for all.
+    """Send one request to one broker; `topics` None requests all.
 
     Raises: ConnectionFailed: the connection was lost, or the broker knows no brokers (it is just starting);
     RequestTimedOut: no answer; BrokerError: the broker refuses.
@@ -76,7 +76,7 @@ class Bootstrap:
     async def run(
         self, topics: Collection[str] | None, limit: float = math.inf
     ) -> tuple[Connection, metadata.MetadataResponse]:
-        """A ready connection and the answer that came over it; no connection takes longer than `limit` seconds.
+        """Return a ready connection and its response; each connection gets at most `limit` seconds.
 
         Raises: ConnectionFailed: no address gave an answer; the message has each, its IPs, its stage and its reason.
         """
@@ -127,14 +127,14 @@ class Bootstrap:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether a later attempt may succeed: brokers start, names are registered, proxies find what is behind them."""
+    """Return whether a later attempt may succeed: brokers start, and names get registered."""
     if isinstance(error, ConnectionFailed):
         return not isinstance(error.__cause__, ValueError)  # a name that cannot be one
     return isinstance(error, (RequestTimedOut, RetriableError))
 
 
 class Search:
-    """The first contact of a client that starts: repeated until a broker answers or the time is over."""
+    """The bootstrap of a client that starts: repeated until a broker responds or the timeout expires."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Search:
         self._report_at = -math.inf  # the loop's clock: when the next line may be logged
 
     async def run(self, topics: Collection[str] | None, timeout: float) -> tuple[Connection, metadata.MetadataResponse]:
-        """Return a ready connection and the answer that came over it.
+        """Return a ready connection and its response.
 
         Raises: ConnectionFailed: no address answered within `timeout` seconds (0: one attempt), or none ever will.
         """

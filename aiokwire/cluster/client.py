@@ -50,7 +50,7 @@ CLOSE_TIMEOUT: Final = 5.0
 
 @documents_options(ClientConfig)
 class Client(Owner):
-    """A client. Making one needs no event loop; it belongs to the loop on which it is started."""
+    """A client. Creating it needs no event loop; it belongs to the loop on which it is started."""
 
     @overload
     def __init__(
@@ -117,7 +117,7 @@ class Client(Owner):
     # --- life --------------------------------------------------------------------------------------------------------
 
     async def start(self, timeout: float | None = None) -> None:
-        """Find the cluster. Retries for `timeout` seconds (default: `bootstrap_timeout_ms`) while no broker answers.
+        """Connect to the cluster. Retries for `timeout` seconds (default: `bootstrap_timeout_ms`) without a response.
 
         A start that fails or is cancelled leaves nothing open and may be repeated. A second caller waits for the
         outcome of the first.
@@ -233,7 +233,7 @@ class Client(Owner):
         return self._closed or self._failure is not None
 
     def check(self) -> None:
-        """Do nothing while the client can be used here.
+        """Check that the client can be used here.
 
         Raises: ClosedError: it is not started, closed, failed, forked, or used from another event loop.
         """
@@ -251,7 +251,7 @@ class Client(Owner):
         return self._loop is not None and self._pid != os.getpid()
 
     def check_place(self) -> None:
-        """Do nothing in the process, thread and event loop that started it.
+        """Check that this is the process, thread and event loop that started it.
 
         Raises: ClosedError: this is another one.
         """
@@ -306,26 +306,26 @@ class Client(Owner):
         return self.metadata.cluster
 
     def throttled_until(self, node_id: int) -> float:
-        """The loop's time until which a broker wants silence; in the past when it does not."""
+        """Return the loop's time until which a broker throttles this client; in the past if it does not."""
         return self.nodes.throttled_until(node_id)
 
     def new_backoff(self) -> Backoff:
-        """Pauses between retries, as configured."""
+        """Return a backoff with the configured pauses between retries."""
         return self.config.new_backoff(self.rng)
 
     async def pause(self, seconds: float) -> None:
-        """Sleep, but not longer than the client lives."""
+        """Sleep, at most until the client ends."""
         with anyio.move_on_after(seconds):
             await self._ending.wait()
 
     # --- connections and requests ------------------------------------------------------------------------------------
 
     def connection_nowait(self, node_id: int, lane: str = MAIN) -> Connection | None:
-        """The ready connection of a lane, if there is one now."""
+        """Return the ready connection of a lane, if any."""
         return self.nodes.ready(node_id, lane)
 
     async def connection(self, node_id: int, lane: str = MAIN, timeout: float | None = None) -> Connection:
-        """The ready connection of a lane, made on demand. After failures it waits out the reconnect backoff first.
+        """Return the ready connection of a lane. Connects on demand, after the reconnect backoff.
 
         Raises: ConnectionFailed: the attempt failed or took longer than `timeout` (seconds, default:
         request_timeout_ms); ClosedError: the client cannot be used.
@@ -428,9 +428,10 @@ class Client(Owner):
         isolation_level: str | IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout: float | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """For each partition the offset at its time: milliseconds since the epoch, or what `aiokwire.cluster` names
-        `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED`. The offset is -1 if every record is
-        older.
+        """Return for each partition the offset at a time, in milliseconds since the epoch.
+
+        In place of a time: `EARLIEST`, `LATEST`, `MAX_TIMESTAMP`, `EARLIEST_LOCAL`, `LATEST_TIERED` of
+        `aiokwire.cluster`. The offset is -1 if every record is older.
 
         Raises: BrokerError: a broker refuses a partition, or is too old; RequestTimedOut: the time is over.
         """

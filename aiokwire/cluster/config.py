@@ -1,4 +1,4 @@
-"""Options that every client takes; producer, consumer and admin add theirs by inheriting."""
+"""Options of every client; producer, consumer and admin client inherit and extend them."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class ClientConfig:
 
     @property
     def connection(self) -> ConnectionConfig:
-        """What one connection needs to know."""
+        """The options of one connection."""
         return ConnectionConfig(
             setup_timeout=self.socket_connection_setup_timeout_ms / 1000,
             request_timeout=self.request_timeout,

@@ -1,4 +1,4 @@
-"""Builds a Fetch request without a session, for those that keep their own offsets."""
+"""Builds a Fetch request without a session, for callers that keep their own offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One question for each of many partitions, asked of their leaders at the same time, again until all are answered.
+"""Sends one request to each leader of many partitions, and retries until every partition has an answer.
 
 Used by `list_offsets` and `fetch`.
 """
@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 
 class Answers(NamedTuple, Generic[A]):
-    """One leader's answers, by what they mean."""
+    """One leader's answers, by outcome."""
 
     found: dict[TopicPartition, A]
     again: dict[TopicPartition, BrokerError]  # ask again, after a look at the metadata when it is stale
@@ -39,7 +39,7 @@ async def ask_leaders(
     *,
     lane: str = MAIN,
 ) -> dict[TopicPartition, A]:
-    """The answer for each partition. `ask` sends one request to one leader, with a timeout in seconds.
+    """Return the answer for each partition. `ask` sends one request to one leader, with a timeout in seconds.
 
     Raises: KafkaError: a broker refuses a partition; RequestTimedOut: the deadline ended, with the last error.
     """
@@ -76,7 +76,7 @@ class _Search(Generic[Q, A]):
         self._backoff = client.new_backoff()
 
     async def ask_all(self) -> None:
-        """Ask every leader of what is missing, at the same time."""
+        """Ask the leaders of the missing partitions concurrently."""
         cluster = self._client.cluster
         by_leader: dict[int, dict[TopicPartition, Q]] = {}
         for tp, question in self.missing.items():

@@ -33,6 +33,9 @@ JOIN = "join"  # the response to a JoinGroup or SyncGroup waits for the other me
 # Stages whose failure affects every lane of the node; later stages concern the one connection.
 UNREACHED = frozenset({"resolve", "connect"})
 
+# After how many lost connections in a row without a response a WARNING is logged: single ones belong to restarts.
+UNANSWERED_LOGGED = 3
+
 # The order in which nodes are asked for what any of them can answer.
 CONNECTED = 0
 UNCONNECTED = 1
@@ -63,12 +66,23 @@ class Spawn(Protocol):
 class Slot:
     """The connection of one node and lane, and the backoff between attempts."""
 
-    __slots__ = ("backoff", "connection", "failures", "last_error", "not_before", "revived", "settled", "unreached")
+    __slots__ = (
+        "backoff",
+        "connection",
+        "failures",
+        "last_error",
+        "not_before",
+        "revived",
+        "settled",
+        "unanswered",
+        "unreached",
+    )
 
     def __init__(self, backoff: Backoff) -> None:
         self.connection: Connection | None = None  # ready, or closed and not yet replaced
         self.backoff = backoff
         self.failures = 0  # attempts that failed in a row
+        self.unanswered = 0  # connections lost in a row that had not received a response
         self.not_before = 0.0  # the loop's clock: the next attempt waits until then
         self.last_error: KafkaError | None = None
         self.unreached = False  # the last attempt, of this or another lane, did not reach the broker
@@ -212,8 +226,12 @@ class Nodes:
         if lost.answers == 0 and lost.error is not None:
             slot.failures += 1
             slot.not_before = anyio.current_time() + slot.backoff.next()
+            slot.unanswered += 1
+            if slot.unanswered == UNANSWERED_LOGGED:
+                text = "client %r: %s closed %d connections in a row without a response, reconnecting with backoff: %s"
+                logger.warning(text, self._config.client_id, lost.who, slot.unanswered, lost.error)
         else:
-            slot.failures = 0
+            slot.failures = slot.unanswered = 0
             slot.backoff.reset()
 
     async def _pause(self, slot: Slot, node_id: int, deadline: float) -> None:
@@ -264,6 +282,7 @@ class Nodes:
             slot.last_error = error.with_traceback(None)
             slot.failures += 1
             slot.not_before = anyio.current_time() + slot.backoff.next()
+            slot.unanswered = 0
             slot.unreached = isinstance(error, ConnectionFailed) and error.stage in UNREACHED
             if slot.unreached:
                 self._blame_others(connection.node_id, slot)

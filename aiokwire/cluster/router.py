@@ -1,4 +1,4 @@
-"""Requests to where they belong, again until they succeed or their deadline ends. `Client.request` is the way in."""
+"""Routes requests to their targets, and retries them until a deadline. See `Client.request`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REPEATABLE: Final = frozenset(
 
 
 class ProduceUncertain(KafkaError):
-    """A Produce request without an answer: it may have been written, and sending it again would write it twice."""
+    """A Produce request without a response: it may have been written, and a retry could write a duplicate."""
 
 
 class Router:
@@ -91,9 +91,9 @@ class _Journey:
         self._throttle = ""  # describes the throttling that is waited for now
 
     async def run(self) -> Any:
-        """Attempts until one succeeds.
+        """Repeat attempts until one succeeds.
 
-        Raises: KafkaError: what no further attempt would change.
+        Raises: KafkaError: an error that a retry cannot change.
         """
         backoff = self._client.new_backoff()
         while True:
@@ -131,7 +131,7 @@ class _Journey:
         return self._request.API in REPEATABLE and not self._broker_wait()
 
     async def _ask(self, node_id: int, lane: str) -> Any:
-        """One attempt at one node."""
+        """Send the request to one node, once."""
         sent = False
         try:
             connection = await self._client.nodes.connection(node_id, lane, self.deadline.remaining)

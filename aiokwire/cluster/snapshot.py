@@ -1,4 +1,4 @@
-"""What the client knows about the cluster at one moment: immutable, replaced as a whole by the metadata.
+"""An immutable snapshot of the cluster's metadata, replaced as a whole by `Metadata`.
 
 `merge` makes the next snapshot from the last one and a broker's answer; it decides what a bad answer may take away.
 """
@@ -29,7 +29,7 @@ MOST_MISSING: Final = 10_000
 
 
 class Broker(NamedTuple):
-    """One node and where it listens."""
+    """One node and its address."""
 
     node_id: int
     host: str
@@ -84,19 +84,19 @@ class Cluster:
     version: int = 0
 
     def partition(self, tp: TopicPartition) -> Partition | None:
-        """The partition, or None when it is not known."""
+        """Return the partition, or None if it is unknown."""
         topic = self.topics.get(tp.topic)
         if topic is None or not 0 <= tp.partition < len(topic.partitions):
             return None
         return topic.partitions[tp.partition]
 
     def leader(self, tp: TopicPartition) -> int | None:
-        """The node that leads the partition, or None when there is none or it is not known."""
+        """Return the leader's node id, or None without a known leader."""
         partition = self.partition(tp)
         return None if partition is None or partition.leader == NO_LEADER else partition.leader
 
     def require_leader(self, tp: TopicPartition, request: str | None = None) -> int:
-        """Return the node that leads the partition; `request` is the one that the error names.
+        """Return the leader's node id. `request` is for the error.
 
         Raises: StaleMetadataError: the leader is not known, or the topic or partition is not.
         """
@@ -114,12 +114,12 @@ class Cluster:
         )
 
     def topic_id(self, name: str) -> bytes | None:
-        """The topic's id, or None when it has none (an old broker) or is not known."""
+        """Return the topic's id, or None if it has none (an old broker) or is unknown."""
         topic = self.topics.get(name)
         return None if topic is None or topic.topic_id == ZERO_UUID else topic.topic_id
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """The topic with this id, or None."""
+        """Return the topic with this id, or None."""
         return self._names.get(topic_id)
 
     @cached_property
@@ -127,7 +127,7 @@ class Cluster:
         return {topic.topic_id: topic.name for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
 
     def with_leaders(self, hints: Mapping[TopicPartition, LeaderHint]) -> Cluster | None:
-        """Return a snapshot in which other nodes lead, None when no hint is news. Leader epochs never go back.
+        """Return a snapshot with other leaders, None if no hint is newer. Leader epochs never decrease.
 
         Topics that no hint changes are the same objects as before.
         """
@@ -158,7 +158,7 @@ class Cluster:
 
 
 def merge(old: Cluster, answer: metadata.MetadataResponse, *, wanted: Collection[str] | None, now: float) -> Cluster:
-    """The snapshot after an answer. `wanted` are the topics to keep, None for all that the answer names."""
+    """Return the snapshot after a response. Keeps the topics `wanted`; None: all of the response."""
     brokers = {
         broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
     }

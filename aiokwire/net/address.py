@@ -1,4 +1,4 @@
-"""Host and port: `bootstrap_servers` as users write it, to a list of addresses. Used by the clients and the CLI."""
+"""Parses `bootstrap_servers` into addresses. Used by the clients and the CLI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_PORT = 9092
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     host: str
     port: int
@@ -24,7 +24,7 @@ class Address(NamedTuple):
 
 
 def parse_addresses(value: str | Iterable[str]) -> list[Address]:
-    """Addresses from `"a:9092,b"` or `["a:9092", "b"]`, in order, duplicates left out.
+    """Return addresses from `"a:9092,b"` or `["a:9092", "b"]`, in order, duplicates left out.
 
     A port that is left out is 9092; an IPv6 address with a port stands in brackets.
 

@@ -1,4 +1,4 @@
-"""One connection to one broker: connect, handshake, then requests and answers until it is closed.
+"""One connection to one broker: connect, handshake, then requests and responses until it is closed.
 
     connect() -> resolve -> race the addresses -> handshake -> READY     (dial.py, handshake.py)
     send() ----> encode --> transport ... transport --> decode --> future   (wire.py, in_flight.py, framing.py)
@@ -51,7 +51,7 @@ class ConnectionConfig:
 
 
 class Connection:
-    """One connection; see the module's head."""
+    """One connection; see the module's docstring."""
 
     def __init__(
         self,
@@ -309,7 +309,7 @@ class Connection:
         return await self.send(request, timeout=timeout, version=version)
 
     async def drained(self) -> None:
-        """Wait until the transport's buffer has room again; at once when it has.
+        """Wait until the transport's buffer has room.
 
         Raises: ConnectionFailed: the connection was lost.
         """

@@ -1,4 +1,4 @@
-"""Bytes in, frames out, without I/O: what `asyncio.BufferedProtocol` asks for (`get_buffer`, `buffer_updated`).
+"""Splits a byte stream into frames, without I/O, with the interface of `asyncio.BufferedProtocol`.
 
 Used by client connections and by the embedded broker. A frame is a 4-byte length and that many bytes. Reads go into a
 small shared buffer, which often holds several short frames at once; a frame that goes beyond it gets a `bytearray` of
@@ -31,7 +31,7 @@ _FOREIGN = (
 
 
 def explain_foreign(start: bytes) -> str | None:
-    """What protocol the first bytes of a stream belong to, when it is a well-known one that is not Kafka's."""
+    """Return the name of a well-known protocol other than Kafka's that a stream starts with, if any."""
     for prefix, meaning in _FOREIGN:
         if start.startswith(prefix):
             return meaning
@@ -41,7 +41,7 @@ def explain_foreign(start: bytes) -> str | None:
 
 
 class FrameReader:
-    """Cuts a stream into frames and hands each over as a `bytearray` of its own.
+    """Splits a stream into frames, each passed on as its own `bytearray`.
 
     `on_frame` is called once per frame, in order, without the 4-byte length. After a ProtocolViolation the stream has
     no meaning any more: close it.
@@ -62,11 +62,11 @@ class FrameReader:
 
     @property
     def in_frame(self) -> bool:
-        """Whether the stream stands in the middle of a frame."""
+        """Whether the stream is in the middle of a frame."""
         return self._frame is not None or self._have > 0
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes go."""
+        """Return the buffer for the next bytes."""
         if self._frame is not None:
             return self._view[self._filled :]
         return self._scratch[self._have :]
@@ -88,13 +88,13 @@ class FrameReader:
             self._on_frame(frame)
 
     def discard(self) -> None:
-        """Free what came of an unfinished frame: the stream has ended."""
+        """Free an unfinished frame: the stream has ended."""
         self._frame = None
         self._view = memoryview(b"")
         self._filled = self._have = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        """Take bytes that were read elsewhere (tests, transports that own their buffers).
+        """Feed bytes that were read elsewhere (tests, transports that own their buffers).
 
         Raises: ProtocolViolation: as `buffer_updated`.
         """

@@ -1,4 +1,4 @@
-"""From an open transport to a connection that may be used: a sequence of exchanges, ApiVersions first.
+"""The handshake of a connection: a sequence of exchanges, ApiVersions first.
 
 `Connection` drives it. Each later exchange (SASL is one) is an `Exchange` that is handed in; TLS comes before it all,
 with the transport.
@@ -48,7 +48,7 @@ _BEFORE_API_VERSIONS: Final[dict[int, Offered]] = {
 
 
 class ApiVersions:
-    """What one broker offers, and which version that means for each of our requests."""
+    """The versions that one broker offers, and the choice of a version for each request."""
 
     __slots__ = ("_picked", "assumed", "finalized_features", "offered", "who")
 
@@ -67,11 +67,11 @@ class ApiVersions:
         self._picked: dict[type[Request], int] = {}
 
     def range(self, api_key: int) -> Offered | None:
-        """The versions of an API that the broker offers; None when it does not know the API."""
+        """Return the versions of an API that the broker offers; None if it does not know the API."""
         return self.offered.get(api_key)
 
     def pick(self, request_type: type[Request], max_version: int | None = None) -> int:
-        """The newest version that both sides know, no newer than `max_version`.
+        """Return the newest version that both sides know, up to `max_version`.
 
         Raises: UnsupportedVersion: there is none.
         """
@@ -122,18 +122,18 @@ PLANS: Final[Sequence[Plan]] = (NEWEST, OLDEST, Plan(list_offsets.ListOffsetsReq
 
 
 class Exchange(Protocol):
-    """A later step of the handshake: asks and answers on the open wire until the broker is content."""
+    """A later step of the handshake, such as SASL, on the open wire."""
 
     name: str
 
     async def run(self, wire: Wire, versions: ApiVersions, timeout: float) -> None:
-        """Do it; an exception ends the connection."""
+        """Run the exchange; an exception ends the connection."""
 
 
 async def learn_versions(
     wire: Wire, plan: Plan, *, who: str, timeout: float, software_name: str, software_version: str
 ) -> ApiVersions:
-    """What the broker offers, by one plan.
+    """Ask the broker for its versions, by one plan.
 
     Raises: ConnectionFailed: the peer hung up; ProtocolViolation: it does not speak Kafka's protocol;
     BrokerError: it refuses.

@@ -1,4 +1,4 @@
-"""How chunks reach a transport: small ones joined, large ones uncopied, and the writer paused when the buffer is full.
+"""Writes chunks to a transport: small ones joined, large ones uncopied; pauses when the buffer is full.
 
 Used by `wire` and by the embedded broker.
 """
@@ -18,7 +18,7 @@ WRITELINES_NEVER_PAUSES: Final = (3, 12) <= sys.version_info < (3, 12, 9) or (3,
 
 
 def join_small(chunks: list[Any]) -> list[Any]:
-    """The chunks in order, neighbours below the limit joined; large ones are left as they are, uncopied."""
+    """Return the chunks in order, small neighbours joined, large ones uncopied."""
     if len(chunks) == 1:
         return chunks
     pieces: list[Any] = []
@@ -42,7 +42,7 @@ def scatters(transport: asyncio.BaseTransport) -> bool:
 
 
 def write_scattered(transport: asyncio.WriteTransport, pieces: Sequence[Any], high_water: int) -> None:
-    """Write pieces uncopied; the protocol is paused when more than `high_water` bytes (the transport's limit) wait.
+    """Write pieces uncopied; pause the protocol above `high_water` bytes (the transport's limit).
 
     Raises: OSError, RuntimeError: the transport is closed.
     """

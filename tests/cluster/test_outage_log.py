@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import anyio.lowlevel
 import pytest
 
 from aiokwire.broker import Broker
-from aiokwire.cluster import failure_level
+from aiokwire.cluster import Client, ClientConfig, failure_level
 from aiokwire.consumer import Consumer
 from aiokwire.errors import ConnectionFailed, KafkaError, RequestTimedOut
 from aiokwire.producer import Producer
+from aiokwire.protocol import ApiKey
 
 QUICK: dict[str, Any] = {
     "retry_backoff_ms": 2,
@@ -28,6 +29,7 @@ QUICK: dict[str, Any] = {
 }
 
 Logged = Callable[..., list[str]]
+Clusters = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 @pytest.fixture
@@ -118,6 +120,26 @@ async def test_the_lines_of_an_outage_name_client_address_cause_and_duration(tmp
     assert lost.endswith("Connection refused")
     [found] = logged(logging.INFO, "client 'writing': connected")
     assert re.fullmatch(rf"client 'writing': connected to {node} again after \d+\.\d s", found)
+
+
+async def test_a_broker_that_closes_each_connection_without_a_response_is_logged_once(
+    clusters: Clusters, logged: Logged
+) -> None:
+    async with clusters() as cluster:
+        options = {"client_id": "c", "metadata_recovery_strategy": "none", **QUICK}
+        config = ClientConfig(**{"bootstrap_servers": cluster.bootstrap, **options})
+        async with Client(config) as client:
+            cluster.nodes[0].handlers[ApiKey.METADATA] = lambda header, request: None
+            cluster.nodes[0].drop()
+            before = cluster.count(ApiKey.METADATA)
+            client.metadata.request_update("test")
+            with anyio.fail_after(20):
+                while cluster.count(ApiKey.METADATA) < before + 10:
+                    client.metadata.request_update("test")
+                    await anyio.lowlevel.checkpoint()
+    [line] = logged(logging.WARNING)
+    assert line.startswith("client 'c': node 1 at 127.0.0.1:")
+    assert "closed 3 connections in a row without a response, reconnecting with backoff: " in line
 
 
 REFUSED = ConnectionFailed("refused", address="b:9092", stage="connect")
