@@ -1,7 +1,7 @@
 """aiokwire: an asyncio-native Kafka client framework.
 
-Everything public stands here and loads when first used; `aiokwire.broker`, `aiokwire.testing` and `aiokwire.spark`
-are imported by their own names.
+All public names are here and load when first used; `aiokwire.broker`, `aiokwire.testing` and `aiokwire.spark` are
+imported by their own names.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
         Watermarks,
     )
 
-# Where each public name lives. Lazy, because a producer need not load the consumer, nor an error code the kernel.
+# The module of each public name, loaded lazily: a producer need not load the consumer, nor an error code the kernel.
 _HOMES = {
     "admin": ("Admin",),
     "cluster": ("Client", "ClientConfig"),

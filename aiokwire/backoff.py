@@ -1,4 +1,4 @@
-"""Waiting: exponential backoff with jitter (KIP-580, KIP-144), and deadlines on the loop's clock."""
+"""Exponential backoff with jitter (KIP-580, KIP-144), and deadlines on the loop's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOGGED_ATTEMPTS = (1, 5, 20)
 
 
 class Backoff:
-    """Delays in seconds that grow from `initial` to `maximum`, each spread by `jitter` both ways."""
+    """Delays in seconds that grow from `initial` to `maximum`, each varied by up to `jitter` both ways."""
 
     def __init__(
         self,
@@ -29,10 +29,10 @@ class Backoff:
         self._factor = factor
         self._jitter = jitter
         self._rng = rng
-        self.attempts = 0  # delays given since the last reset
+        self.attempts = 0  # delays since the last reset
 
     def next(self) -> float:
-        """The next delay."""
+        """Return the next delay."""
         # The exponent is bounded: a client that retries for weeks must not overflow a float.
         delay = min(self._maximum, self._initial * self._factor ** min(self.attempts, 64))
         self.attempts += 1
@@ -44,17 +44,17 @@ class Backoff:
         return self.attempts in LOGGED_ATTEMPTS or self.attempts % 100 == 0
 
     def reset(self) -> None:
-        """Start over after a success."""
+        """Start again with the initial delay, after a success."""
         self.attempts = 0
 
 
 class Deadline:
-    """A moment on the loop's clock by which something must be done."""
+    """A time on the loop's clock by which an operation must finish."""
 
     __slots__ = ("_started", "at", "what")
 
     def __init__(self, timeout: float | None, what: str) -> None:
-        """`timeout` in seconds (None: never), `what` names the work in the error."""
+        """`timeout`: seconds (None: without a limit); `what` names the operation in the error."""
         self._started = anyio.current_time()
         self.at = math.inf if timeout is None else self._started + timeout
         self.what = what
@@ -66,7 +66,7 @@ class Deadline:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it was set."""
+        """Seconds since its creation."""
         return anyio.current_time() - self._started
 
     @property
@@ -74,15 +74,15 @@ class Deadline:
         return anyio.current_time() >= self.at
 
     def check(self, last_error: BaseException | None = None) -> None:
-        """Do nothing before the deadline.
+        """Raise if the deadline has passed.
 
-        Raises: RequestTimedOut: after it, naming the work, the time it took and the last error.
+        Raises: RequestTimedOut: names the operation, its duration and the last error.
         """
         if self.expired:
             raise self.error(last_error)
 
     def error(self, last_error: BaseException | None = None) -> RequestTimedOut:
-        """The error for a deadline that ended."""
+        """Return the error of a deadline that has passed."""
         tail = f"; last error: {last_error}" if last_error is not None else ""
         error = RequestTimedOut(f"{self.what}: no success within {self.elapsed:.3f} s{tail}")
         error.__cause__ = last_error

@@ -1,6 +1,6 @@
 """The wall clock, for timestamps in records; everything else uses the event loop's clock.
 
-A loop that simulates time says what the wall shows by a method `wall_time()` (seconds since the epoch).
+A loop that simulates time has a method `wall_time()`, which returns seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 
 
 def wall_ms() -> int:
-    """Milliseconds since the epoch, as the running loop sees them."""
+    """Return milliseconds since the epoch, by the running loop's wall clock if it has one."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

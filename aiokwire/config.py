@@ -1,4 +1,4 @@
-"""Options: from keyword arguments to a frozen dataclass, with errors that say what to write instead.
+"""Options: converts keyword arguments to a frozen dataclass, with errors that name the correct option.
 
 `from_options` builds the dataclass; `convert_text` accepts values from the environment; `documents_options` shows every
 option in `help()` and in the signature of the class that takes them.
@@ -27,7 +27,7 @@ INT32_MAX = 2**31 - 1
 def from_options(cls: type[ConfigT], options: Mapping[str, Any]) -> ConfigT:
     """Build the config dataclass `cls` from keyword options.
 
-    Raises: ConfigurationError: an option is unknown (with what to write instead), or its value is not valid.
+    Raises: ConfigurationError: an option is unknown (with the advice of `unknown_option`), or its value is invalid.
     """
     valid = _names(cls)
     for name in options:
@@ -37,7 +37,7 @@ def from_options(cls: type[ConfigT], options: Mapping[str, Any]) -> ConfigT:
 
 
 def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]) -> ConfigT:
-    """Return the `config` that a client was given, or build one from its keyword options; None leaves one out.
+    """Return the `config` of a client, or build one from its keyword options, of which those with None are left out.
 
     Raises: InvalidArgument: both were given; ConfigurationError: as `from_options`, or `config` is of another class.
     """
@@ -55,32 +55,32 @@ def config_of(cls: type[Any], config: ConfigT | None, options: Mapping[str, Any]
 
 
 def unknown_option(name: str, valid: Iterable[str], owner: str) -> str:
-    """Return the sentence for an option that `owner` does not have, with the advice that fits it best.
+    """Return the message for an option that `owner` does not have, with the best advice.
 
-    Dots and dashes of Kafka's own spelling are understood. The advice is, in this order: our spelling of it, what to do
-    instead of another client's option, the class that has it, the nearest name, where all names are listed.
+    Accepts Kafka's own spelling with dots and dashes. The advice is, in this order: our spelling of it, the replacement
+    of another client's option, the class that has it, the nearest name, where all names are listed.
     """
     valid = list(valid)
-    told = f"{owner.removesuffix('Config')} has no option {name!r}"
+    problem = f"{owner.removesuffix('Config')} has no option {name!r}"
     ours = name.strip().replace(".", "_").replace("-", "_").lower()
     if ours in valid:
-        return f"{told}; did you mean {ours!r}?"
+        return f"{problem}; did you mean {ours!r}?"
     advice = importlib.import_module("aiokwire.option_advice").ADVICE.get(ours)
     if advice is not None:
-        return f"{told}: {advice}"
+        return f"{problem}: {advice}"
     other = _class_with_option(ours, owner)
     if other is not None:
-        return f"{told}: {ours} is an option of {other}"
+        return f"{problem}: {ours} is an option of {other}"
     nearest = difflib.get_close_matches(ours, valid, n=1, cutoff=0.5)
     if nearest:
-        return f"{told}; did you mean {nearest[0]!r}?"
+        return f"{problem}; did you mean {nearest[0]!r}?"
     if len(valid) <= 10:
-        return f"{told}; valid options: {', '.join(valid)}"
-    return f"{told}; help(aiokwire.{owner}) lists all {len(valid)}"
+        return f"{problem}; valid options: {', '.join(valid)}"
+    return f"{problem}; help(aiokwire.{owner}) lists all {len(valid)}"
 
 
 def _class_with_option(name: str, owner: str) -> str | None:
-    """Return the class that has an option, where its config is not `owner`. Imported on the way to an error only."""
+    """Return the class, other than that of `owner`, that has an option. Imports the package only for an error."""
     package = importlib.import_module("aiokwire")
     for other in ("Producer", "Consumer"):
         config = f"{other}Config"
@@ -97,10 +97,10 @@ def _names(cls: type) -> list[str]:
 
 
 def convert_text(config: Any) -> None:
-    """Replace texts by numbers, True and False, where an option of the frozen dataclass `config` takes nothing else.
+    """Convert texts to numbers, True and False in options of the frozen dataclass `config` that accept only those.
 
-    `linger_ms=os.environ["LINGER_MS"]` works; an option that takes a str too keeps its text for its own parser. A text
-    that is no such value stays, for the check of the option to refuse.
+    `linger_ms=os.environ["LINGER_MS"]` works; an option that also accepts a str keeps its text for its own parser.
+    Other texts are kept, so that the option's check refuses them.
     """
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
@@ -111,7 +111,7 @@ def convert_text(config: Any) -> None:
 
 
 def parse_bool(text: str) -> bool | str:
-    """Return True or False for such a text, and any other text as it is."""
+    """Return True or False for "true" and "false" in any case, and any other text unchanged."""
     return {"true": True, "false": False}.get(text.strip().lower(), text)
 
 
@@ -168,9 +168,9 @@ def _require_bounds(name: str, value: float, minimum: float | None, maximum: flo
 
 
 def require_type(name: str, value: object, kind: type | tuple[type, ...], expected: str) -> None:
-    """Check that an option has one of the types that it takes.
+    """Check that an option has one of its types.
 
-    Raises: ConfigurationError: naming the option, what it takes and what came.
+    Raises: ConfigurationError: naming the option, the expected type and the value.
     """
     if not isinstance(value, kind):
         raise ConfigurationError(f"{name} must be {expected}, not {value!r} ({type(value).__name__})")
@@ -190,7 +190,7 @@ def require_bool(name: str, value: object) -> None:
 def documents_options(config: type | None = None) -> Callable[[ClassT], ClassT]:
     """Decorate a class so that its docstring lists the options of `config`, itself by default.
 
-    A class that takes another one's options gets them in its signature, too. Both are made when they are first read.
+    A class that accepts the options of another class has them in its signature, too. Both are created when first read.
     """
 
     def decorate(cls: ClassT) -> ClassT:
@@ -203,7 +203,7 @@ def documents_options(config: type | None = None) -> Callable[[ClassT], ClassT]:
 
 
 class _OptionsDoc:
-    """A docstring that is completed when somebody reads it: `help()`, an editor, a notebook."""
+    """A docstring that is completed when `help()`, an editor or a notebook reads it."""
 
     def __init__(self, text: str, config: type) -> None:
         self._text = text
@@ -217,7 +217,7 @@ class _OptionsDoc:
 
 
 class _OptionsSignature:
-    """The signature of a class that takes the options of a config as keywords."""
+    """The signature of a class that accepts the options of a config as keywords."""
 
     def __init__(self, config: type) -> None:
         self._config = config

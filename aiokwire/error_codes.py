@@ -1,8 +1,8 @@
-"""Kafka's error codes, one line each: number, whether it can be retried, whether the metadata is stale, what it means.
+"""Kafka's error codes, one line each: number, whether it is retriable, whether the metadata is stale, description.
 
-Names, numbers and the two flags are Kafka's (4.3.1, class `Errors`; a code is retriable there when its exception is a
-`RetriableException`, and asks for new metadata when it is an `InvalidMetadataException`). Used by `errors` and by
-everyone who reads or writes a response.
+Names, numbers and the two flags are Kafka's (4.3.1, class `Errors`: a code is retriable if its exception is a
+`RetriableException`, and requires new metadata if it is an `InvalidMetadataException`). Used by `errors` and by all
+code that reads or writes responses.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Self
 
 
 class ErrorCode(enum.IntEnum):
-    """What a broker says about a request, a topic, a partition or a group."""
+    """A broker's result for a request, a topic, a partition or a group."""
 
     retriable: bool
     """The same request may succeed later."""
     refresh_metadata: bool
-    """The request went to the wrong place: ask for metadata before the retry."""
+    """The request was sent to the wrong broker: refresh the metadata before the retry."""
     description: str
-    """What it means for the caller, without a full stop."""
+    """Its meaning for the caller, without a full stop."""
 
     def __new__(cls, number: int, retriable: bool, refresh_metadata: bool, description: str) -> Self:
         member = int.__new__(cls, number)
@@ -31,10 +31,10 @@ class ErrorCode(enum.IntEnum):
 
     @classmethod
     def of(cls, number: int) -> ErrorCode:
-        """The member of that number. One that is not known, of a newer broker, gives UNKNOWN_SERVER_ERROR."""
+        """Return the member of a number; UNKNOWN_SERVER_ERROR for an unknown code of a newer broker."""
         return _BY_NUMBER.get(number, cls.UNKNOWN_SERVER_ERROR)
 
-    UNKNOWN_SERVER_ERROR = -1, False, False, "the broker failed in a way it has no code for; its log says more"
+    UNKNOWN_SERVER_ERROR = -1, False, False, "the broker failed for a reason that has no code; its log has the details"
     NONE = 0, False, False, "no error"
     OFFSET_OUT_OF_RANGE = 1, False, False, "the offset lies before the start or after the end of the partition's log"
     CORRUPT_MESSAGE = 2, True, False, "the batch fails its checksum, is malformed, or lacks a key that its topic needs"
@@ -112,7 +112,7 @@ class ErrorCode(enum.IntEnum):
     FENCED_LEADER_EPOCH = 74, True, True, "this client knows an older leader than the broker; ask for metadata again"
     UNKNOWN_LEADER_EPOCH = 75, True, False, "this client knows a newer leader than the broker does; try again soon"
     UNSUPPORTED_COMPRESSION_TYPE = 76, False, False, "this version of the request cannot carry the batch's compression"
-    STALE_BROKER_EPOCH = 77, False, False, "the broker has registered anew since this was sent"
+    STALE_BROKER_EPOCH = 77, False, False, "the broker has re-registered since this was sent"
     OFFSET_NOT_AVAILABLE = 78, True, False, "a new leader does not know its high watermark yet; try again soon"
     MEMBER_ID_REQUIRED = 79, False, False, "join again with the member id that came with this answer"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, True, True, "the preferred replica cannot lead at the moment"
@@ -138,7 +138,7 @@ class ErrorCode(enum.IntEnum):
     UNKNOWN_TOPIC_ID = 100, True, True, "this broker has no topic with this id"
     DUPLICATE_BROKER_REGISTRATION = 101, False, False, "another broker runs with this id"
     BROKER_ID_NOT_REGISTERED = 102, False, False, "no broker with this id is registered"
-    INCONSISTENT_TOPIC_ID = 103, True, True, "the partition's log has another topic id; the topic was created anew"
+    INCONSISTENT_TOPIC_ID = 103, True, True, "the partition's log has another topic id; the topic was recreated"
     INCONSISTENT_CLUSTER_ID = 104, False, False, "the request is meant for another cluster"
     TRANSACTIONAL_ID_NOT_FOUND = 105, False, False, "there is no such transactional id"
     FETCH_SESSION_TOPIC_ID_ERROR = 106, True, False, "the fetch session mixes topic ids and names; begin a new one"
@@ -155,7 +155,7 @@ class ErrorCode(enum.IntEnum):
     UNKNOWN_SUBSCRIPTION_ID = 117, False, False, "the telemetry subscription is not current; ask for it again"
     TELEMETRY_TOO_LARGE = 118, False, False, "the metrics take more room than the broker accepts"
     INVALID_REGISTRATION = 119, False, False, "the controller finds the broker's registration invalid"
-    TRANSACTION_ABORTABLE = 120, False, False, "the transaction has to be aborted; then the producer can go on"
+    TRANSACTION_ABORTABLE = 120, False, False, "the transaction must be aborted; then the producer can continue"
     INVALID_RECORD_STATE = 121, False, False, "the record is not in a state that this acknowledgement fits"
     SHARE_SESSION_NOT_FOUND = 122, True, False, "the broker has forgotten the share session; begin a new one"
     INVALID_SHARE_SESSION_EPOCH = 123, True, False, "the share session is out of step; begin a new one"

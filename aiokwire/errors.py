@@ -1,7 +1,7 @@
-"""What can go wrong, by what the caller does next.
+"""The exceptions, by what the caller can do next.
 
-Kafka's codes are one table (`aiokwire.error_codes`); here are the few classes that a program catches. A message
-says what was asked of whom, what came back, and what to do about it.
+Kafka's codes are one table (`aiokwire.error_codes`); these are the few classes that a program catches. A message names
+the request and its receiver, the result, and the next step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aiokwire.error_codes import ErrorCode
 
 
 class KafkaError(Exception):
-    """The root of every error that this package raises on purpose.
+    """The base of every error that this package raises on purpose.
 
     Its text is one line: control characters, which may come from the wire, are escaped.
     """
@@ -41,9 +41,9 @@ class ClosedError(KafkaError):
 
 
 class ConnectionFailed(KafkaError):
-    """No connection, or it was lost.
+    """A connection could not be opened, or was lost.
 
-    `stage` says how far it came: "resolve", "connect", "handshake" or "ready".
+    `stage` is where it failed: "resolve", "connect", "handshake" or "ready".
     """
 
     def __init__(self, message: str, *, address: str = "", stage: str = "") -> None:
@@ -53,18 +53,18 @@ class ConnectionFailed(KafkaError):
 
 
 class RequestTimedOut(KafkaError, TimeoutError):
-    """A deadline ended before the answer came. Whether the broker did the work is unknown."""
+    """A deadline passed before the response. Whether the broker processed the request is unknown."""
 
 
 class ProtocolViolation(KafkaError):
-    """Bytes came that no broker of this protocol sends here; the connection is closed."""
+    """The peer sent bytes that violate the protocol; the connection is closed."""
 
 
 class CorruptRecord(ProtocolViolation):
-    """A batch or record is damaged, or unreadable for its codec. The position stays before it.
+    """A batch or record is damaged, or its codec cannot read it. The position stays before it.
 
-    `next_offset` is where to seek to go on without it: all records of the damaged batch are left out. -1 where it does
-    not come from a consumer.
+    `next_offset` is where to seek to skip it, with all records of the damaged batch. It is -1 unless a consumer raises
+    the error.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class CorruptRecord(ProtocolViolation):
 
 
 class BufferFullError(KafkaError):
-    """There is no room in the producer's buffer for this record now. Nothing was accepted."""
+    """The producer's buffer has no room for this record now. Nothing was accepted."""
 
     def __init__(self, message: str, *, needed: int = 0, in_use: int = 0, limit: int = 0) -> None:
         super().__init__(message)
@@ -93,11 +93,11 @@ class BufferFullError(KafkaError):
 
 
 class DeliveryFailed(KafkaError):
-    """A record was given up: its delivery deadline ended, or its producer was closed.
+    """A record was not delivered: its delivery deadline passed, or its producer was closed.
 
-    `stage` is where it was then ("metadata", "buffered", "in flight", "retrying"; "purged" when `purge` dropped it,
-    "cancelled" when `Delivery.cancel` took it back), `elapsed` the seconds since it was accepted, `last_error` the
-    last error of the broker or connection.
+    `stage` is where it was then ("metadata", "buffered", "in flight", "retrying"; "purged" if `purge` dropped it,
+    "cancelled" if `Delivery.cancel` withdrew it), `elapsed` the seconds since it was accepted, `last_error` the last
+    error of the broker or connection.
     """
 
     def __init__(
@@ -122,15 +122,15 @@ class DeliveryFailed(KafkaError):
 
 
 class TransactionStateError(KafkaError):
-    """A call does not fit the transaction's state: a record outside of one, a second one at a time, offsets after its
-    end. Nothing was accepted; the transaction goes on."""
+    """A call does not fit the transaction's state: a record outside a transaction, a second transaction at a time,
+    offsets after its end. Nothing was accepted; the transaction continues."""
 
 
 class TransactionAborted(KafkaError):
-    """A transaction did not take place, or has to be aborted: nothing of it will be read by `read_committed` readers.
+    """A transaction was aborted, or must be: `read_committed` readers will see none of its records.
 
-    The producer can go on: let this error leave the transaction's block, then repeat the whole work in a new one.
-    `reason` is what happened, None when the program itself aborted.
+    The producer can continue: let this error leave the transaction's block, then repeat the whole work in a new one.
+    `reason` is the cause, None if the program itself aborted.
     """
 
     def __init__(self, message: str, *, reason: Exception | None = None) -> None:
@@ -139,9 +139,9 @@ class TransactionAborted(KafkaError):
 
 
 class TransactionFailed(KafkaError):
-    """A transactional producer cannot go on: close it, and make a new one, which ends what this one left open.
+    """A transactional producer cannot continue: close it and create a new one, which ends its open transaction.
 
-    `reason` is what happened. Fencing by a newer instance is a `FencedError` instead: then stop for good.
+    `reason` is the cause. Fencing by a newer instance raises `FencedError` instead: then do not create a new one.
     """
 
     def __init__(self, message: str, *, reason: Exception | None = None) -> None:
@@ -149,11 +149,11 @@ class TransactionFailed(KafkaError):
         self.reason = reason
 
 
-# --- what a broker answered -------------------------------------------------------------------------------------------
+# --- a broker refused -------------------------------------------------------------------------------------------------
 
 
 class BrokerError(KafkaError):
-    """A broker refused. `code` is what it said; `retriable` whether the same request may succeed later."""
+    """A broker refused a request. `code` is its error; `retriable` whether the same request may succeed later."""
 
     def __init__(
         self,
@@ -176,20 +176,20 @@ class BrokerError(KafkaError):
 
 
 class RetriableError(BrokerError):
-    """The broker cannot now; the same request may succeed later."""
+    """The broker refused for a transient reason; the same request may succeed later."""
 
     @property
     def retriable(self) -> bool:
-        # Also where the code is about another record: the rest of its batch may be sent again (KIP-467).
+        # Even if the code applies to another record: the other records of its batch may be retried (KIP-467).
         return True
 
 
 class StaleMetadataError(RetriableError):
-    """The request went to the wrong place: refresh the metadata, then retry."""
+    """The request was sent to the wrong broker: refresh the metadata, then retry."""
 
 
 class AuthorizationError(BrokerError):
-    """This principal may not do that; retrying does not help."""
+    """This principal has no permission; retrying does not help."""
 
 
 class FencedError(BrokerError):
@@ -197,11 +197,11 @@ class FencedError(BrokerError):
 
 
 class RecordRejected(BrokerError):
-    """The broker refuses this record or batch as it is: too large, invalid, wrong timestamp."""
+    """The broker refuses this record or batch: too large, invalid, wrong timestamp."""
 
 
 class UnsupportedVersion(BrokerError):
-    """The broker or the chosen protocol version cannot do what was asked."""
+    """The broker or the chosen protocol version does not support the request."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class UnsupportedVersion(BrokerError):
 
 
 class InvalidRequestError(BrokerError):
-    """The broker finds the request itself wrong: an unknown name, a bad value, something that exists already."""
+    """The request is invalid: an unknown name, a bad value, something that exists already."""
 
 
 # --- the consumer -----------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class NoOffset(KafkaError):
 
 
 class OffsetOutOfRange(NoOffset):
-    """The position lies outside of what the broker still has, and the reset policy is "none"."""
+    """The position is outside the log, and the reset policy is "none"."""
 
     def __init__(self, message: str, *, topic: str = "", partition: int = -1, offset: int = -1) -> None:
         super().__init__(message, topic=topic, partition=partition)
@@ -240,8 +240,8 @@ class OffsetOutOfRange(NoOffset):
 
 
 class CommitFailed(KafkaError):
-    """Offsets were not kept: this member does not have the `partitions` any more, and another one reads them, from
-    where the group stands. There is nothing to repeat; the member is in its group again, or on its way."""
+    """Offsets were not committed: the `partitions` are no longer assigned to this member, and their new owner continues
+    at the committed offsets. Do not retry: the member has rejoined its group, or is about to."""
 
     def __init__(self, message: str, *, partitions: Collection[tuple[str, int]] = ()) -> None:
         super().__init__(message)
@@ -313,9 +313,9 @@ def error_for(
     partition: int | None = None,
     request: str | None = None,
 ) -> BrokerError:
-    """The error that a broker's `code` means for the caller.
+    """Return the error for a broker's `code`.
 
-    `context` says what was asked of whom; the code's name and description are added.
+    `context` names the request and its receiver; the code's name and description are added.
     """
     known = ErrorCode.of(code)
     name = known.name if known == code else f"unknown error code {code}"

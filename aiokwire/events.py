@@ -1,6 +1,6 @@
-"""Streams of events: what a producer or a consumer reports to those who listen, in order and bounded. No I/O.
+"""Streams of a producer's or a consumer's events, in order and bounded. No I/O.
 
-An event is made only while there is a listener: callers ask `Events.wanted` first.
+Events are created only while there is a stream: callers check `Events.wanted` first.
 """
 
 from __future__ import annotations
@@ -14,27 +14,26 @@ import anyio
 
 E = TypeVar("E")
 
-# What a stream keeps for a listener that does not come.
+# The default number of events that a stream keeps.
 LIMIT: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Throttled:
-    """A broker demands silence (KIP-219): nothing is fetched from it, or produced to it, for that long."""
+    """A broker throttles the client (KIP-219): no fetch or produce request is sent to it for this time."""
 
     node_id: int
     seconds: float
 
 
 class EventStream(Generic[E]):
-    """What has happened since it was made, in order. Ends when its client is closed, once all was handed over.
+    """The events since its creation, in order. Ends after the last event once its client is closed.
 
-    Keeps a limited number of events for a listener that is busy: of more, the oldest are dropped, and counted in
-    `dropped`.
+    Keeps a limited number of events for a busy reader: the oldest are dropped, and counted in `dropped`.
     """
 
     def __init__(self, *, limit: int, without: tuple[type, ...] = ()) -> None:
-        """`without`: the kinds of events that it leaves out."""
+        """`without`: the types of events to leave out."""
         self.dropped = 0
         self._without = without
         self._kept: deque[E] = deque(maxlen=limit)
@@ -42,7 +41,7 @@ class EventStream(Generic[E]):
         self._closed = False
 
     def put(self, event: E) -> None:
-        """For the client: this happened."""
+        """Add an event; called by the client."""
         if self._closed or isinstance(event, self._without):
             return
         if len(self._kept) == self._kept.maxlen:
@@ -51,7 +50,7 @@ class EventStream(Generic[E]):
         self._wake()
 
     def close(self) -> None:
-        """Listen no more; what was kept can still be taken."""
+        """Accept no more events; kept ones can still be read."""
         self._closed = True
         self._wake()
 
@@ -71,7 +70,7 @@ class EventStream(Generic[E]):
 
 
 class Events(Generic[E]):
-    """The listeners of one client."""
+    """The event streams of one client."""
 
     def __init__(self) -> None:
         self._streams: weakref.WeakSet[EventStream[E]] = weakref.WeakSet()
@@ -79,11 +78,11 @@ class Events(Generic[E]):
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a stream."""
         return bool(self._streams)
 
     def listen(self, *, limit: int = LIMIT, without: tuple[type, ...] = ()) -> EventStream[E]:
-        """A new listener; it is forgotten when it is dropped."""
+        """Create a stream; it ends with its last reference."""
         stream = EventStream[E](limit=limit, without=without)
         if self._closed:
             stream.close()
@@ -92,12 +91,12 @@ class Events(Generic[E]):
         return stream
 
     def publish(self, event: E) -> None:
-        """Hand an event to every listener."""
+        """Add an event to every stream."""
         for stream in list(self._streams):
             stream.put(event)
 
     def close(self) -> None:
-        """Nothing more happens."""
+        """Close every stream."""
         self._closed = True
         for stream in list(self._streams):
             stream.close()

@@ -1,8 +1,7 @@
 """Hooks: methods that a client calls, for the user's logging, tracing and monitoring.
 
-Subclass `Hooks`, override what you need, and pass an instance as `hooks=`. A method is called on the event loop and
-must not block; an exception that it raises is logged and has no other effect. Hooks that are not overridden cost
-nothing.
+Subclass `Hooks`, override the methods you need, and pass an instance as `hooks=`. Methods run on the event loop and
+must not block; their exceptions are logged and have no other effect. Hooks that are not overridden cost nothing.
 """
 
 from __future__ import annotations
@@ -17,77 +16,76 @@ P = ParamSpec("P")
 
 
 class Hooks:
-    """Every hook, doing nothing."""
+    """All hooks; each does nothing until it is overridden."""
 
     def on_connect(self, node_id: int | None, address: str, elapsed: float) -> None:
-        """A connection is ready; `elapsed` seconds since it was begun."""
+        """A connection is ready, `elapsed` seconds after the attempt started."""
 
     def on_disconnect(self, node_id: int | None, address: str, error: Exception | None) -> None:
-        """A connection ended; `error` is None when this side closed it."""
+        """A connection ended; `error` is None if this side closed it."""
 
     def on_request_sent(self, node_id: int | None, api: str, version: int, size: int) -> None:
-        """A request of `size` bytes was handed to the socket."""
+        """A request of `size` bytes was written to the socket."""
 
     def on_response_received(self, node_id: int | None, api: str, version: int, size: int, elapsed: float) -> None:
-        """Its response of `size` bytes came, `elapsed` seconds after the request."""
+        """A response of `size` bytes arrived, `elapsed` seconds after its request."""
 
     def on_throttle(self, node_id: int, seconds: float) -> None:
-        """A broker asked the client to be silent for a while (KIP-219)."""
+        """A broker throttles the client for this time (KIP-219)."""
 
     def on_metadata(self, version: int, brokers: int, topics: int) -> None:
-        """A new metadata snapshot is in force."""
+        """The client has a new metadata snapshot."""
 
-    # --- of a producer; the first is called per record, where it is overridden, all others per batch ---------------
+    # --- of a producer; the first is called per record, if it is overridden, all others per batch -------------------
 
     def on_send(
         self, topic: str, partition: int | None, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> Headers | None:
-        """A record is about to be accepted, serialized. What comes back, unless None, takes its headers' place."""
+        """A serialized record is about to be accepted. The returned headers, unless None, replace its own."""
         return None
 
     def on_batch_sealed(self, topic: str, partition: int, count: int, size: int) -> None:
-        """A batch of `count` records and `size` bytes takes no more and queues up for its broker."""
+        """A batch of `count` records and `size` bytes is complete and waits for its broker."""
 
     def on_produce_request(self, node_id: int, batches: int, count: int) -> None:
-        """A request with `count` records in `batches` batches went to a broker, the first time or again."""
+        """A request with `count` records in `batches` batches was sent, for the first time or as a retry."""
 
     def on_delivered(self, topic: str, partition: int, base_offset: int, count: int) -> None:
-        """A batch was acknowledged; `base_offset` is -1 where the broker does not tell it."""
+        """A batch was acknowledged; `base_offset` is -1 if the broker does not return it."""
 
     def on_delivery_failed(self, topic: str, partition: int, count: int, error: Exception) -> None:
-        """Records were given up; `partition` is -1 when it never became known."""
+        """Records could not be delivered; `partition` is -1 if none was chosen."""
 
     # --- of a consumer ------------------------------------------------------------------------------------------------
 
     def on_reset(self, topic: str, partition: int, before: int | None, after: int, reason: str) -> None:
-        """A position was looked up instead of followed: it was `before` (None: there was none) and is now `after`.
+        """A position was set by a lookup: from `before` (None: there was none) to `after`.
 
-        `reason` says by which policy and why. Between the two lie records that are skipped or read again.
+        `reason` names the policy and the cause. The records in between are skipped or delivered again.
         """
 
     def on_partition_end(self, topic: str, partition: int, offset: int) -> None:
-        """All that a partition had when it was last fetched, up to `offset`, is handed over, or will be by the call of
-        the reader that is just returning. Once for each end, and again after a seek."""
+        """All records up to `offset` that the last fetch found were delivered, or are by the call that is just
+        returning. Called once for each end, and again after a seek."""
 
     def on_batch_read(self, topic: str, partition: int, base_offset: int, count: int, size: int) -> None:
-        """A whole batch was handed over to the application, or is by the call of the reader that is just returning.
+        """A whole batch was delivered to the application, or is by the call that is just returning.
 
-        `base_offset` is the first offset that was wanted of it, `count` its number of records (one that a seek or a
-        rebalance cut off is left out), `size` its bytes as they were fetched. A batch of many thousand records is
-        reported in several parts.
+        `base_offset` is its first wanted offset, `count` its number of records, `size` its bytes as fetched. A batch
+        that a seek or a rebalance cut off is not reported; one of many thousand records is reported in several parts.
         """
 
 
 class HookCaller:
-    """Calls the user's hooks and logs their exceptions. Base of each client's own caller; runs on the client's loop."""
+    """Calls the user's hooks and logs their exceptions. The base of each client's caller; runs on the client's loop."""
 
     def __init__(self, hooks: Hooks | None, logger: logging.Logger) -> None:
-        """`logger`: where exceptions are logged."""
+        """`logger` logs exceptions of hooks."""
         self._hooks = Hooks() if hooks is None else hooks
         self._logger = logger
 
     def is_overridden(self, name: str) -> bool:
-        """Whether a hook is the user's own method."""
+        """Return whether the user has overridden a hook."""
         return getattr(type(self._hooks), name) is not getattr(Hooks, name)
 
     def _call(self, hook: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class LoopTimer:
-    """Calls back once, at the earliest moment that it was set for since it fired. Used on its loop only."""
+    """Calls back once, at the earliest time for which it was set since it fired. Used only on its loop."""
 
     __slots__ = ("_at", "_callback", "_handle", "_loop")
 
@@ -15,11 +15,11 @@ class LoopTimer:
         self._loop = loop
         self._callback = callback
         self._handle: asyncio.TimerHandle | None = None
-        # Kept beside the handle: uvloop returns one without `when()` for a moment that has passed.
+        # Kept beside the handle: uvloop returns a handle without `when()` for a time that has passed.
         self._at = 0.0  # the loop's time for which it is set
 
     def set(self, at: float) -> None:
-        """Fire at `at`, on the loop's clock; nothing changes if it is set for an earlier moment."""
+        """Fire at `at`, on the loop's clock; has no effect if it is set for an earlier time."""
         if self._handle is not None:
             if self._at <= at:
                 return

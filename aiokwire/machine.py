@@ -19,11 +19,11 @@ logger = logging.getLogger(__name__)
 
 
 class InvalidTransition(KafkaError):
-    """An event that the state does not know: a fault of this package, not of a broker."""
+    """An event without a transition from the current state: a bug of this package, not of a broker."""
 
 
 class Machine(Generic[StateT, EventT]):
-    """A state, moved by a table."""
+    """A state machine with a table of transitions."""
 
     __slots__ = ("_on_move", "_table", "name", "state")
 
@@ -35,20 +35,20 @@ class Machine(Generic[StateT, EventT]):
         *,
         on_move: Callable[[StateT], None] | None = None,
     ) -> None:
-        """`on_move` is called with each new state, also with one that is the old one again."""
+        """`on_move` is called with the state after each event, even if it is the same."""
         self.name = name
         self._on_move = on_move
         self.state = initial
         self._table = table
 
     def can(self, event: EventT) -> bool:
-        """Whether the present state knows `event`."""
+        """Return whether the current state has a transition for `event`."""
         return (self.state, event) in self._table
 
     def fire(self, event: EventT) -> StateT:
-        """Move by `event` and give back the new state.
+        """Move by `event` and return the new state.
 
-        Raises: InvalidTransition: the table has no such row.
+        Raises: InvalidTransition: the table has no such transition.
         """
         target = self._table.get((self.state, event))
         if target is None:
@@ -65,7 +65,7 @@ class Machine(Generic[StateT, EventT]):
 
 
 def mermaid(table: Mapping[tuple[StateT, EventT], StateT], initial: StateT) -> str:
-    """The table as a mermaid state diagram."""
+    """Return the table as a mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {initial.name}"]
     lines += [f"    {source.name} --> {target.name}: {event.name}" for (source, event), target in table.items()]
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
 """Options of aiokafka, kafka-python, confluent-kafka and Java's clients that have another name here, or none.
 
-`aiokwire.config` reads it when an option is unknown: name in snake_case -> what to do instead.
+`aiokwire.config` reads the table if an option is unknown: name in snake_case -> advice.
 """
 
 from __future__ import annotations

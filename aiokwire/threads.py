@@ -1,10 +1,10 @@
-"""The one place where work leaves the event loop.
+"""Runs work outside the event loop: the only module that starts threads.
 
-`run_in_thread` is for what blocks or computes long: compression and decompression of large batches, fsync, deletion
-of files. A loop that simulates time does such work itself: by a coroutine method `run_in_thread(func, *args)`.
+`run_in_thread` is for work that blocks or computes long: compression and decompression of large batches, fsync,
+deletion of files. A loop that simulates time does such work itself, by a coroutine method `run_in_thread(func, *args)`.
 
-`run_beside` is for what has to go on while a user's handler blocks the loop: heartbeats, and the watch for such
-handlers. It has a loop and a thread of its own; on a loop that simulates time it is a coroutine like any other.
+`run_beside` is for work that must continue while a user's handler blocks the loop: heartbeats, and the watchdog for
+such handlers. It has its own loop and thread; on a loop that simulates time it is a normal coroutine.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Args = TypeVarTuple("Args")
 
 logger = logging.getLogger(__name__)
 
-# One bound per event loop: as many as a small machine's cores can use, so that compression never starves the loop.
+# The bound per event loop: no more than a small machine's cores can run, so that compression never starves the loop.
 MAX_THREADS = 4
-# How long `run_beside` waits for its thread after cancelling it (seconds). It needs milliseconds of CPU, and nothing
-# holds it up, but on a machine with many times more to do than cores these came more than a second late.
+# How long `run_beside` waits for its thread after cancelling it (seconds). The thread needs milliseconds of CPU, but on
+# an overloaded machine they came more than a second late.
 END_TIMEOUT = 5.0
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("aiokwire_threads")
 
 
 async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
-    """Run `func` in a worker thread and give back its result.
+    """Run `func` in a worker thread and return its result.
 
-    A cancelled caller waits for the thread to end, so that `func` never works on memory that was given back;
-    keep `func` short.
+    A cancelled caller waits for the thread to end, so that `func` never uses memory that was released; keep `func`
+    short.
     """
     simulated = getattr(asyncio.get_running_loop(), "run_in_thread", None)
     if simulated is not None:
@@ -53,13 +53,13 @@ async def run_in_thread(func: Callable[[*Args], T], *args: *Args) -> T:
 
 
 def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurrent.futures.Future[T]:
-    """Run `func` in a thread of its own, which keeps no interpreter from exiting; the future has its result."""
+    """Run `func` in its own daemon thread, which does not delay the interpreter's exit; the future has its result."""
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def run() -> None:
         try:
             future.set_result(func(*args))
-        except BaseException as error:  # all of it is raised by who asks for the result
+        except BaseException as error:  # raised by the future's `result`
             future.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()
@@ -67,10 +67,10 @@ def start_thread(func: Callable[[*Args], T], *args: *Args, name: str) -> concurr
 
 
 def call_for_each(func: Callable[[T], object], items: Iterable[T], *, threads: int, name: str) -> list[Exception]:
-    """Call `func` with each item in up to `threads` threads, the caller's own included, and wait for all of them.
+    """Call `func` with each item in up to `threads` threads, including the caller's own, and wait for all of them.
 
-    For what waits for a device, from a caller that is in a thread itself. Returns what was raised; an error keeps no
-    other item from its call.
+    For work that waits for a device, called from a thread. Returns the exceptions; an exception does not prevent the
+    calls with other items.
     """
     waiting = collections.deque(items)
     errors: list[Exception] = []
@@ -96,14 +96,14 @@ def call_for_each(func: Callable[[T], object], items: Iterable[T], *, threads: i
 async def run_beside(
     main: Callable[[*Args], Coroutine[Any, Any, object]], *args: *Args, name: str, end_timeout: float = END_TIMEOUT
 ) -> None:
-    """Run a coroutine function on an event loop in a thread of its own, until it ends.
+    """Run a coroutine function on its own event loop in its own thread, until it ends.
 
-    Cancelling the caller cancels `main`, and waits for the thread, `end_timeout` seconds at most. What `main` shares
-    with the caller's loop it may only touch by single assignments and `call_soon_threadsafe`, and it must not log: a
-    handler that blocks the caller's loop may hold a lock of the log. The thread keeps no interpreter from exiting, and
-    is not there in a forked process, as the caller's tasks are not.
+    Cancelling the caller cancels `main`, and waits for the thread, at most `end_timeout` seconds. `main` may access
+    state of the caller's loop only by single assignments and `call_soon_threadsafe`, and must not log: a handler that
+    blocks the caller's loop may hold a lock of the log. The thread does not delay the interpreter's exit, and like the
+    caller's tasks does not exist in a forked process.
 
-    Raises: whatever `main` raises.
+    Raises: the exception of `main`.
     """
     here = asyncio.get_running_loop()
     if hasattr(here, "run_in_thread"):
@@ -115,23 +115,24 @@ async def run_beside(
     try:
         await beside.ended.wait()
     finally:
-        told_at = here.time()
+        cancelled_at = here.time()
         beside.cancel()
         try:
             with anyio.move_on_after(end_timeout, shield=True):
                 await beside.ended.wait()
-                while thread.is_alive():  # noqa: ASYNC110 - its last steps, of which it cannot tell
+                while thread.is_alive():  # noqa: ASYNC110 - its last steps, which it cannot report
                     await anyio.sleep(0.001)
         finally:
             if thread.is_alive():
-                # Not `end_timeout`: whoever waits may itself be cut short, as by a loop that ends.
-                logger.warning("the thread %r has not ended %.3f s after its cancellation", name, here.time() - told_at)
+                # Not `end_timeout`: the wait may be cut short, as by a loop that ends.
+                waited = here.time() - cancelled_at
+                logger.warning("the thread %r has not ended %.3f s after its cancellation", name, waited)
     if beside.error is not None:
         raise beside.error
 
 
 class _Beside:
-    """What runs in a thread of its own."""
+    """The thread of `run_beside`, and its loop."""
 
     def __init__(self, here: asyncio.AbstractEventLoop, main: Callable[..., Coroutine[Any, Any, object]], args: Any):
         self.ended = anyio.Event()  # of the caller's loop
@@ -144,16 +145,16 @@ class _Beside:
         self._cancelled = False
 
     def run(self) -> None:
-        """The thread."""
+        """Run `main`; the thread's function."""
         try:
-            # Not the user's kind of loop: a daemon thread must not be in foreign code when the interpreter exits. Not
-            # asyncio.Runner either: it waits for threads that look names up, which may take a resolver's time-out.
+            # Not the user's type of loop: a daemon thread must not run foreign code when the interpreter exits. Not
+            # asyncio.Runner either: it waits for threads that resolve names, which may take a resolver's timeout.
             with contextlib.closing(asyncio.SelectorEventLoop()) as loop:
                 loop.run_until_complete(self._run())
-        except BaseException as error:  # all of it is raised by the caller
+        except BaseException as error:  # raised by the caller
             self.error = error
         finally:
-            with contextlib.suppress(RuntimeError):  # the caller's loop was closed under it
+            with contextlib.suppress(RuntimeError):  # the caller's loop is closed
                 self._here.call_soon_threadsafe(self.ended.set)
 
     async def _run(self) -> None:
@@ -164,7 +165,7 @@ class _Beside:
             await self._main(*self._args)
 
     def cancel(self) -> None:
-        """From the caller's loop."""
+        """Cancel `main`, from the caller's loop."""
         self._cancelled = True
         if self._there is not None and self._scope is not None:
             with contextlib.suppress(RuntimeError):  # it has ended already

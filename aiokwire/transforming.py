@@ -1,6 +1,6 @@
-"""Read, work, write: each turn one transaction, so that each record counts once (KIP-98, KIP-447).
+"""Read, process, write: each turn is one transaction, so that each record counts exactly once (KIP-98, KIP-447).
 
-`transform` is what services call; it stands on nothing but the public parts of consumer and producer.
+`transform` uses only the public parts of the consumer and the producer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Handler", "is_worth_repeating", "transform"]
 
 logger = logging.getLogger(__name__)
 
-# What a repetition meets again.
+# Errors that a repetition would meet again.
 _LASTING = (RecordRejected, AuthorizationError, UnsupportedVersion)
 _LASTING_CODES = frozenset(
     {
@@ -56,8 +56,7 @@ async def transform(
     poll: float = 1.0,
     rng: random.Random | None = None,
 ) -> NoReturn:
-    """Read records, have `handler` work on them, and commit what it sent together with how far was read; until
-    cancelled.
+    """Read records, process them with `handler`, and commit its output together with the positions, until cancelled.
 
         async def enrich(records, tx):
             for record in records:
@@ -65,22 +64,21 @@ async def transform(
 
         await aiokwire.transform(consumer, producer, enrich)
 
-    The consumer needs a `group_id` and partitions, the producer a `transactional_id`; nothing else may read from the
-    one or write with the other meanwhile. `handler` is called with 1 to `max_records` records and the transaction; it
-    need not wait for deliveries. A transaction is only opened when records came, which is waited for by `poll`
-    seconds at a time.
+    The consumer needs a `group_id` and partitions, the producer a `transactional_id`; nothing else may use either
+    meanwhile. `handler` is called with 1 to `max_records` records and the transaction; it need not wait for deliveries.
+    A transaction is opened only for records; `poll` is the timeout of one wait for them, in seconds.
 
-    When a transaction does not take place (a coordinator timed it out, a broker was away for too long, `handler` called
-    `tx.abort()`), the consumer goes back and the same records are worked on again, after pauses that grow from
-    `retry_backoff_ms` to `retry_backoff_max_ms` of the producer. What will not pass, such as a record that brokers
-    refuse, is raised. An exception of `handler` aborts, puts the consumer back, and is raised: the next call of
+    If a transaction is aborted (the coordinator timed it out, a broker was unavailable for too long, `handler` called
+    `tx.abort()`), the consumer rewinds and the same records are processed again, after pauses that grow from
+    `retry_backoff_ms` to `retry_backoff_max_ms` of the producer. Permanent errors, such as a record that brokers
+    refuse, are raised. An exception of `handler` aborts, rewinds the consumer, and is raised: the next call of
     `transform` repeats that turn.
 
-    Raises: TransactionAborted: repeating would not help. TransactionFailed: make a new producer with the same
-    transactional id and call again, with the same consumer or a new one: whether the last turn took place is settled
-    by then, and the consumer goes on behind it or repeats it. FencedError: a newer instance took over: stop. Brokers
-    before 3.0 also raise it for a turn that took longer than `transaction_timeout_ms`: go on as after
-    TransactionFailed. And what keeps the consumer from reading.
+    Raises: TransactionAborted: repeating would not help. TransactionFailed: create a new producer with the same
+    transactional id and call again, with the same consumer or a new one: by then the outcome of the last turn is
+    decided, and the consumer continues after it or repeats it. FencedError: a newer instance took over: stop. Brokers
+    before 3.0 also raise it for a turn that took longer than `transaction_timeout_ms`: continue as after
+    TransactionFailed. And the error that stops the consumer.
     """
     config = producer.config
     rng = rng if rng is not None else random.Random()
@@ -96,16 +94,16 @@ async def transform(
             continue
         pause = backoff.next()
         if backoff.is_worth_logging:
-            logger.warning("attempt %d aborted, again in %.3f s: %s", backoff.attempts, pause, reason)
+            logger.warning("attempt %d aborted, retrying in %.3f s: %s", backoff.attempts, pause, reason)
         await anyio.sleep(pause)
 
 
 async def _turn(
     transaction: Transaction, handler: Handler[K, V], records: list[ConsumerRecord[K, V]]
 ) -> KafkaError | None:
-    """One transaction; why it has to be repeated, or None when it was committed.
+    """Run one transaction; return why it must be repeated, or None if it was committed.
 
-    Raises: what a repetition does not help against.
+    Raises: an error that a repetition would meet again.
     """
     try:
         async with transaction as tx:
@@ -117,11 +115,11 @@ async def _turn(
         if (isinstance(error, TransactionAborted) or transaction.failure is not None) and is_worth_repeating(failure):
             return failure
         raise
-    return TransactionAborted("the handler aborted it") if transaction.aborted else None
+    return TransactionAborted("the handler aborted the transaction") if transaction.aborted else None
 
 
 def is_worth_repeating(error: BaseException) -> bool:
-    """Whether a transaction that failed for this reason may succeed when it is repeated."""
+    """Return whether a transaction that failed with this error may succeed when it is repeated."""
     while isinstance(error, (TransactionAborted, DeliveryFailed)):
         reason = error.reason if isinstance(error, TransactionAborted) else error.last_error
         if reason is None:

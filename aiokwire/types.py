@@ -1,4 +1,4 @@
-"""Values that cross the public interface, and the choices that options take."""
+"""Values of the public interface, and the choices of options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiokwire.errors import ConfigurationError
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    # Keys and values are bytes where no serializer or deserializer says otherwise.
+    # Keys and values are bytes without a serializer or deserializer.
     K = TypeVar("K", default=bytes)
     V = TypeVar("V", default=bytes)
 else:
@@ -35,10 +35,10 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record lies.
+    """The position of an acknowledged record.
 
-    `offset` is -1 when the producer asked for no acknowledgement (acks=0). `timestamp` is in
-    milliseconds since the epoch: the record's own, or the broker's for topics with log-append time.
+    `offset` is -1 if the producer requests no acknowledgement (acks=0). `timestamp` is in milliseconds since the epoch:
+    the record's own, or the broker's for topics with log-append time.
     """
 
     topic: str
@@ -52,14 +52,14 @@ class RecordMetadata(NamedTuple):
 
 
 class BrokerPattern(NamedTuple):
-    """A subscription by pattern that the group's coordinator matches (KIP-848): a regular expression in RE2's syntax,
-    for whole names of topics."""
+    """A subscription by a pattern that the group's coordinator matches (KIP-848): a regular expression in RE2's syntax,
+    for whole topic names."""
 
     pattern: str
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the offset of the next record to read, and the committer's note."""
+    """A committed offset: that of the next record to read, and the committer's metadata."""
 
     offset: int
     metadata: str = ""
@@ -75,8 +75,8 @@ class Watermarks(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """Who commits offsets in a transaction: a member of a group in its generation, so that one which lost its
-    partitions is refused; without generation and member, anyone who knows the group's name."""
+    """The committer of a transaction's offsets: a member in its generation, so that a member that has lost its
+    partitions is refused; without member and generation, any client that uses the group's id."""
 
     group_id: str
     generation: int = -1
@@ -85,24 +85,24 @@ class GroupMetadata(NamedTuple):
 
 
 class TransactionalReader(Protocol):
-    """What `producer.transaction(reader)` needs of a reader whose progress is part of the transaction; `Consumer` is
-    one. All of it works at once, without waiting."""
+    """The methods of a reader whose positions `producer.transaction(reader)` commits; implemented by `Consumer`. None
+    of them waits."""
 
     def group_metadata(self) -> GroupMetadata:
-        """For which group the offsets are committed, and as which member."""
+        """Return the group and the member for which the offsets are committed."""
 
     def positions(self) -> Mapping[TopicPartition, OffsetAndMetadata | None]:
-        """Where it stands in each partition that it reads; None where that is not known yet."""
+        """Return the position of each assigned partition; None while it is unknown."""
 
     def rewind(self, positions: Mapping[TopicPartition, OffsetAndMetadata | None], /) -> None:
-        """Go back there, for None to where the partition began; leave out partitions that are not read any more."""
+        """Go back to these positions, for None to the partition's first one; ignore partitions no longer assigned."""
 
     def resume_from_committed(self, positions: Mapping[TopicPartition, OffsetAndMetadata | None], /) -> None:
-        """In these partitions, go on where the group stands, as soon as no open transaction can change that."""
+        """Continue in these partitions at the committed offsets, once no open transaction can change them."""
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The answer to a look-up by time: the first record at or after the time asked for."""
+    """The result of a lookup by time: the first record at or after the time."""
 
     offset: int
     timestamp: int
@@ -110,13 +110,13 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class _Choice(enum.Enum):
-    """An option's value, given as the member, its value, or its name in any case."""
+    """The choices of an option: accepts a member, its value, or its name in any case."""
 
     @classmethod
     def parse(cls, given: object) -> Self:
-        """The member that `given` means.
+        """Return the member for `given`.
 
-        Raises: ConfigurationError: naming the choices.
+        Raises: ConfigurationError: there is none; names the choices.
         """
         if isinstance(given, cls):
             return given
@@ -142,7 +142,7 @@ class Compression(int, _Choice):
 
 
 class Acks(int, _Choice):
-    """Who must have a batch before its producer is told so."""
+    """The replicas that must have stored a batch before it is acknowledged."""
 
     NONE = 0
     LEADER = 1
@@ -161,20 +161,20 @@ class OffsetReset(str, _Choice):
 
     EARLIEST = "earliest"
     LATEST = "latest"
-    NEAREST = "nearest"  # whichever end of the log is closer; without a position, the earliest
-    NONE = "none"  # nowhere: an error
+    NEAREST = "nearest"  # the closer end of the log; without a position, the earliest offset
+    NONE = "none"  # an error is raised
 
 
 class GroupProtocol(str, _Choice):
-    """How members of a group come to know who reads what: among themselves, or from the coordinator (KIP-848)."""
+    """Whether the members of a group assign partitions themselves, or the coordinator does (KIP-848)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
-    AUTO = "auto"  # the second where the broker serves it, else the first
+    AUTO = "auto"  # CONSUMER if the broker supports it, else CLASSIC
 
 
 class TimestampType(int, _Choice):
-    """Who set a record's timestamp; the values are those of the batch's attribute bit."""
+    """The origin of a record's timestamp; the values are those of the batch's attribute bit."""
 
     NONE = -1
     CREATE_TIME = 0

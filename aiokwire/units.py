@@ -1,6 +1,6 @@
-"""Durations and sizes as people write them: `90s`, `2 hours`, `64m`. No I/O.
+"""Parses durations and sizes with units: `90s`, `2 hours`, `64m`. No I/O.
 
-A duration needs its unit: a bare number is refused, since some tools read it as seconds and others as milliseconds.
+A duration needs a unit: a bare number is refused, since some tools read it as seconds and others as milliseconds.
 Options whose names end in `_ms` or `Ms` are numbers of milliseconds and are not parsed here. A bare size is bytes.
 """
 
@@ -24,7 +24,7 @@ _SECONDS: Final = {spelling: seconds for spellings, seconds in _UNITS for spelli
 _SECONDS.update({f"{spellings[0]}s": seconds for spellings, seconds in _UNITS})
 _LONG: Final = {short: f"{spellings[0]}s" for spellings, _ in _UNITS for short in spellings[1:]}
 
-# What Java's Duration.parse takes of ISO 8601: days, hours, minutes and seconds, none of them negative.
+# The part of ISO 8601 that Java's Duration.parse accepts: days, hours, minutes and seconds, none of them negative.
 _ISO: Final = re.compile(
     r"P(?=\d|T\d)(?:(?P<days>\d+)D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d{1,9}))?S)?)?",
@@ -38,7 +38,7 @@ _BYTES: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 def parse_duration(text: str, *, bare_unit: str | None = None) -> float:
     """Parse a number with a unit from microseconds (`us`) to weeks (`w`), such as `500ms`, `1.5h` or `2 hours`.
 
-    `bare_unit`: the unit of a number without one, for options that other tools define so; None refuses it, but for 0.
+    `bare_unit`: the unit of a bare number, for options that other tools define so; None refuses it, except 0.
 
     Returns: seconds.
 
@@ -53,7 +53,7 @@ def parse_duration(text: str, *, bare_unit: str | None = None) -> float:
 
 
 def duration_in_words(text: str) -> str:
-    """Spell a duration as Spark's intervals need it: `200ms` as `200 milliseconds`.
+    """Convert a duration to the spelling of Spark's intervals: `200ms` to `200 milliseconds`.
 
     Raises: ValueError: as `parse_duration`.
     """
@@ -74,7 +74,7 @@ def _split(text: str) -> tuple[str, str]:
 def parse_iso_duration(text: str) -> int:
     """Parse an ISO 8601 duration of days, hours, minutes and seconds, as Java's `Duration.parse`: `PT1H30M`, `P2D`.
 
-    Returns: milliseconds; what is shorter is cut off.
+    Returns: whole milliseconds, rounded down.
 
     Raises: ValueError: the text is not such a duration.
     """

@@ -1,8 +1,8 @@
-"""Notices that an event loop was blocked: for how long, and by what. Runs beside the loop (`threads.run_beside`).
+"""Detects a blocked event loop: for how long, and by which line. Runs beside the loop (`threads.run_beside`).
 
-The thread asks the loop for a sign of life and looks again one threshold later: without the sign, it keeps the stack of
-the loop's thread. What it found is told on the loop itself, once that lives again: the thread must not log, since what
-blocks the loop may hold a lock of the log.
+The thread pings the loop and checks one threshold later: without a response, it keeps the stack of the loop's thread.
+The loop itself reports the block once it runs again: the thread must not log, since the code that blocks the loop may
+hold a lock of the log.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import anyio.lowlevel
 
 logger = logging.getLogger(__name__)
 
-THRESHOLD: Final = 1.0  # seconds; a block of less is nobody's concern here
+THRESHOLD: Final = 1.0  # seconds; shorter blocks are not reported
 MAX_FRAMES: Final = 40
 _OWN: Final = (str(Path(__file__).parent), "<")  # "<frozen ...>" and the like
 _STDLIB: Final = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 _LIBRARIES: Final = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-# Until when the last block lasted that was logged: several consumers of one loop log it once.
+# The end of the last block that was logged: several consumers of one loop log it once.
 _logged: anyio.lowlevel.RunVar[float] = anyio.lowlevel.RunVar("aiokwire_watchdog")
 
 
@@ -46,13 +46,13 @@ class Frame(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BlockedLoop:
-    """A time in which the event loop did nothing but one thing."""
+    """A period in which the event loop was blocked by one callback or step of a task."""
 
     seconds: float
-    """At least so long, at most a second more."""
+    """At least this long, at most a second longer."""
     where: Frame | None
-    """The innermost line of the program's own code. None: the watch stood still, too, as when the process is suspended,
-    or when a library computes without releasing the interpreter's lock."""
+    """The innermost line of the program's own code. None: the watchdog was blocked, too, as when the process is
+    suspended, or when a library computes without releasing the interpreter's lock."""
     stack: tuple[Frame, ...]
     """The innermost line last."""
 
@@ -66,58 +66,58 @@ class BlockedLoop:
 
 
 class Watchdog:
-    """Watches the loop on which it is made."""
+    """Watches the loop on which it is created."""
 
     def __init__(self, on_blocked: Callable[[BlockedLoop], None], *, threshold: float = THRESHOLD) -> None:
-        """`on_blocked` is called on the watched loop each time it lives again after `threshold` seconds or more."""
+        """`on_blocked` is called on the watched loop when it runs again after `threshold` seconds or more."""
         self._on_blocked = on_blocked
         self._threshold = threshold
         self._here = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._clock = self._here.time  # the watching loop's, once it runs: that of a blocked loop may stand still
-        self._sign: float | None = None  # when the loop gave the sign that it was asked for; written by both
-        # Since when it is blocked, and by what: written by the thread, taken by the watched loop.
+        self._clock = self._here.time  # the thread's loop's, once it runs: that of a blocked loop may not advance
+        self._answered: float | None = None  # when the loop responded to the last ping; written by both loops
+        # The start and the stack of a block: written by the thread, taken by the watched loop.
         self._noticed: tuple[float, tuple[Frame, ...]] | None = None
 
     async def run(self) -> None:
-        """Watch until cancelled, from another loop; on the watched loop itself there is nothing to see."""
+        """Watch until cancelled, from another loop; returns at once on the watched loop itself."""
         there = asyncio.get_running_loop()
         if there is self._here:
             return
         self._clock = there.time
         with contextlib.suppress(RuntimeError):  # the watched loop was closed
             while True:
-                await self._ask()
+                await self._ping()
 
-    async def _ask(self) -> None:
-        """Ask for one sign of life, and wait for it.
+    async def _ping(self) -> None:
+        """Ping the loop, and wait for its response.
 
         Raises: RuntimeError: the loop is closed.
         """
         asked = self._clock()
-        self._sign = None
-        self._here.call_soon_threadsafe(self._live)
+        self._answered = None
+        self._here.call_soon_threadsafe(self._answer)
         await anyio.sleep(self._threshold)
-        if self._sign is not None and self._sign - asked < self._threshold:
+        if self._answered is not None and self._answered - asked < self._threshold:
             return
-        late = self._clock() - asked >= 2 * self._threshold  # this thread stood still, too
-        self._noticed = asked, () if late or self._sign is not None else self._look()
-        if self._sign is not None:  # it came before the line above
-            self._here.call_soon_threadsafe(self._tell, self._sign)
-        while self._sign is None and not self._here.is_closed():  # noqa: ASYNC110 - an Event belongs to one loop
+        late = self._clock() - asked >= 2 * self._threshold  # this thread was blocked, too
+        self._noticed = asked, () if late or self._answered is not None else self._look()
+        if self._answered is not None:  # the loop responded before the line above
+            self._here.call_soon_threadsafe(self._report, self._answered)
+        while self._answered is None and not self._here.is_closed():  # noqa: ASYNC110 - an Event belongs to one loop
             await anyio.sleep(self._threshold)
 
     def _look(self) -> tuple[Frame, ...]:
-        frame = sys._current_frames().get(self._thread)  # the documented way to another thread's stack
+        frame = sys._current_frames().get(self._thread)  # the documented way to get another thread's stack
         return stack_of(frame)
 
     # --- on the watched loop ------------------------------------------------------------------------------------------
 
-    def _live(self) -> None:
-        self._sign = now = self._clock()
-        self._tell(now)
+    def _answer(self) -> None:
+        self._answered = now = self._clock()
+        self._report(now)
 
-    def _tell(self, until: float) -> None:
+    def _report(self, until: float) -> None:
         noticed, self._noticed = self._noticed, None
         if noticed is None:
             return
@@ -130,7 +130,7 @@ class Watchdog:
 
 
 def stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
-    """The innermost frames of a stack, the innermost last. Reads no source file."""
+    """Return the innermost frames of a stack, the innermost last. Reads no source file."""
     frames: list[Frame] = []
     while frame is not None and len(frames) < MAX_FRAMES:
         code = frame.f_code
@@ -140,13 +140,13 @@ def stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
 
 
 def own_frame(stack: Sequence[Frame]) -> Frame | None:
-    """The innermost frame of the program's own code; without one, the innermost that is no part of Python or of this
-    package; without that, the innermost."""
+    """Return the innermost frame of the program's own code; without one, the innermost outside of Python and this
+    package; else the innermost."""
     foreign = [frame for frame in stack if not frame.file.startswith(_OWN) and not _is_stdlib(frame.file)]
     program = [frame for frame in foreign if not frame.file.startswith(_LIBRARIES)]
-    innermost = program or foreign or stack  # an application may itself be installed among the libraries
+    innermost = program or foreign or stack  # the application itself may be installed among the libraries
     return innermost[-1] if innermost else None
 
 
 def _is_stdlib(file: str) -> bool:
-    return file.startswith(_STDLIB) and not file.startswith(_LIBRARIES)  # which may lie within
+    return file.startswith(_STDLIB) and not file.startswith(_LIBRARIES)  # libraries may be installed within
