@@ -50,6 +50,7 @@ cdef class Batch:
     cdef object error_of(self, int32_t index, int32_t count=*)
     cpdef number(self, int64_t producer_id, int producer_epoch, int32_t base_sequence)
     cpdef set_last_error(self, error)
+    cpdef add_waiter(self, waiter)
 
 
 cdef class Delivery:

@@ -152,7 +152,7 @@ cdef class Batch:
         self.loop = None
         self.events = None
 
-    def add_waiter(self, waiter):
+    cpdef add_waiter(self, waiter):
         """Wake `waiter`, a future, when this batch is done or split."""
         if self.waiters is None:
             self.waiters = [waiter]
@@ -334,10 +334,7 @@ cdef class _Wait:
         if batch.state == BATCH_DONE:
             return None
         waiter = Future(loop=batch.loop)
-        if batch.waiters is None:
-            batch.waiters = [waiter]
-        else:
-            batch.waiters.append(waiter)
+        batch.add_waiter(waiter)
         waiter._asyncio_future_blocking = True
         self.waiter = waiter
         return waiter

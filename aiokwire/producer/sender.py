@@ -318,20 +318,17 @@ class Sender:
 
     def _request(self, connection: Connection, load: Load) -> tuple[int, produce.ProduceRequest]:
         version = connection.versions.pick(produce.ProduceRequest, self._parts.max_produce_version())
-        topics: dict[str, produce.TopicProduceData] = {}
+        ids = {name: self._topics.topic_id(name) for name in dict.fromkeys(partition.topic for partition, _ in load)}
+        if ZERO_UUID in ids.values() and version >= FIRST_VERSION_WITH_IDS:
+            version = connection.versions.pick(produce.ProduceRequest, FIRST_VERSION_WITH_IDS - 1)
+        by_id = version >= FIRST_VERSION_WITH_IDS
+        topics = {
+            name: produce.TopicProduceData(name="" if by_id else name, topic_id=topic_id if by_id else ZERO_UUID)
+            for name, topic_id in ids.items()
+        }
         for partition, batch in load:
-            data = topics.get(partition.topic)
-            if data is None:
-                topic_id = self._topics.topic_id(partition.topic)
-                if topic_id == ZERO_UUID and version >= FIRST_VERSION_WITH_IDS:
-                    version = connection.versions.pick(produce.ProduceRequest, FIRST_VERSION_WITH_IDS - 1)
-                data = topics[partition.topic] = produce.TopicProduceData(name=partition.topic, topic_id=topic_id)
-            data.partition_data.append(produce.PartitionProduceData(index=partition.index, records=batch.data))
-        for data in topics.values():
-            if version >= FIRST_VERSION_WITH_IDS:
-                data.name = ""
-            else:
-                data.topic_id = ZERO_UUID
+            data = produce.PartitionProduceData(index=partition.index, records=batch.data)
+            topics[partition.topic].partition_data.append(data)
         return version, produce.ProduceRequest(
             transactional_id=self._transactional_id,
             acks=int(self._acks),

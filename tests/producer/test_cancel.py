@@ -125,3 +125,20 @@ async def test_the_failure_of_a_topic_does_not_count_or_log_records_that_were_ca
         gc.collect()
     assert failed == [1]
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("cancelled", ["before the flush", "during the flush"])
+async def test_a_flush_does_not_wait_for_a_topic_whose_records_were_all_cancelled(cancelled: str, quick: Quick) -> None:
+    """It waited for the topic's metadata, up to `unknown_topic_timeout_ms`."""
+    async with scripted_cluster() as cluster, Producer(cluster.bootstrap_servers, **quick) as producer:
+        deliveries = [producer.submit_nowait("unknown", b"x") for _ in range(2)]
+        async with anyio.create_task_group() as group:
+            if cancelled == "during the flush":
+                group.start_soon(producer.flush, 2.0)
+                await anyio.lowlevel.checkpoint()
+            assert [delivery.cancel() for delivery in deliveries] == [True, True]
+            group.start_soon(producer.flush, 2.0)
+        assert producer.buffered == 0
+        assert producer.health().records == 0
+        cluster.leaders["unknown"] = [1]
+        assert (await producer.send("unknown", b"after")).offset == 0
